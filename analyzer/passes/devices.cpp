@@ -1,6 +1,7 @@
 #include "analyzer/passes/devices.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <map>
 #include <set>
@@ -10,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/each_row.h"
 #include "analyzer/passes/critical_paths.h"
 #include "analyzer/passes/device_partition.h"
 #include "analyzer/passes/device_sweep.h"
@@ -347,14 +349,14 @@ void select_resources(SQLite::Database& db) {
 
 void sum_host_calls(SQLite::Database& db) {
   // That a stream waits for another holds up no host.
-  constexpr const char* kCalls = R"(
-    FROM gpu_event g
+  const std::string calls_of_process = R"(gpu_event g
     WHERE g.process = ? AND g.step IS NOT NULL AND iif(g.kind = 4, g.duration_ns, g.launch_duration_ns) IS NOT NULL
       AND (g.kind IN (1, 2, 3, 6) OR (g.kind = 4 AND g.name NOT IN (SELECT id FROM gpu_name WHERE name LIKE '%stream wait%'))))";
-  Query numbers(db, std::string("SELECT g.correlation") + kCalls + " AND g.kind <> 4 AND g.correlation <> 0");
-  Query calls(db, std::string("SELECT g.step, iif(g.kind = 4, g.duration_ns, g.launch_duration_ns), iif(g.kind = 4, 0, g.correlation),"
-                              " coalesce(g.launch_ns, 0)") +
-                      kCalls + " ORDER BY g.start_ns");
+  EachRow numbers(db, "g.correlation", calls_of_process + " AND g.kind <> 4 AND g.correlation <> 0");
+  Query calls(db,
+              "SELECT g.step, iif(g.kind = 4, g.duration_ns, g.launch_duration_ns), iif(g.kind = 4, 0, g.correlation),"
+              " coalesce(g.launch_ns, 0) FROM " +
+                  calls_of_process + " ORDER BY g.start_ns");
   Query processes(db,
                   "SELECT p.id, p.world, count(g.process) FROM process p LEFT JOIN gpu_event g ON g.process = p.id WHERE p.rank IS NOT NULL"
                   " GROUP BY p.id ORDER BY p.id");
@@ -365,7 +367,7 @@ void sum_host_calls(SQLite::Database& db) {
     // event of its own. Numbers of calls may begin again, so that the moment counts as well. Few calls launch more than one thing, and only
     // those are remembered.
     RepeatedNumbers repeated(static_cast<size_t>(processes.integer(2)));
-    for (numbers.bind(processes.integer(0)); numbers.next();) repeated.add(numbers.integer(0));
+    numbers.run([&](const RowValues& row) { repeated.add(row.integer(0)); }, processes.integer(0));
     std::unordered_set<LaunchKey, LaunchHash> launches;
     calls.bind(processes.integer(0));
     while (calls.next()) {
@@ -386,19 +388,26 @@ void sum_kernel_classes(SQLite::Database& db) {
   Query names(db, "SELECT id, class FROM gpu_name");
   while (names.next()) classes[names.integer(0)] = names.text(1);
   std::map<std::pair<int64_t, std::string>, Sum> sums;  // by world and class
-  Query processes(db, "SELECT id, world FROM process ORDER BY id");
-  Query kernels(db, "SELECT name, comm IS NOT NULL, duration_ns FROM gpu_event WHERE process = ? AND kind = 1");
-  while (processes.next()) {
-    std::unordered_map<int64_t, Sum> of_name[2];  // told by the name, launched by NCCL
-    kernels.bind(processes.integer(0));
-    while (kernels.next()) {
-      Sum& sum = of_name[kernels.integer(1)][kernels.integer(0)];
-      ++sum.kernels;
-      sum.ns += kernels.integer(2);
+  std::unordered_map<int64_t, int64_t> worlds;          // by process
+  Query processes(db, "SELECT id, world FROM process");
+  while (processes.next()) worlds[processes.integer(0)] = processes.integer(1);
+  using ByName = std::array<std::unordered_map<int64_t, Sum>, 2>;  // told by the name, launched by NCCL
+  std::map<int64_t, ByName> by_world;
+  int64_t process = 0;
+  ByName* own = nullptr;
+  EachRow(db, "process, name, comm IS NOT NULL, duration_ns", "gpu_event NOT INDEXED WHERE kind = 1").run([&](const RowValues& kernel) {
+    if (own == nullptr || kernel.integer(0) != process) {
+      process = kernel.integer(0);
+      own = &by_world[worlds.at(process)];
     }
-    for (int nccl = 0; nccl < 2; ++nccl) {
-      for (const auto& [name, of_this] : of_name[nccl]) {
-        Sum& sum = sums[{processes.integer(1), nccl == 1 ? "communication" : classes[name]}];
+    Sum& sum = (*own)[static_cast<size_t>(kernel.integer(2))][kernel.integer(1)];
+    ++sum.kernels;
+    sum.ns += kernel.integer(3);
+  });
+  for (const auto& [world, by_name] : by_world) {
+    for (const bool nccl : {false, true}) {
+      for (const auto& [name, of_this] : by_name[nccl ? 1 : 0]) {
+        Sum& sum = sums[{world, nccl ? "communication" : classes[name]}];
         sum.kernels += of_this.kernels;
         sum.ns += of_this.ns;
         sum.names.insert(name);

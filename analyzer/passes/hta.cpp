@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <string>
 
 #include "analyzer/query.h"
 
@@ -25,16 +24,18 @@ class UnionLength {
   int64_t length_ns_ = 0;
 };
 
+enum class HtaClass : int64_t { kMemory, kCommunication, kComputation };  // as the query has them
+
 /// What HTA prints of events of one process that come by their begin.
 class HtaPart {
  public:
-  void add(int64_t start_ns, int64_t end_ns, const std::string& of) {
+  void add(int64_t start_ns, int64_t end_ns, HtaClass of) {
     if (!any_) begin_ns_ = start_ns;
     any_ = true;
     all_.add(start_ns, end_ns);
-    if (of == "MEMORY") return;
+    if (of == HtaClass::kMemory) return;
     kernels_.add(start_ns, end_ns);
-    (of == "COMMUNICATION" ? comm_ : compute_).add(start_ns, end_ns);
+    (of == HtaClass::kCommunication ? comm_ : compute_).add(start_ns, end_ns);
   }
   void write(Query& insert, int64_t process, bool whole) const {
     if (!any_) return;
@@ -57,11 +58,9 @@ void analyze_hta(SQLite::Database& db) {
   Query processes(db,
                   "SELECT p.id, (SELECT max(s.start_ns) FROM step s WHERE s.process = p.id AND (SELECT count(DISTINCT step) FROM step) > 1)"
                   " FROM process p ORDER BY p.id");
-  Query events(
-      db,
-      "SELECT g.start_ns, g.duration_ns, CASE WHEN g.kind <> 1 THEN 'MEMORY' WHEN n.name GLOB 'nccl*' THEN 'COMMUNICATION' ELSE 'COMPUTATION' END,"
-      " g.launch_ns FROM gpu_event g"
-      " JOIN gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind IN (1, 2, 3) ORDER BY g.start_ns");
+  Query events(db,
+               "SELECT g.start_ns, g.duration_ns, iif(g.kind <> 1, 0, iif(n.name GLOB 'nccl*', 1, 2)), g.launch_ns FROM gpu_event g"
+               " JOIN gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind IN (1, 2, 3) ORDER BY g.start_ns");
   while (processes.next()) {
     const int64_t process = processes.integer(0);
     const std::optional<int64_t> last_step_ns = processes.maybe_integer(1);
@@ -69,7 +68,7 @@ void analyze_hta(SQLite::Database& db) {
     HtaPart whole, kept;
     while (events.next()) {
       const int64_t start_ns = events.integer(0), end_ns = start_ns + std::max<int64_t>(0, events.integer(1));
-      const std::string of = events.text(2);
+      const auto of = static_cast<HtaClass>(events.integer(2));
       whole.add(start_ns, end_ns, of);
       if (!last_step_ns || (!events.is_null(3) && events.integer(3) < *last_step_ns)) kept.add(start_ns, end_ns, of);
     }

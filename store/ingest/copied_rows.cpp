@@ -88,7 +88,7 @@ void copy_tables(SQLite::Database& db, const fs::path& file, const std::vector<s
   SQLite::Transaction transaction(db);
   const std::set<std::string> known = tables_in(db);
   for (const std::string& table : tables) {
-    if (!known.contains(table)) throw unusable(file, "it has a table that a store has not");
+    if (!known.contains(table)) throw unusable(file, "it has a table that no store has");
     std::string columns;
     bool as_they_are = true;
     SQLite::Statement column(db, fmt::format("SELECT name FROM pragma_table_info('{}')", table));

@@ -42,6 +42,13 @@ def trials(directory):
     return rows(directory, "SELECT round, stage, point, cost, why, wall_s FROM trial ORDER BY number")
 
 
+def with_failures(ran, directory):
+    """What the tuning printed, and of the trials that failed what their logs say last."""
+    failed = [f"{why}\n{(directory / f'trials/{number:04}.log').read_text(errors='replace')[-1500:]}"
+              for number, why in rows(directory, "SELECT number, why FROM trial WHERE cost IS NULL ORDER BY number")]
+    return "\n".join([ran.stdout, *failed])
+
+
 def choices(directory):
     return {choice["name"]: choice["value"] for choice in json.loads((directory / "manifest.json").read_text())["choices"]}
 
@@ -153,7 +160,7 @@ def takes_the_jobs_own_word(folder):
             assert all(12 * pause <= cost <= wall for cost, pause, wall in made), made
             assert "only 0 steps" not in ran.stdout, ran.stdout
             continue
-        assert choices(folder / name)["kind"] == "good", ran.stdout
+        assert choices(folder / name)["kind"] == "good", with_failures(ran, folder / name)
         assert abs(manifest["gain"]["ratio"] - 1 / 0.7) < 0.001, (name, manifest["gain"])
     again = tune(folder, "--verify", "speed", "--rounds", "3", check=0)  # by what it was tuned for
     assert "speed: ([0-9.]+) images/s" in again.stdout and ": better than" in again.stdout, again.stdout
