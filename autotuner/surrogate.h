@@ -51,7 +51,8 @@ class Surrogate {
   std::vector<Belief> beliefs(const std::vector<size_t>& points, size_t reference) const;
   /// The same of one point over the best, in true log cost.
   Belief loss(size_t point, size_t best) const;
-  /// Log cost that is believed of a point in a round like all, to imagine a trial by.
+  /// The log cost to imagine a trial of a point with, in a round like all: what is believed of it; on Scale::kPredicted, where each round has a
+  /// level of its own, what was predicted.
   double level(size_t point) const;
   /// How far trials are off in the root mean square, in log cost; after fit().
   double noise() const;

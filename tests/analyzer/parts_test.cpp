@@ -28,15 +28,17 @@ std::string dump_of(const fs::path& store) {
   return test::store_dump(db);
 }
 
+IngestOptions into(const fs::path& store, bool analyzed) {
+  IngestOptions options;
+  options.output = store;
+  if (analyzed) options.finish = [](SQLite::Database& db) { analyze(db); };
+  options.threads = 1;
+  return options;
+}
+
 std::string in_one(const RunDirectory& run, bool analyzed = true) {
   const fs::path output = run.directory / "one.sqlite";
-  ingest(run, {.output = output,
-               .progress = {},
-               .finish =
-                   [&](SQLite::Database& db) {
-                     if (analyzed) analyze(db);
-                   },
-               .threads = 1});
+  ingest(run, into(output, analyzed));
   return dump_of(output);
 }
 
@@ -46,13 +48,7 @@ std::string in_parts(const RunDirectory& run, unsigned parts, bool analyzed = tr
   for (unsigned number = 1; number <= parts; ++number) make_part(run, {number, parts}, options);
   EXPECT_TRUE(missing_parts(run, parts).empty());
   const fs::path output = run.directory / "merged.sqlite";
-  merge_parts(run, {.output = output,
-                    .progress = {},
-                    .finish =
-                        [&](SQLite::Database& db) {
-                          if (analyzed) analyze(db);
-                        },
-                    .threads = 1});
+  merge_parts(run, into(output, analyzed));
   for (unsigned number = 1; number <= parts; ++number) fs::remove(part_file(run, {number, parts}));
   return dump_of(output);
 }

@@ -58,8 +58,8 @@ TEST(Search, TheGainIsThatOfTheTruthWithinItsInterval) {
   EXPECT_GE(static_cast<double>(held), 0.88 * static_cast<double>(claimed));  // 95 % less what stopping early costs
 }
 
-// Spaces of which nothing is predicted, of 48 to 324 points. The worst of seven other searches with as many trials leave 0.3 to 60 %, the best of
-// them 0.11, 0.5, 1.4 and 11 % (docs/performance.md): bench_tune_search has the means of more runs.
+// Spaces of which nothing is predicted, of 48 to 324 points. With as many trials six other searches leave 0.09 to 0.25, 0.7 to 3.6, 1.4 to 3.8 and 11 to
+// 17 % (docs/performance.md): bench_tune_search has the means of more runs.
 TEST(Search, FindsGoodPointsAmongReplayedMeasurements) {
   constexpr uint64_t kRuns = 6;
   const std::filesystem::path folder = std::filesystem::path(DDL_SOURCE_DIR) / "bench/spaces";

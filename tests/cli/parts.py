@@ -1,26 +1,21 @@
 """An analysis in parts on one machine: by hand, by --on local:N, with a part that is killed. No MPI."""
 import os
 import shutil
-import sqlite3
 import subprocess
 import time
 from pathlib import Path
 
 from job import BUILD, DDL, check, environment, main, run
+from store_dump import store_dump
 
 RUN = Path("big.ddl")
-
-
-def dump():
-    """But for the moment of the ingest."""
-    store = sqlite3.connect(f"file:{RUN / 'run.sqlite'}?immutable=1", uri=True)
-    return [line for line in store.iterdump() if "'ingested_at'" not in line]
+STORE = RUN / "run.sqlite"
 
 
 def check_merged(expected, how):
-    check(dump() == expected, f"{how}: the store is another one")
+    check(store_dump(STORE) == expected, f"{how}: the store is another one")
     check(not (RUN / "parts").exists(), f"{how}: parts are left")
-    (RUN / "run.sqlite").unlink()
+    STORE.unlink()
 
 
 def parts_of(process):
@@ -55,8 +50,8 @@ def killed(number, of):
 def in_parts(folder):
     run([BUILD / "bin" / "bench_sized_run", RUN, 64], check_rc=0)
     run([DDL, "analyze", RUN], check_rc=0)
-    expected = dump()
-    (RUN / "run.sqlite").unlink()
+    expected = store_dump(STORE)
+    STORE.unlink()
 
     shown = run([DDL, "analyze", RUN, "--on", "local:7", "--metric", "step_time"], check_rc=0)
     check(float(shown.stdout) > 1e7, f"--on prints the metrics: {shown.stdout}")

@@ -1,7 +1,6 @@
 #!/usr/bin/env python3
 """ddl analyze --on slurm:N on a two-node Slurm: the store of an analysis in one process, one part killed, the same command once more."""
 import os
-import sqlite3
 import subprocess
 import time
 from pathlib import Path
@@ -9,18 +8,14 @@ from pathlib import Path
 import job
 import slurm
 import virtual_hosts
+from store_dump import store_dump
 
 virtual_hosts.enter()
 
 RUN = Path("big.ddl")
+STORE = RUN / "run.sqlite"
 RANKS = 1024
 cluster = None
-
-
-def dump():
-    """But for the moment of the ingest."""
-    store = sqlite3.connect(f"file:{RUN / 'run.sqlite'}?immutable=1", uri=True)
-    return [line for line in store.iterdump() if "'ingested_at'" not in line]
 
 
 def start_cluster(folder):
@@ -47,16 +42,16 @@ def in_one(folder):
     global expected
     job.run([job.BUILD / "bin" / "bench_sized_run", RUN, RANKS], check_rc=0)
     job.run([job.DDL, "analyze", RUN], check_rc=0)
-    expected = dump()
-    (RUN / "run.sqlite").unlink()
+    expected = store_dump(STORE)
+    STORE.unlink()
 
 
 def on_slurm(folder):
     done = cluster.on("nodea", [job.DDL, "analyze", RUN, "--on", "slurm:4"], check_rc=0)
     job.check("4 parts are Slurm job " in done.stderr, f"what was submitted: {done.stderr}")
-    job.check(dump() == expected, "the store is another one")
+    job.check(store_dump(STORE) == expected, "the store is another one")
     job.check(not (RUN / "parts").exists() and not queue(), "something is left")
-    (RUN / "run.sqlite").unlink()
+    STORE.unlink()
 
 
 def kill_part(words):
@@ -72,7 +67,7 @@ def kill_part(words):
     error = agent.stderr.read()
     agent.wait()
     if not hit or agent.returncode == 0:
-        (RUN / "run.sqlite").unlink(missing_ok=True)
+        STORE.unlink(missing_ok=True)
         return False
     job.check(agent.returncode == 1 and "1 of 4 parts failed: part 3" in error, f"a part was killed: {agent.returncode}, {error}")
     return True
@@ -86,8 +81,8 @@ def killed(folder):
     job.check(parts == [f"part-{k}-of-4.sqlite" for k in (1, 2, 4)], f"the others are kept: {parts}")
     done = cluster.on("nodea", [job.DDL, "analyze", RUN, "--on", "slurm:4"], check_rc=0)
     job.check("1 part is Slurm job " in done.stderr, f"only what is missing is submitted: {done.stderr}")
-    job.check(dump() == expected and not (RUN / "parts").exists(), "after a part was killed: the store is another one, or something is left")
-    (RUN / "run.sqlite").unlink()
+    job.check(store_dump(STORE) == expected and not (RUN / "parts").exists(), "after a part was killed: the store is another one, or something is left")
+    STORE.unlink()
 
 
 def interrupted(folder):
