@@ -22,11 +22,12 @@ struct Negotiating {
   uint64_t asked_ticks = 0;    ///< when
 
   std::optional<uint32_t> ready_bits;               ///< in its last word
-  std::deque<std::pair<uint32_t, uint64_t>> sent;   ///< requests to rank 0: number of the gather, bytes
+  std::deque<std::pair<uint32_t, uint64_t>> sent;   ///< lists to rank 0 of more than `least_bytes`: number of the gather, bytes
+  std::deque<uint32_t> least_sent;                  ///< numbers of the last gathers to which it sent `least_bytes`
   std::deque<uint32_t> moved_in;                    ///< numbers of the last collectives that moved data
-  uint32_t sent_since = 0;                          ///< number of the first gather from which on `sent` is whole; 0: there was none
-  uint64_t least_bytes = UINT64_MAX;                ///< that it ever sent: a list without requests
-  uint64_t first_moved_ticks = 0, moved_ticks = 0;  ///< end of the first and of the last collective that moved data; 0: none did
+  uint32_t sent_since = 0, least_sent_since = 0;    ///< number of the first gather from which on they are whole; 0: there was none
+  uint64_t least_bytes = UINT64_MAX;                ///< that it ever sent: a list without requests, unless another rank sent less
+  uint64_t first_moved_ticks = 0, moved_ticks = 0;  ///< end of the first and of the last that moved data since `since_ticks`; 0: none did
   uint64_t moved = 0;                               ///< how many
   uint64_t since_ticks = 0;                         ///< the first sample that was read: what came before it may have been left out
 

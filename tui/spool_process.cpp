@@ -133,6 +133,14 @@ void SpoolProcess::on_clock(const ClockPair& pair) {
   clock_.realtime_minus_monotonic_ns.push_back(static_cast<int64_t>(pair.realtime_ns - pair.monotonic_ns));
 }
 
+void SpoolProcess::on_thread(const ThreadMeta& meta, std::string_view) {
+  if (meta.tid == header().pid) {
+    beside_main_.erase(meta.thread);
+  } else {
+    beside_main_.insert(meta.thread);
+  }
+}
+
 void SpoolProcess::on_fact(std::string_view key, std::string_view value) {
   if (key == "exe" || key == "command" || key == "job_id" || key == "local_rank" || key == "mpi")
     facts_[std::string(key)] = clean_name(value);
@@ -401,7 +409,8 @@ void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
   e.peer = r.peer;
   e.layer = layer;
   if (const auto comm = comms_.find(r.comm); comm != comms_.end()) e.comm = comm->second;
-  if (thread_samples_ > 0 && e.comm != kNone && !e.request) take_negotiation(rank, r, operation);
+  // The first cycles of a background thread come before the first sample: without them sums of requests would begin in the middle.
+  if ((thread_samples_ > 0 || beside_main_.contains(thread)) && e.comm != kNone && !e.request) take_negotiation(rank, r, operation);
   const bool collective = is_collective(operation.op_class) && e.comm != kNone;
   if (collective && operation.nonblocking == e.request) e.sequence = r.sequence;
   if (collective) rank.reach(e.comm, r.sequence);

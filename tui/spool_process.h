@@ -72,6 +72,7 @@ class SpoolProcess : private MetaVisitor {
   void on_device_clock(const DeviceClockMeta& meta) override { devices_.on_device_clock(meta); }
   void on_graph_node(const GraphNodeMeta& meta) override { devices_.on_graph_node(meta); }
   void on_fact(std::string_view key, std::string_view value) override;
+  void on_thread(const ThreadMeta& meta, std::string_view name) override;
   void on_sample(const SampleMeta& meta, std::span<const SampleValue> values) override;
   std::string phase_of(uint32_t context) const;
 
@@ -113,6 +114,7 @@ class SpoolProcess : private MetaVisitor {
   std::set<uint32_t> cut_threads_;  ///< the older part of their log was left out, and nothing has been read yet
   uint64_t from_ticks_ = 0;         ///< what ended before was left out, of some thread
   uint32_t thread_samples_ = 0;     ///< of its training thread, while another one made its MPI calls
+  std::set<uint32_t> beside_main_;  ///< threads other than the one that began the program
 };
 
 }  // namespace ddl::tui

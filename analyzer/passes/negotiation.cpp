@@ -277,6 +277,8 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
     if (moves_data) {
       negotiations.move_data(comm, seq, steps);
       requested.data_moved();
+      for (const auto& [process, step] : steps)
+        if (const auto sum = requested.sum(process)) pending[process].requested_bytes = sum;
     } else if (tells) {
       negotiations.add(std::move(cycle));
     }

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <map>
+#include <optional>
 
 namespace ddl {
 
@@ -14,6 +15,11 @@ class RequestedBytes {
  public:
   /// Returns the sum of this member.
   int64_t add(int64_t member, int64_t bytes) { return sums_[member] += bytes; }
+
+  std::optional<int64_t> sum(int64_t member) const {
+    const auto found = sums_.find(member);
+    return found == sums_.end() ? std::nullopt : std::optional(found->second);
+  }
 
   void data_moved() {
     int64_t least = INT64_MAX, most = 0;

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 
 #include "analyzer/findings/unready_case.h"
 #include "analyzer/passes/requested_bytes.h"
@@ -23,6 +24,7 @@ struct BackgroundJob {
   int64_t sleeps_ms[2] = {0, 0};  ///< before computing
   int64_t silent_ms = 0;          ///< cycles at the end that lead to nothing, and then both are killed
   int64_t ready[2] = {1, 0};      ///< in those: brought what is to be reduced next
+  bool lists_first = false;       ///< before the first step both ask for a tensor by lists, rank 1 a cycle later, and get it
   bool told = false;              ///< a timeline of Horovod says when each rank was ready, as rank 0 heard 50 us into the cycle
   int64_t unrecorded = 0;         ///< more ranks than these two, which left no record
 };
@@ -36,6 +38,16 @@ Tables training(const BackgroundJob& job) {
   run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT')");
   run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
   int64_t seq = 0, busy_ns[2] = {0, 0};
+  if (job.lists_first) {
+    for (const auto& [op, bytes] : std::vector<std::pair<const char*, std::array<int64_t, 2>>>{
+             {"MPI_Gather", {225, 25}}, {"MPI_Gather", {25, 225}}, {"MPI_Allreduce", {5_MB, 5_MB}}}) {
+      ++seq;
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        const int64_t enter_ns = 500_ms + seq * 10_ms;
+        run.add({.rank = rank, .op = op, .enter_ns = enter_ns, .leave_ns = enter_ns + 1_ms, .bytes = bytes[rank], .seq = seq, .thread = 1});
+      }
+    }
+  }
   for (int64_t s = 0; s < kSteps; ++s) {
     const int64_t begin_ns = 1_s + s * 100_ms;
     const std::optional<int64_t> step = job.marks ? std::optional(s) : std::nullopt;
@@ -231,6 +243,11 @@ TEST(Background, AHangSaysWhoseTrainingThreadDoesNotCome) {
             "no data was moved since 2.20 s: the training thread of rank 1 is asleep in clock_nanosleep, that of rank 0 waits for it");
   EXPECT_EQ(by_bits.integers("SELECT rank FROM finding WHERE id = 'missing_rank'"), std::vector<int64_t>{1});
   EXPECT_EQ(by_bits.text("SELECT group_concat(thread) FROM pending_negotiation"), "polling,asleep");
+
+  Tables lists = training({.silent_ms = 4000, .lists_first = true});
+  EXPECT_EQ(lists.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"),
+            by_bits.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"));
+  EXPECT_EQ(lists.text("SELECT group_concat(requested_bytes) FROM pending_negotiation"), "0,0") << "what they asked for has been moved";
 
   Tables rank_0 = training({.silent_ms = 4000, .ready = {0, 1}});
   EXPECT_EQ(rank_0.integers("SELECT rank FROM finding WHERE id = 'missing_rank'"), std::vector<int64_t>{0});

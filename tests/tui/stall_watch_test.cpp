@@ -1,7 +1,9 @@
 // When the watch of `ddl record --stall` speaks, over spools whose generator knows who hangs, and over jobs made by hand.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "tests/analyzer/analyzed.h"
+#include "tests/support/synthetic_run_spool.h"
 #include "tui/live_stall.h"
 #include "tui/spool_source.h"
 #include "tui/stall_watch.h"
@@ -192,6 +194,77 @@ TEST(StallWatch, SamplesOfThreadsAreNoProgress) {
     EXPECT_LE(rank.finished_ticks, rank.newest_ticks);
     EXPECT_GT(rank.pid, 0);
   }
+}
+
+/// A rank of two as the trainer's background runtime writes it: lists of requests first, then votes by bits, for ever.
+void write_background_rank(const std::filesystem::path& folder, int32_t rank) {
+  constexpr uint64_t kBegin = 1'000'000, kMillisecond = 1'000'000;
+  enum : uint32_t { kReduce = 16, kGatherV = 17 };
+  constexpr uint32_t kByte = 1, kFloat = 14;  // DDL_DATATYPES
+  SpoolBuilder spool;
+  FileHeader& h = spool.header();
+  h.pid = 4000 + static_cast<uint32_t>(rank);
+  h.begin = h.latest = {kBegin, kBegin, kBegin};
+  h.rank = rank;
+  h.world_size = 2;
+  h.flags = kMpiEntered | kMpiInitialized;
+  spool.operation(kReduce, OpClass::kAllToAll, false, "MPI_Allreduce");
+  spool.operation(kGatherV, OpClass::kAllToRoot, false, "MPI_Gatherv");
+  CommunicatorMeta world = {};
+  world.index = 1;
+  world.uid = 1;
+  world.size = 2;
+  world.flags = kCommWorld;
+  spool.communicator(world, {{0, 1, 2}});
+  spool.thread(1, h.pid + 1000, "background");
+  const size_t log = spool.add_chunk(ChunkKind::kEvents, 1 << 16, 1);
+  uint64_t now = kBegin;
+  const auto call = [&](uint32_t op, uint32_t seq, uint64_t bytes, uint32_t datatype) {
+    now += kMillisecond;
+    spool.append(log, {now, record_word(RecordKind::kCall, op, 1000), record_payload(bytes, datatype, 0), 1, 0, seq, -1});
+  };
+  const auto sample = [&] {
+    now += kMillisecond;
+    Record record = {};
+    record.start_ticks = now;
+    record.word = record_word(RecordKind::kThreadSample, 0, 0);
+    put_thread_times(record, {kMillisecond, 0, 0});
+    spool.append(log, record);
+  };
+  // The first sample of rank 0 comes after its first list, that of rank 1 before.
+  if (rank == 1) sample();
+  call(kGatherV, 6, rank == 0 ? 56 : 8, kByte);
+  if (rank == 0) sample();
+  call(kGatherV, 11, rank == 0 ? 56 : 152, kByte);
+  call(kReduce, 14, 1 << 20, kFloat);
+  call(kGatherV, 17, rank == 0 ? 56 : 8, kByte);
+  call(kReduce, 20, 1 << 20, kFloat);
+  for (int i = 0; i < 300; ++i) sample();
+  Record bits = {};
+  bits.start_ticks = now += kMillisecond;
+  bits.word = record_word(RecordKind::kAgreement, kReduce, 0);
+  bits.payload = (rank == 0 ? 6ull : 3ull) << 32 | 3;
+  spool.append(log, bits);
+  spool.write(folder / fmt::format("n0.{}.1.spool", h.pid));
+}
+
+TEST(StallWatch, ListsOfRequestsBeforeTheFirstSampleCount) {
+  const ScratchFolder folder;
+  for (const int32_t rank : {0, 1}) write_background_rank(folder.path(), rank);
+  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl", tui::SpoolSource::Join::kWhole);
+  tui::Job job;
+  source.poll(job, 0);
+  ASSERT_EQ(job.ranks.size(), 2u);
+  ASSERT_TRUE(job.background);
+  job.ended = false;
+  for (tui::Rank& rank : job.ranks) rank.life = tui::Life::kRunning;  // its processes never were
+  const auto requested = tui::open_requests({&job.ranks[0].negotiating, &job.ranks[1].negotiating});
+  EXPECT_EQ(requested, (std::vector<std::optional<int64_t>>{0, 0})) << "all that was asked for has been moved";
+  job.now_ns = job.ranks[0].clock.time_ns(job.ranks[0].newest_ticks) + 4 * kSecond;
+  tui::StallWatch watch(3 * kSecond);
+  const auto news = watch.look(job);
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->missing, std::vector<int64_t>{1});
 }
 
 }  // namespace
