@@ -11,6 +11,7 @@
 #include "store/import/decimal.h"
 #include "store/import/formats.h"
 #include "store/import/imported_run.h"
+#include "store/import/unread_events.h"
 
 namespace ddl::store {
 
@@ -30,10 +31,20 @@ std::optional<int> places_of(std::string_view unit) {
   return std::nullopt;
 }
 
+/// Bytes of a unit of sizes, as the second line gives it for a column; 0: there is no such column.
+double size_unit(const CsvRows& rows, const char* column) {
+  if (!rows.has(column)) return 0;
+  const std::string& unit = rows.text(column);
+  return unit == "GB" ? 0x1p30 : unit == "MB" ? 0x1p20 : unit == "KB" ? 0x1p10 : 1;
+}
+
+constexpr std::string_view kUnified = "[Unified Memory ";
+
 /// A process of its own, with its activities.
 class NvprofFile {
  public:
-  NvprofFile(ImportedRun& run, const fs::path& path, const BytesRead& read) : run_(run), path_(path), read_(read) {}
+  NvprofFile(ImportedRun& run, UnreadEvents& unread, const fs::path& path, const BytesRead& read)
+      : run_(run), unread_(unread), path_(path), read_(read) {}
 
   void read() {
     ImportedProcess process;
@@ -50,11 +61,12 @@ class NvprofFile {
     activity.name = name;
     activity.start_ns = start_ns;
     activity.duration_ns = duration_ns;
-    constexpr std::string_view kCopy = "[CUDA memcpy ";
-    if (name.starts_with(kCopy) && name.ends_with("]")) {
+    for (const std::string_view copy : {"[CUDA memcpy ", "[Unified Memory Memcpy "}) {
+      if (!name.starts_with(copy) || !name.ends_with("]")) continue;
       activity.kind = DeviceKind::kMemcpy;
-      activity.copy = std::string_view(name).substr(kCopy.size(), name.size() - kCopy.size() - 1);
-    } else if (name.starts_with("[CUDA memset")) {
+      activity.copy = std::string_view(name).substr(copy.size(), name.size() - copy.size() - 1);
+    }
+    if (name.starts_with("[CUDA memset")) {
       activity.kind = DeviceKind::kMemset;
     }
     run_.gpu(process_, activity);
@@ -84,17 +96,19 @@ class NvprofFile {
     if (!rows.has("Device") || !rows.has("Name")) rows.fail(fmt::format("a trace without devices: {}", kWanted));
     if (!rows.next()) return;
     const int start_places = unit(rows, "Start"), duration_places = unit(rows, "Duration");
-    const double size_unit = !rows.has("Size")           ? 0
-                             : rows.text("Size") == "GB" ? 0x1p30
-                             : rows.text("Size") == "MB" ? 0x1p20
-                             : rows.text("Size") == "KB" ? 0x1p10
-                                                         : 1;
+    const double size = size_unit(rows, "Size"), unified_size = size_unit(rows, "Unified Memory");
     constexpr int kSizePlaces = 9;
     while (rows.next()) {
       if (rows.text("Start").empty()) continue;  // remarks of nvprof at the end
       const auto maybe = [&](const char* column) {
         return rows.has(column) && !rows.text(column).empty() ? whole(rows.text(column)) : std::nullopt;
       };
+      std::string name = rows.text("Name");
+      const bool unified = name.starts_with(kUnified);
+      if (unified && !name.starts_with("[Unified Memory Memcpy ")) {  // faults and the like: of a processor, or while a kernel runs
+        unread_.add(name);
+        continue;
+      }
       GpuActivity activity;
       activity.context = maybe("Context");
       activity.stream = maybe("Stream");
@@ -104,9 +118,9 @@ class NvprofFile {
         activity.device = whole(std::string_view(device).substr(open + 1, device.size() - open - 2));
         if (activity.device) run_.process(process_).gpus[*activity.device] = device.substr(0, device.find_last_not_of(' ', open - 1) + 1);
       }
-      if (size_unit > 0 && !rows.text("Size").empty())
-        activity.bytes = std::llround(static_cast<double>(rows.decimal("Size", kSizePlaces)) * 1e-9 * size_unit);
-      std::string name = rows.text("Name");
+      const char* const sized = unified ? "Unified Memory" : "Size";
+      if (const double unit = unified ? unified_size : size; unit > 0 && !rows.text(sized).empty())
+        activity.bytes = std::llround(static_cast<double>(rows.decimal(sized, kSizePlaces)) * 1e-9 * unit);
       // "gemm(float*) [123]": its correlation, in versions without a column of it.
       if (const size_t open = name.rfind(" [");
           open != std::string::npos && name.ends_with("]") && whole(name.substr(open + 2, name.size() - open - 3)))
@@ -116,6 +130,7 @@ class NvprofFile {
   }
 
   ImportedRun& run_;
+  UnreadEvents& unread_;
   const fs::path& path_;
   const BytesRead& read_;
   size_t process_ = 0;
@@ -124,7 +139,9 @@ class NvprofFile {
 }  // namespace
 
 void read_nvprof(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
-  for (const fs::path& path : files) NvprofFile(run, path, read).read();
+  UnreadEvents unread;
+  for (const fs::path& path : files) NvprofFile(run, unread, path, read).read();
+  unread.write(run.losses(), "rows");
 }
 
 }  // namespace ddl::store

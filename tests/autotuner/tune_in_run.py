@@ -6,6 +6,8 @@ import csv
 import json
 import os
 import pathlib
+import re
+import statistics
 import subprocess
 import sys
 import tempfile
@@ -182,10 +184,26 @@ def soak_drift(folder):
         assert drift_is_no_gain(folder, 0, drift, 1)
 
 
-def soak_nothing_to_gain(folder, seeds=10):
-    kept = sum(drift_is_no_gain(folder, 1, (0, 1.5, -0.6)[seed % 3], seed) for seed in range(1, seeds + 1))
-    print(f"nothing to gain: {kept} of {seeds} kept the default")
-    assert kept == seeds
+def soak_nothing_to_gain(folder, seeds=40):
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:  # jobs that sleep
+        kept = list(pool.map(lambda seed: drift_is_no_gain(folder, 1, (0, 1.5, -0.6)[seed % 3], seed), range(1, seeds + 1)))
+    print(f"nothing to gain: {sum(kept)} of {seeds} kept the default")
+    assert all(kept)
+
+
+def soak_nothing_to_gain_in_half_a_minute(folder, seeds=20):
+    """A budget that is too short for a proof proves nothing."""
+    def claims(seed):
+        name = f"hasty_{seed}"
+        tune(folder, "-o", name, "--in-run", "--end-job", "--budget", "30s", "--seed", seed, "--tunable", "x=1,2,4,8,16,32", "--", JOB, "--ms", "6", "--steps", "9000", "--flat", "1",
+             "--noise", "8", "--seed", seed, "--x", "{x}", check=0)
+        said = manifest(folder / name)
+        return said["gain"] is not None or choices(folder / name)["x"] != "1"
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        claimed = sum(pool.map(claims, range(1, seeds + 1)))
+    print(f"nothing to gain, 30 s: {claimed} of {seeds} claimed a gain")
+    assert claimed == 0
 
 
 BACKGROUND = ["--runtime", "background", "--width", 128, "--batch", 16, "--bucket-mb", 0.0625, "--print-every", 0, "--cycle-ms", "{cycle_ms}", "--fusion-mb", "{fusion_mb}"]
@@ -211,11 +229,58 @@ def soak_background_runtime(folder, budgets=("120s", "30s")):
         print(verified.stdout.splitlines()[0])
 
 
+TRUTH_ROUNDS = 5
+
+
+def step_ms(point):
+    """Of a launch of its own, by the trainer's word."""
+    options = [str(word).format(**point) for word in BACKGROUND]
+    ran = subprocess.run(["mpirun", "-np", "2", TRAIN, *options, "--steps", "150"], capture_output=True, text=True, env=job.environment(**job.ALONE), timeout=120, check=True)
+    return float(re.search(r"([0-9.]+) ms/step", ran.stderr)[1])
+
+
+def measured_truth():
+    """Milliseconds a step by (cycle, fusion), medians of interleaved rounds; a longer cycle only makes steps longer."""
+    points = [{"cycle_ms": cycle, "fusion_mb": fusion} for cycle in ("1", "2.5", "5", "10") for fusion in ("0.0625", "0.25", "1", "4", "16")]
+    rounds = [[step_ms(point) for point in points] for _ in range(TRUTH_ROUNDS)]
+    return {tuple(point.values()): statistics.median(column) for point, column in zip(points, zip(*rounds))}
+
+
+def tuned_and_verified(folder, name, *options):
+    """The choice of one tuning from the poor start, what it says of the gain, and what launches say of it."""
+    run = tune(folder, "-o", name, *options, *SPACE, "--", "mpirun", "-np", "2", TRAIN, *BACKGROUND, "--steps", 1000000 if "--in-run" in options else 40, check=0)
+    gain = manifest(folder / name)["gain"]
+    chosen = tuple(choices(folder / name)[knob] for knob in ("cycle_ms", "fusion_mb"))
+    if gain is None:
+        print(f"{name}: {chosen}, {manifest(folder / name)['kept']}, {run.took_s:.0f} s", flush=True)
+        return chosen, None, None
+    verified = tune(folder, "--verify", name, "--rounds", "3", "--", "mpirun", "-np", "2", TRAIN, *BACKGROUND, "--steps", 40, check=0).stdout
+    lo, hi = (1 + float(bound) / 100 for bound in re.search(r"gain .*? \[([+-][0-9.]+)%, ([+-][0-9.]+)%\]", verified).groups())
+    print(f"{name}: {chosen}, tuned {gain['ratio']:.2f} [{gain['lo']:.2f}, {gain['hi']:.2f}], verified [{lo:.2f}, {hi:.2f}], {run.took_s:.0f} s", flush=True)
+    return chosen, (gain["lo"], gain["hi"]), (lo, hi)
+
+
+def soak_from_a_poor_start(folder, in_run=10, by_launches=2, hasty=20):
+    """250 ms and 64 KiB: how far what was chosen is from the best, and whether launches confirm what is said of it."""
+    limits = {"in_run": ["--in-run", "--end-job", "--budget", "120s"], "launches": ["--budget", "300s"], "hasty": ["--in-run", "--end-job", "--budget", "30s"]}
+    done = {f"{way}_{seed}": tuned_and_verified(folder, f"{way}_{seed}", *limits[way], "--seed", seed)
+            for way, count in (("in_run", in_run), ("launches", by_launches), ("hasty", hasty)) for seed in range(1, count + 1)}
+    truth = measured_truth()
+    best = min(truth.values())
+    for way in limits:
+        of_way = {name: result for name, result in done.items() if name.startswith(way)}
+        regrets = sorted(100 * (truth[chosen] / best - 1) if chosen in truth else float("inf") for chosen, said, _ in of_way.values() if said)
+        agree = [name for name, (_, said, seen) in of_way.items() if said and said[0] > 1 and seen[0] > 1 and said[0] <= seen[1] and seen[0] <= said[1]]
+        print(f"{way}: {len(regrets)} of {len(of_way)} claim a gain, {len(agree)} verified with intervals that overlap; regrets {', '.join(f'{r:.1f}' for r in regrets)} %")
+        assert len(agree) == len(regrets)
+    print("truth: " + ", ".join(f"{'/'.join(point)} {ms:.2f} ms" for point, ms in sorted(truth.items(), key=lambda item: item[1])))
+
+
 def main():
     soak = sys.argv[1:2] == ["soak"]
     tests = (is_verified_in_a_run, tells_that_it_was_not_heard, tells_what_cannot_be_tuned_in_a_run, ends_with_its_job_when_told, claims_nothing_of_a_job_that_ends)
     if soak:
-        tests = (tells_of_jobs_that_take_no_proper_part, goes_on_with_what_won, soak_drift, soak_nothing_to_gain, soak_background_runtime, goes_back_without_the_tuner)
+        tests = (tells_of_jobs_that_take_no_proper_part, goes_on_with_what_won, soak_drift, soak_nothing_to_gain, soak_nothing_to_gain_in_half_a_minute, soak_background_runtime, goes_back_without_the_tuner)
         if len(sys.argv) > 2:
             tests = [globals()[name] for name in sys.argv[2:]]
     with tempfile.TemporaryDirectory() as name:

@@ -20,6 +20,27 @@ TEST(ImportNvprof, TracesHaveMomentsBytesAndDevices) {
               5e-5);
 }
 
+// As nvprof 10 wrote it of a job with managed memory (TITAN Xp): faults have no duration, or lie within kernels.
+TEST(ImportNvprof, UnifiedMemoryIsCopiedAndItsFaultsAreCounted) {
+  Imported run(
+      "nvprof",
+      Imported::Files{
+          {"nvprof.1.csv",
+           "==308065== Profiling result:\n"
+           "\"Start\",\"Duration\",\"Grid X\",\"Grid Y\",\"Grid Z\",\"Block X\",\"Block Y\",\"Block Z\",\"Registers Per Thread\","
+           "\"Static SMem\",\"Dynamic SMem\",\"Size\",\"Throughput\",\"SrcMemType\",\"DstMemType\",\"Device\",\"Context\",\"Stream\","
+           "\"Unified Memory\",\"Virtual Address\",\"Name\",\"Correlation_ID\"\n"
+           "s,ms,,,,,,,,B,B,MB,GB/s,,,,,,B,,,\n"
+           "1.183779,0.000992,,,,,,,,,,0.000019,0.018777,\"Pageable\",\"Device\",\"TITAN Xp (0)\",\"1\",\"7\",,,\"[CUDA memcpy HtoD]\",105\n"
+           "1.204081,,,,,,,,,,,,,,,,,,\"PC 0x5e240510\",\"0x7f54d8000000\",\"[Unified Memory CPU page faults]\",\n"
+           "1.801239,0.276608,,,,,,,,,,,,,,\"TITAN Xp (0)\",,,\"18\",\"0x7f54d8800000\",\"[Unified Memory GPU page faults]\",\n"
+           "1.802441,0.007360,,,,,,,,,,,,,,\"TITAN Xp (0)\",,,65536.000000,\"0x7f54d8000000\",\"[Unified Memory Memcpy HtoD]\",\n"}});
+  EXPECT_EQ(run.text("SELECT group_concat(kind || ' ' || copy || ' ' || duration_ns || ' ' || bytes) FROM gpu_event"),
+            "2 HtoD 992 20,2 HtoD 7360 65536");
+  EXPECT_EQ(run.text("SELECT count || ' ' || note FROM loss WHERE kind = 'not_understood'"),
+            "2 rows that ddl does not understand: [Unified Memory CPU page faults] (1), [Unified Memory GPU page faults] (1): left out");
+}
+
 TEST(ImportNvprof, WhatIsNoneIsRefused) {
   for (const auto& [text, words] :
        {std::pair<const char*, const char*>{"hello\n", "no trace of nvprof"},
