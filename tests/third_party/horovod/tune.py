@@ -1,0 +1,85 @@
+#!/usr/bin/env python3
+"""ddl tune beside Horovod's own autotuner, from a poor start (250 ms, 64 KiB), on the real Horovod (tools/setup horovod): what each takes and chooses, and
+what a step takes with it by the job's own word, in interleaved rounds. By hand, for docs/performance.md.
+
+    tune.py [ROUNDS]    default 7
+"""
+import csv
+import json
+import os
+import re
+import statistics
+import sys
+import time
+from pathlib import Path
+
+import job
+
+HERE = Path(__file__).resolve().parent
+HOROVOD = HERE.parents[2] / "build" / "horovod" / "lib"
+ROUNDS = int(sys.argv.pop(1)) if len(sys.argv) > 1 else 7
+CYCLE, FUSION = "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD"
+START = {CYCLE: "250", FUSION: "65536"}
+DEFAULTS = {CYCLE: "1", FUSION: str(128 << 20)}  # of Horovod 0.28.1
+SPACE = ["--tunable", f"{CYCLE}=250,100,50,25,10,5,2.5,1", "--tunable", f"{FUSION}=65536,262144,1048576,4194304,16777216,67108864,134217728"]
+
+if not HOROVOD.exists():
+    print(f"skipped: no Horovod in {HOROVOD}; tools/setup horovod builds it")
+    sys.exit(77)
+os.environ.update(PYTHONPATH=f"{HOROVOD}", OMP_NUM_THREADS="1")
+
+
+def command(steps, *options):
+    return job.mpirun(2, ["--oversubscribe", "/usr/bin/python3", HERE / "trained.py", "--steps", steps, "--width", 256, "--batch", 64, *options])
+
+
+def step_ms(folder, **knobs):
+    """Of the slower rank, by its own clock: the median, of all steps but the first ten."""
+    out = folder / "step.times"
+    job.run(command(50, "--out", out), check_rc=0, **knobs)
+    ranks = [json.loads((folder / f"{out.name}.{rank}").read_text())[10:] for rank in (0, 1)]
+    return statistics.median(max(steps[i]["whole_ns"] for steps in ranks) / 1e6 for i in range(len(ranks[0])))
+
+
+def by_ddl(folder):
+    begin = time.monotonic()
+    job.run([job.DDL, "tune", "-o", folder / "tuned", "--budget", "300s", "--tunable", "algorithm=default", *SPACE, "--", *command(30, "--marks")], timeout=420, check_rc=0)
+    took_s = time.monotonic() - begin
+    said = json.loads((folder / "tuned/manifest.json").read_text())
+    chosen = {choice["name"]: choice["value"] for choice in said["choices"]}
+    emitted = dict(re.findall(r"^(?:export )?(HOROVOD_\w+)=['\"]?([0-9.]+)", (folder / "tuned/horovod.env").read_text(), re.MULTILINE))
+    job.check(all(emitted.get(name, START[name]) == chosen[name] for name in START), f"horovod.env: {emitted}, manifest: {chosen}")
+    verified = job.run([job.DDL, "tune", "--verify", folder / "tuned", "--rounds", 3, "--", *command(30, "--marks")], timeout=300, check_rc=0).stdout
+    print(f"ddl tune: {chosen}, {said['gain']}, {took_s:.0f} s; verified: {verified.splitlines()[0]}", flush=True)
+    return chosen
+
+
+def by_horovod(folder):
+    """It begins at its own defaults: what is set by the environment it does not tune."""
+    log = folder / "autotune.csv"
+    begin = time.monotonic()
+    job.run(command(3000), timeout=600, check_rc=0, HOROVOD_AUTOTUNE=1, HOROVOD_AUTOTUNE_LOG=log)
+    took_s = time.monotonic() - begin
+    rows = list(csv.reader(log.read_text().splitlines()))
+    header = next(row for row in rows if any("cycle" in name for name in row))
+    cycle, fusion, score = (next(i for i, name in enumerate(header) if word in name) for word in ("cycle", "fusion", "score"))
+    samples = [row for row in rows if row is not header and len(row) == len(header)]
+    best = max(samples, key=lambda row: float(row[score]))
+    chosen = {CYCLE: best[cycle], FUSION: str(int(float(best[fusion]) * (1 << 20)))}
+    print(f"Horovod's autotuner: {chosen}, {len(samples)} samples, {took_s:.0f} s for 3000 steps\n  {header}", flush=True)
+    return chosen
+
+
+def side_by_side(folder):
+    ways = {"start": START, "Horovod's defaults": DEFAULTS, "ddl tune": by_ddl(folder), "Horovod's autotuner": by_horovod(folder)}
+    times = {name: [] for name in ways}
+    for _ in range(ROUNDS):
+        for name, knobs in ways.items():
+            times[name].append(step_ms(folder, **knobs))
+    for name, ms in times.items():
+        print(f"{name}: {statistics.median(ms):.2f} ms a step ({min(ms):.2f} to {max(ms):.2f}), {ways[name]}")
+    ratios = sorted(a / b for a, b in zip(times["Horovod's autotuner"], times["ddl tune"]))
+    print(f"Horovod's autotuner / ddl tune, by round: median {statistics.median(ratios):.3f}, {', '.join(f'{ratio:.3f}' for ratio in ratios)}")
+
+
+job.main(side_by_side)
