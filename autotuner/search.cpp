@@ -29,14 +29,12 @@ constexpr size_t kTellingRounds = 5;
 constexpr double kToldApart = 0.03;        ///< with noise of that size one round tells finalists apart
 constexpr size_t kLeastExploredShare = 4;  ///< a quarter of the trials explores, whatever a few of them let believe
 constexpr size_t kConfirmTrials = 3;       ///< a round: the winner, the default, the default again
-constexpr size_t kLeastConfirmRounds = 3;
-constexpr size_t kConfirmShare = 4;  ///< a quarter of the trials is kept for confirming
-constexpr size_t kMostConfirmRounds = 12;
-constexpr double kExpectedGain = 0.0005;  ///< exploring ends when no point promises more
-constexpr size_t kTellingNoise = 12;      ///< trials after which the noise is known well enough to choose by
-constexpr double kLoud = 0.08;            ///< with more noise than that a model of few trials is worth less than many trials
-constexpr size_t kEta = 3;                ///< of halving: what is left of the field, and how many times as often it is measured
-constexpr size_t kHalvings = 3;           ///< stages that the trials must be enough for
+constexpr size_t kConfirmShare = 4;        ///< a quarter of the trials is kept for confirming
+constexpr double kExpectedGain = 0.0005;   ///< exploring ends when no point promises more
+constexpr size_t kTellingNoise = 12;       ///< trials after which the noise is known well enough to choose by
+constexpr double kLoud = 0.08;             ///< with more noise than that a model of few trials is worth less than many trials
+constexpr size_t kEta = 3;                 ///< of halving: what is left of the field, and how many times as often it is measured
+constexpr size_t kHalvings = 3;            ///< stages that the trials must be enough for
 
 // By how much a point is expected to be cheaper than the one that the belief is relative to, where it is.
 double expected_improvement(const Belief& belief) {
@@ -155,7 +153,7 @@ class Search {
   double expected_s(size_t rounds, const std::vector<size_t>& points) const {
     return static_cast<double>((rounds + lanes_ - 1) / lanes_) * expected_s(points);
   }
-  double confirming_s() const { return expected_s(kLeastConfirmRounds, {ranked().front(), 0, 0}); }
+  double confirming_s() const { return expected_s(settings_.least_confirm_rounds, {ranked().front(), 0, 0}); }
   // Whether there is time for a round and still for the rounds that confirm what it finds.
   bool leaves_time_to_confirm(const std::vector<size_t>& round) const {
     const std::optional<double> left_s = bench_.seconds_left();
@@ -167,7 +165,8 @@ class Search {
 
   // What exploring and racing leave.
   size_t confirming_trials() const {
-    return kConfirmTrials * std::clamp(budget() / kConfirmShare / kConfirmTrials, kLeastConfirmRounds, kMostConfirmRounds);
+    return kConfirmTrials *
+           std::clamp(budget() / kConfirmShare / kConfirmTrials, settings_.least_confirm_rounds, settings_.most_confirm_rounds);
   }
 
   // What exploring leaves to the race: a noisy machine needs many rounds to tell the best few apart.
@@ -397,16 +396,16 @@ Conclusion Search::confirm(bool finished) {
 
   std::vector<double> tuned, base, first, second;
   const auto compared = [&](double confidence) { return compare_beside_noise(base, tuned, first, second, confidence); };
-  while (bench_.trials_left() >= kConfirmTrials && tuned.size() < kMostConfirmRounds) {
+  while (bench_.trials_left() >= kConfirmTrials && tuned.size() < settings_.most_confirm_rounds) {
     // Begun only where the least that says anything fits, give or take what trials differ by; what was begun is not given up for trials that
     // took longer than they used to.
     constexpr double kAbout = 0.8;
     const std::optional<double> left_s = bench_.seconds_left();
-    const bool is_begun = !tuned.empty() && tuned.size() < kLeastConfirmRounds;
-    const size_t rounds = tuned.empty() ? kLeastConfirmRounds : 1;
+    const bool is_begun = !tuned.empty() && tuned.size() < settings_.least_confirm_rounds;
+    const size_t rounds = tuned.empty() ? settings_.least_confirm_rounds : 1;
     if (left_s && !is_begun && *left_s < kAbout * expected_s(rounds, {winner, 0, 0})) break;
     const size_t begin = result_.trials.size(), first_round = round_;
-    if (!measure_alike(Stage::kConfirm, {winner, 0, 0}, kMostConfirmRounds - tuned.size())) break;
+    if (!measure_alike(Stage::kConfirm, {winner, 0, 0}, settings_.most_confirm_rounds - tuned.size())) break;
     for (size_t round = first_round; round < round_; ++round) {
       std::vector<double> defaults;
       std::optional<double> won;
@@ -425,7 +424,7 @@ Conclusion Search::confirm(bool finished) {
       first.push_back(defaults[0]);
       second.push_back(defaults[1]);
     }
-    if (tuned.size() < kLeastConfirmRounds) continue;
+    if (tuned.size() < settings_.least_confirm_rounds) continue;
     const PairedRatio sure = compared(settings_.early_confidence);
     if (sure.excludes_one() || sure.hi < 1 + settings_.worth_while) break;
   }

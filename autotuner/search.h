@@ -70,6 +70,7 @@ struct SearchSettings {
   /// Confidence of the interval that has to exclude no gain, and of the intervals that are looked at after each round and may end the
   /// confirmation early. Both may be higher where rounds are cheap.
   double confidence = 0.95, early_confidence = 0.99;
+  size_t least_confirm_rounds = 3, most_confirm_rounds = 12;  ///< before the first look, and in all; at least kMinRounds
 };
 
 /// What may be said of the default.

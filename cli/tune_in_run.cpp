@@ -24,8 +24,11 @@ namespace {
 using tune::JobTunable;
 using tune::Space;
 
-// Rounds are cheap and many, and a neighbour's load lasts for several: more is asked for than of launches.
-constexpr double kConfidence = 0.99, kEarlyConfidence = 0.999;
+// Rounds are cheap and many, and a neighbour's load lasts for several: more is asked for than of launches. With 99 % and 12 rounds one of 40 tunings of a
+// job with nothing to gain, on a busy machine, claimed a gain (tests/autotuner/tune_in_run.py soak).
+tune::SearchSettings settings_of(uint64_t seed) {
+  return {.seed = seed, .confidence = 0.999, .early_confidence = 0.9999, .least_confirm_rounds = 6, .most_confirm_rounds = 24};
+}
 
 std::string duration_words(double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); }
 
@@ -171,9 +174,8 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
   if (!first || !first->cost)
     throw Error(first ? first->why : run->why_over() + ", before the default was measured", fmt::format("see {}", run->output().string()),
                 ExitCode::kDataMissing);
-  tuning.result =
-      tune::search(tuning.space, tuning.prediction, std::vector<bool>(tuning.space.size(), true), {{0, tune::Stage::kCalibrate, 0, *first}},
-                   *run, {.seed = request.seed, .confidence = kConfidence, .early_confidence = kEarlyConfidence});
+  tuning.result = tune::search(tuning.space, tuning.prediction, std::vector<bool>(tuning.space.size(), true),
+                               {{0, tune::Stage::kCalibrate, 0, *first}}, *run, settings_of(request.seed));
   tuning.prediction.clear();
   const std::optional<uint64_t> settled = run->settle(tuning.result.winner);
   if (settled)
@@ -195,10 +197,11 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
   else if (is_open)
     tuning.notes.push_back(request.trials
                                ? fmt::format("--trials {} is too few: confirming a gain takes at least {} beside those that explore",
-                                             *request.trials, 3 * tune::kMinRounds)
+                                             *request.trials, 3 * settings_of(request.seed).least_confirm_rounds)
                                : fmt::format("--budget {} is too short: the default takes {} of a round, and confirming a gain takes "
                                              "at least {} rounds with the default twice",
-                                             duration_words(request.budget_s), duration_words(first->wall_s), tune::kMinRounds));
+                                             duration_words(request.budget_s), duration_words(first->wall_s),
+                                             settings_of(request.seed).least_confirm_rounds));
   tuning.base = facts_of(*run, step_s_of(trials, 0));
   if (tuning.result.winner != 0) tuning.best = facts_of(*run, step_s_of(trials, tuning.result.winner));
   tuning.spent_s = run->spent_s();
