@@ -24,7 +24,9 @@ namespace ddl::cli {
 namespace {
 
 std::string import_formats_text() {
-  std::string text = "Makes a run of what another tool traced: report, query, analyze and the rest work on it.\n\nFORMAT is one of\n";
+  std::string text =
+      "Makes a run of what another tool traced: report, query, analyze and the rest work on it.\n"
+      "FILE may be a folder: those of its files whose names end as the format's do are read.\n\nFORMAT is one of\n";
   for (const ImportFormat& format : import_formats()) text += fmt::format("  {:<15} {}\n", format.name, format.sentence);
   return text;
 }

@@ -30,6 +30,7 @@ struct ImportFormat {
   const char* name;      ///< "kineto": the word after `ddl import`
   const char* sentence;  ///< what it is
   const char* files;     ///< how its files are called, for the example: "worker*.json.gz"
+  const char* endings;   ///< of names, by which those of a folder are known: ".json .json.gz"; empty: all but .log and .txt
   ReadTraces read;
 };
 std::span<const ImportFormat> import_formats();
@@ -48,7 +49,8 @@ struct ImportSummary {
   uint64_t losses = 0;  ///< rows of table loss
 };
 
-/// Throws Error: a file that cannot be read or is no such trace (kDataMissing), CannotWrite.
-ImportSummary import_traces(const ImportFormat& format, const std::vector<std::filesystem::path>& files, const ImportOptions& options);
+/// `paths`: files, and folders, whose files of the format are read in the order of their names. Throws Error: a file that cannot be read or is no
+/// such trace, a folder without any (kDataMissing), CannotWrite.
+ImportSummary import_traces(const ImportFormat& format, const std::vector<std::filesystem::path>& paths, const ImportOptions& options);
 
 }  // namespace ddl

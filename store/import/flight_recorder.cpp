@@ -50,30 +50,6 @@ struct Entry {
   bool is_coalesced = false, done = false;
 };
 
-std::vector<fs::path> files_in(const std::vector<fs::path>& paths) {
-  std::vector<fs::path> files;
-  for (const fs::path& path : paths) {
-    std::error_code error;
-    if (!fs::is_directory(path, error)) {
-      files.push_back(path);
-      continue;
-    }
-    std::vector<fs::path> inside;
-    for (const auto& entry : fs::directory_iterator(path, error))
-      if (entry.is_regular_file(error) && entry.path().extension() != ".log" && entry.path().extension() != ".txt")
-        inside.push_back(entry.path());
-    if (error)
-      throw Error(fmt::format("cannot read {}: {}", path.string(), error.message()), "name the files, or a folder that you may read",
-                  ExitCode::kDataMissing);
-    if (inside.empty())
-      throw Error(fmt::format("{}: a folder without dumps", path.string()),
-                  "name the folder that TORCH_NCCL_DEBUG_INFO_TEMP_FILE points into", ExitCode::kDataMissing);
-    std::sort(inside.begin(), inside.end());
-    files.insert(files.end(), inside.begin(), inside.end());
-  }
-  return files;
-}
-
 class FlightDumps {
  public:
   explicit FlightDumps(ImportedRun& run) : run_(run) {}
@@ -500,7 +476,7 @@ class FlightDumps {
 
 void read_flight_recorder(ImportedRun& run, const std::vector<fs::path>& paths, const BytesRead& read) {
   FlightDumps dumps(run);
-  for (const fs::path& path : files_in(paths)) dumps.read(path, read);
+  for (const fs::path& path : paths) dumps.read(path, read);
   dumps.finish();
 }
 

@@ -5,10 +5,13 @@
 #include <fmt/format.h>
 #include <sqlite3.h>
 
+#include <algorithm>
 #include <chrono>
 #include <exception>
 #include <functional>
 #include <optional>
+#include <string_view>
+#include <vector>
 
 #include "core/error.h"
 #include "store/database.h"
@@ -24,19 +27,60 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr ImportFormat kFormats[] = {
-    {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON", "worker*.pt.trace.json.gz", store::read_kineto},
-    {"nsys", "reports of Nsight Systems, exported with nsys export --type sqlite", "report*.sqlite", store::read_nsys},
-    {"rocm", "traces of AMD's profilers: databases of rocprofv3 (rocpd) and of RPD, JSON of rocprofv3", "*_results.db", store::read_rocm},
-    {"nvprof", "traces of nvprof --print-gpu-trace --csv, a file a process", "nvprof.%p.csv", store::read_nvprof},
-    {"horovod", "the timeline of Horovod, which rank 0 writes", "timeline.json", store::read_horovod},
-    {"nccl-inspector", "JSON lines of NCCL's Inspector plugin, a file a process", "nccl-inspector-*/*.log", store::read_nccl_inspector},
-    {"flight-recorder", "dumps of PyTorch's flight recorder of a job that hangs, a file a rank: pickles or JSON, or a folder of them",
-     "nccl_trace_rank_*", store::read_flight_recorder},
-    {"nccl-ras", "the answer of NCCL's RAS about a job that runs or hangs: text or JSON", "ras.txt", store::read_nccl_ras},
-    {"chakra", "Chakra execution traces with times, a file a rank: as ddl export chakra writes them", "ddl.*.et", store::read_chakra},
-    {"chrome", "Chrome trace events (JSON), a process a rank: as ddl and many other programs write them", "trace.json", store::read_chrome},
-    {"pipedream", "CSV: layers of PipeDream's profiler, or operations of a what-if straggler analysis", "trace.csv", store::read_pipedream},
+    {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON", "worker*.pt.trace.json.gz", ".json .json.gz",
+     store::read_kineto},
+    {"nsys", "reports of Nsight Systems, exported with nsys export --type sqlite", "report*.sqlite", ".sqlite", store::read_nsys},
+    {"rocm", "traces of AMD's profilers: databases of rocprofv3 (rocpd) and of RPD, JSON of rocprofv3", "*_results.db", ".db .rpd .json",
+     store::read_rocm},
+    {"nvprof", "traces of nvprof --print-gpu-trace --csv, a file a process", "nvprof.%p.csv", ".csv", store::read_nvprof},
+    {"horovod", "the timeline of Horovod, which rank 0 writes", "timeline.json", ".json .json.gz", store::read_horovod},
+    {"nccl-inspector", "JSON lines of NCCL's Inspector plugin, a file a process", "nccl-inspector-*/*.log", ".log .log.gz",
+     store::read_nccl_inspector},
+    {"flight-recorder", "dumps of PyTorch's flight recorder of a job that hangs, a file a rank: pickles or JSON", "nccl_trace_rank_*", "",
+     store::read_flight_recorder},
+    {"nccl-ras", "the answer of NCCL's RAS about a job that runs or hangs: text or JSON", "ras.txt", ".txt .json", store::read_nccl_ras},
+    {"chakra", "Chakra execution traces with times, a file a rank: as ddl export chakra writes them", "ddl.*.et", ".et",
+     store::read_chakra},
+    {"chrome", "Chrome trace events (JSON), a process a rank: as ddl and many other programs write them", "trace.json", ".json .json.gz",
+     store::read_chrome},
+    {"pipedream", "CSV: layers of PipeDream's profiler, or operations of a what-if straggler analysis", "trace.csv", ".csv",
+     store::read_pipedream},
 };
+
+bool is_of(const ImportFormat& format, const std::string& name) {
+  std::string_view endings = format.endings;
+  if (endings.empty()) return !name.ends_with(".log") && !name.ends_with(".txt");
+  while (!endings.empty()) {
+    const std::string_view ending = endings.substr(0, endings.find(' '));
+    if (name.ends_with(ending)) return true;
+    endings.remove_prefix(std::min(ending.size() + 1, endings.size()));
+  }
+  return false;
+}
+
+std::vector<fs::path> files_in(const ImportFormat& format, const std::vector<fs::path>& paths) {
+  std::vector<fs::path> files;
+  for (const fs::path& path : paths) {
+    std::error_code error;
+    if (!fs::is_directory(path, error)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<fs::path> inside;
+    for (const auto& entry : fs::directory_iterator(path, error))
+      if (entry.is_regular_file(error) && is_of(format, entry.path().filename().string())) inside.push_back(entry.path());
+    if (error)
+      throw Error(fmt::format("cannot read {}: {}", path.string(), error.message()), "name the files, or a folder that you may read",
+                  ExitCode::kDataMissing);
+    if (inside.empty())
+      throw Error(
+          fmt::format("{}: a folder without files of {}{}{}", path.string(), format.name, *format.endings ? ": " : "", format.endings),
+          fmt::format("name the files, e.g. ddl import {} {}", format.name, format.files), ExitCode::kDataMissing);
+    std::sort(inside.begin(), inside.end());
+    files.insert(files.end(), inside.begin(), inside.end());
+  }
+  return files;
+}
 
 constexpr uint64_t kImportReportEveryBytes = 1 << 20;
 constexpr int kSqliteInstructionsBetweenReports = 1 << 20;  // some hundredths of a second
@@ -72,7 +116,8 @@ class SqliteReports {
 
 std::span<const ImportFormat> import_formats() { return kFormats; }
 
-ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::path>& files, const ImportOptions& options) {
+ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::path>& paths, const ImportOptions& options) {
+  const std::vector<fs::path> files = files_in(format, paths);
   uint64_t total_bytes = 0, done_bytes = 0, reported = 0;
   for (const fs::path& file : files) total_bytes += store::file_bytes(file);
   const auto tell = [&](const char* stage, uint64_t done, uint64_t total) {

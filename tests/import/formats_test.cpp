@@ -14,6 +14,32 @@
 namespace ddl::test {
 namespace {
 
+TEST(ImportFolders, HoldFilesOfTheFormatAndOthers) {
+  for (const Sample& sample : samples()) {
+    if (sample.file == "results4.sqlite") continue;  // rocprofv3 names its own .db
+    SCOPED_TRACE(sample.file);
+    const ScratchFolder folder;
+    for (const char* const other : {"README.md", "events.out.tfevents.1"}) std::ofstream(folder / other) << "not a trace";
+    std::ofstream(folder / sample.file, std::ios::binary) << sample.contents;
+    Imported by_folder(sample.format, std::vector<std::filesystem::path>{folder.path()});
+    Imported by_name(sample.format, std::vector<std::filesystem::path>{folder / sample.file});
+    EXPECT_EQ(by_folder.summary.events, by_name.summary.events);
+    EXPECT_EQ(by_folder.integer("SELECT count(*) FROM process"), by_name.integer("SELECT count(*) FROM process"));
+  }
+}
+
+TEST(ImportFolders, WithoutFilesOfTheFormatAreRefused) {
+  const ScratchFolder folder;
+  std::ofstream(folder / "trace.csv") << "not JSON";
+  try {
+    Imported run("kineto", std::vector<std::filesystem::path>{folder.path()});
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_EQ(std::string(error.what()), folder.path().string() + ": a folder without files of kineto: .json .json.gz");
+    EXPECT_EQ(error.hint(), "name the files, e.g. ddl import kineto worker*.pt.trace.json.gz");
+  }
+}
+
 TEST(Nsys, ReportBecomesARun) {
   Imported run("nsys", Imported::Files{{"report.sqlite", nsys_report()}});
   EXPECT_EQ(run.text("SELECT rank || host FROM v_rank"), "1node7");
