@@ -27,7 +27,7 @@ using tune::Space;
 // Rounds are cheap and many, and a neighbour's load lasts for several: more is asked for than of launches. With 99 % and 12 rounds one of 40 tunings of a
 // job with nothing to gain, on a busy machine, claimed a gain (tests/autotuner/tune_in_run.py soak).
 tune::SearchSettings settings_of(uint64_t seed) {
-  return {.seed = seed, .confidence = 0.999, .early_confidence = 0.9999, .least_confirm_rounds = 6, .most_confirm_rounds = 24};
+  return {.seed = seed, .confidence = 0.999, .early_confidence = 0.9999, .least_confirm_rounds = 4, .most_confirm_rounds = 24};
 }
 
 std::string duration_words(double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); }

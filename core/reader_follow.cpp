@@ -1,7 +1,9 @@
 // Following a running job: what a chunk has got since it was last looked at, for the price of a small read where that is nothing.
 //
 // A log chunk has one writer, which fills it from front to back, so the next record will come in the first empty slot. A
-// call that has not returned has a record already, which changes in place: such slots are looked at again each time. A ring is written
+// call that has not returned has a record already, which changes in place: such slots are looked at again each time. A writer stores a record's word
+// last, but the kernel copies in no order that it promises, so that the rest of a record may be older than its word: what has a word is read
+// once more. A ring is written
 // round and round; how many records it ever got says what is new, and what was written over while it was read is recognised by the count
 // after it.
 #include <string.h>
@@ -39,6 +41,7 @@ void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& positi
   for (const FollowPosition::Open& before : open) {
     Record now;
     if (read_at(offset_of(before.slot), &now, sizeof now) != sizeof now || now.start_ticks != before.record.start_ticks) continue;
+    if (!is_open(now) && read_at(offset_of(before.slot), &now, sizeof now) != sizeof now) continue;
     take(before.slot, now);
   }
 
@@ -52,6 +55,9 @@ void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& positi
     const uint64_t until_edge = slots - position.read % slots;
     const size_t wanted = static_cast<size_t>(std::min<uint64_t>({block.size(), end - position.read, until_edge}));
     const size_t got = read_at(offset_of(position.read), block.data(), wanted * sizeof(Record)) / sizeof(Record);
+    const auto begun =
+        std::find_if(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(got), [](const Record& r) { return r.word == 0; });
+    read_at(offset_of(position.read), block.data(), static_cast<size_t>(begun - block.begin()) * sizeof(Record));
     uint64_t first_whole = position.read;
     if (ring) {
       ChunkHeader now;
@@ -79,6 +85,9 @@ void SpoolReader::follow_device(const SpoolChunk& chunk, FollowPosition& positio
     const size_t wanted = static_cast<size_t>(std::min<uint64_t>(block.size(), slots - position.read));
     const uint64_t offset = chunk.offset + sizeof(ChunkHeader) + position.read * sizeof(DeviceRecord);
     const size_t got = read_at(offset, block.data(), wanted * sizeof(DeviceRecord)) / sizeof(DeviceRecord);
+    const auto begun =
+        std::find_if(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(got), [](const DeviceRecord& r) { return r.what == 0; });
+    read_at(offset, block.data(), static_cast<size_t>(begun - block.begin()) * sizeof(DeviceRecord));
     for (size_t i = 0; i < got; ++i, ++position.read) {
       if (block[i].what == 0) return;
       if (plausible(block[i])) out.push_back(block[i]);

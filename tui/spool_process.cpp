@@ -216,25 +216,15 @@ void SpoolProcess::find_chunks(uint64_t join_bytes, uint64_t device_bytes) {
   }
 }
 
-void SpoolProcess::read(Job& job, uint64_t join_bytes, uint64_t device_bytes) {
-  job_ = &job;
-  reader_.refresh();
-  find_chunks(join_bytes, device_bytes);
+/// What is new in logs and rings goes to `written_`; `open`: calls that have not ended, by thread.
+void SpoolProcess::follow_records(std::map<uint32_t, std::vector<Record>>& open) {
   const auto chunks = reader_.all_chunks();
-  for (Followed& f : descriptions_) reader_.follow_meta(chunks[f.chunk], f.position, *this);
-  if (descriptions_.size() > 1) descriptions_.erase(descriptions_.begin(), descriptions_.end() - 1);  // what is behind has been read
-  if (index == kNone) return;
-  Rank& rank = job.ranks[index];
-  std::map<uint32_t, std::vector<Record>> open;
-  uint64_t missed = 0;
-  size_t sources = 0;
+  open.clear();
   for (Followed& f : records_) {
     read_now_.clear();
     const SpoolChunk& chunk = chunks[f.chunk];
     reader_.follow_records(chunk, f.position, read_now_);
-    missed += f.position.missed;
     const uint32_t thread = chunk.header.thread;
-    sources += read_now_.empty() ? 0 : 1;
     uint64_t written_ticks = 0;
     if (!read_now_.empty() && cut_threads_.erase(thread) > 0)
       from_ticks_ = std::max(from_ticks_, read_now_[0].start_ticks + record_duration_ticks(read_now_[0].word));
@@ -250,16 +240,42 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes, uint64_t device_bytes) {
       if (f.position.open.size() > kMaxOpen) f.position.open.erase(f.position.open.begin(), f.position.open.end() - kMaxOpen);
     }
   }
-  // Where recording is thinned, the steps of a thread alternate between its log and its ring. A step that is finished drops what came before it, so
-  // records are taken in by time.
-  if (sources > 1) std::stable_sort(written_.begin(), written_.end(), [](const Written& a, const Written& b) { return a.ticks < b.ticks; });
-  for (const Written& w : written_) take(rank, w.thread, w.record);
-  written_.clear();
+}
+
+void SpoolProcess::read(Job& job, uint64_t join_bytes, uint64_t device_bytes) {
+  job_ = &job;
+  reader_.refresh();
+  find_chunks(join_bytes, device_bytes);
+  std::map<uint32_t, std::vector<Record>> open;
+  uint64_t until_ticks = UINT64_MAX;
+  if (index != kNone) {
+    follow_records(open);
+    // Where recording is thinned, the steps of a thread alternate between its log and its ring, and one is read before the other: a step that ends in
+    // between is missed in the first and its successor found in the second. So both are read twice, and what came since the first time waits for the
+    // next look.
+    const auto is_ring = [&](const Followed& f) { return is_kind(reader_.all_chunks()[f.chunk], ChunkKind::kRing); };
+    if (!written_.empty() && std::any_of(records_.begin(), records_.end(), is_ring)) {
+      until_ticks = std::max_element(written_.begin(), written_.end(), is_earlier)->ticks;
+      reader_.refresh();
+      follow_records(open);
+    }
+  }
+  const auto chunks = reader_.all_chunks();
+  for (Followed& f : descriptions_) reader_.follow_meta(chunks[f.chunk], f.position, *this);  // after the records that they describe
+  if (descriptions_.size() > 1) descriptions_.erase(descriptions_.begin(), descriptions_.end() - 1);  // what is behind has been read
+  if (index == kNone) return;
+  Rank& rank = job.ranks[index];
+  // A step that is finished drops what came before it, so records are taken in by time.
+  if (!std::is_sorted(written_.begin(), written_.end(), is_earlier)) std::stable_sort(written_.begin(), written_.end(), is_earlier);
+  const auto later = std::find_if(written_.begin(), written_.end(), [&](const Written& w) { return w.ticks > until_ticks; });
+  std::for_each(written_.begin(), later, [&](const Written& w) { take(rank, w.thread, w.record); });
+  written_.erase(written_.begin(), later);
   drop_used_up(chunks);
   take_open(rank, open);
   rank.newest_ticks = std::max(rank.newest_ticks, header().latest.ticks);
   rank.overhead_ticks = header().overhead_ticks;
-  rank.lost = missed + header().loss[kLossLive] - missed_before_;
+  rank.lost = header().loss[kLossLive] - missed_before_;
+  for (const Followed& f : records_) rank.lost += f.position.missed;
   for (uint32_t i = 0; i < kLossKindCount; ++i) rank.lost += std::min<uint64_t>(header().loss[i], 1ull << 40);
   for (const auto& [name, value] : samples_) rank.counters[name] = value;
   samples_.clear();

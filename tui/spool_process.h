@@ -77,6 +77,7 @@ class SpoolProcess : private MetaVisitor {
   std::string phase_of(uint32_t context) const;
 
   void find_chunks(uint64_t join_bytes, uint64_t device_bytes);
+  void follow_records(std::map<uint32_t, std::vector<Record>>& open);
   void drop_used_up(std::span<const SpoolChunk> chunks);
   bool is_progress(const Record& r) const;
   void take(Rank& rank, uint32_t thread, const Record& r);
@@ -107,7 +108,8 @@ class SpoolProcess : private MetaVisitor {
     uint32_t thread;
     Record record;
   };
-  std::vector<Written> written_;  ///< what was read now of all threads, in the order of time
+  static bool is_earlier(const Written& a, const Written& b) { return a.ticks < b.ticks; }
+  std::vector<Written> written_;  ///< what was read of all threads and not taken in yet
   std::vector<DeviceRecord> devices_now_;
   bool gpus_ = false;
   bool alone_ = false;

@@ -1,15 +1,22 @@
 // A job looked at more than once while it runs: what has been read is not read again, nothing is missed in silence, and nothing grows
 // without bound.
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <set>
+#include <thread>
 
 #include "core/error.h"
 #include "tests/analyzer/analyzed.h"
 #include "tests/support/growing_run.h"
+#include "tests/support/synthetic_run_spool.h"
 #include "tui/draw.h"
 #include "tui/observer.h"
 #include "tui/spool_source.h"
@@ -317,6 +324,76 @@ TEST(Following, ARankThatStaysInItsStepDoesNotHoldUpTheOthers) {
   job.now_ns = later + 900;
   steps.advance(job);
   EXPECT_EQ(steps.count(), 3000u) << "a minute behind is not waited for";
+}
+
+/// A spool whose thread writes its steps by turns into its log and into its ring, as where recording is thinned, while it is read.
+class ThinnedSteps {
+ public:
+  static constexpr uint64_t kBegin = 1'000'000, kPeriod = 1000;
+
+  explicit ThinnedSteps(const std::filesystem::path& folder) {
+    SpoolBuilder spool;
+    spool.header().begin = spool.header().latest = {kBegin, kBegin, kBegin};
+    spool.header().rank = 0;
+    spool.header().world_size = 1;
+    spool.header().flags = kMpiEntered | kMpiInitialized;
+    const size_t log = spool.add_chunk(ChunkKind::kEvents, 1 << 22), ring = spool.add_chunk(ChunkKind::kRing, 1 << 22);
+    log_begin_ = spool.offset(log), ring_begin_ = spool.offset(ring);
+    slots_ = SpoolBuilder::record_slots(1 << 22);
+    const std::filesystem::path path = folder / "n0.1.1.spool";
+    spool.write(path);
+    const int fd = open(path.c_str(), O_RDWR | O_CLOEXEC);
+    bytes_ = std::filesystem::file_size(path);
+    map_ = static_cast<char*>(mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0));
+    close(fd);
+  }
+  ~ThinnedSteps() { munmap(map_, bytes_); }
+
+  size_t steps() const { return 2 * slots_ - 2; }  // of a full ring the oldest record may be the one that is being written over
+  void write(uint32_t step) {
+    const bool thinned = step % 2 != 0;
+    const uint64_t slot = step / 2;
+    auto* const record = reinterpret_cast<Record*>(map_ + (thinned ? ring_begin_ : log_begin_) + sizeof(ChunkHeader)) + slot;
+    record->start_ticks = kBegin + step * kPeriod;
+    record->sequence = step;
+    record->peer = -1;
+    __atomic_store_n(&record->word, record_word(RecordKind::kStep, static_cast<uint32_t>(ContextKind::kStep), kPeriod), __ATOMIC_RELEASE);
+    auto* const header = reinterpret_cast<ChunkHeader*>(map_ + ring_begin_);
+    if (thinned) __atomic_store_n(&header->ring_written, slot + 1, __ATOMIC_RELEASE);
+  }
+
+ private:
+  uint64_t log_begin_ = 0, ring_begin_ = 0, slots_ = 0, bytes_ = 0;
+  char* map_ = nullptr;
+};
+
+TEST(Following, StepsOfAThinnedLogComeInTheirOrder) {
+  const ScratchFolder folder;
+  ThinnedSteps steps(folder.path());
+  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl", tui::SpoolSource::Join::kWhole);
+  tui::Job job;
+  std::atomic<bool> all_written = false;
+  std::atomic<uint32_t> looks = 0;
+  std::thread writer([&] {
+    for (uint32_t step = 0; step < steps.steps(); ++step) {
+      while (step % 100 == 0 && looks < step / 100) std::this_thread::yield();  // a few steps between two looks, and during each
+      steps.write(step);
+    }
+    all_written = true;
+  });
+  std::vector<uint64_t> seen;
+  for (int looks_after = 0; looks_after < 2; looks_after += all_written) {
+    ++looks;
+    source.poll(job, 0);
+    for (tui::Rank& rank : job.ranks) {
+      for (const tui::EndedStep& step : rank.steps) seen.push_back(step.number);
+      rank.steps.clear();
+    }
+  }
+  writer.join();
+  EXPECT_EQ(seen.size(), steps.steps());
+  const auto out_of_order = std::adjacent_find(seen.begin(), seen.end(), std::greater<>());
+  EXPECT_EQ(out_of_order, seen.end()) << "step " << out_of_order[1] << " after step " << out_of_order[0];
 }
 
 }  // namespace
