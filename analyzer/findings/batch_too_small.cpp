@@ -13,6 +13,8 @@
 namespace ddl {
 namespace {
 
+constexpr double kClearBound = 1.25;  // an upper bound that hardly reaches the threshold shows nothing
+
 struct ExposedTransfer {
   double ns = 0;
   bool at_most = false;  ///< ranks left no record, and waiting for them may be in it
@@ -37,7 +39,8 @@ DDL_FINDING(batch_too_small, kSpeed, "where", "few samples for the network",
   if (!batch) return {};
   const auto [xfer_ns, at_most] = exposed_transfer_of_step(input);
   const bool room = !batch->noise || 2 * batch->samples <= *batch->noise;
-  if (!room || xfer_ns / 2 < kBatchMinSavingShare * static_cast<double>(input.step_ns)) return {};
+  const double least_ns = kBatchMinSavingShare * static_cast<double>(input.step_ns) * (at_most ? kClearBound : 1);
+  if (!room || xfer_ns / 2 < least_ns) return {};
   Finding finding;
   finding.evidence_sql = batch_values_sql(input);
   finding.saving_ns = static_cast<int64_t>(xfer_ns / 2);

@@ -234,7 +234,7 @@ DDL_FINDING(straggler, kSpeed, "late",
     longer = std::move(found);
   }
   if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) return {describe(input, *blamed, ranks)};
-  if (!blamed && rows.steps.empty()) {  // where waiting is known, a few that nobody waits for are not late
+  if (!blamed && (rows.steps.empty() || input.bounded)) {  // where all waiting is known, a few that nobody waits for are not late
     auto found = find_longer_computing(input, Suspects::kTogether);
     if (found && found->saving_ns > kMoreOfSeveral * saving_ns) longer = std::move(found);
   }
