@@ -217,7 +217,7 @@ DDL_FINDING(straggler, kSpeed, "late",
             "not counted, in at least 80 % of the steps. Several count as one if they are fewer than half, stand apart from the "
             "others, and mending one of them would save less than half as much. On GPUs with several axes of parallelism: "
             "whose GPUs wait least, and compute longer for it") {
-  if (hands_on_lateness(input)) return slow_gpus(input);
+  if (asks_whom_gpus_wait_for(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   const StragglerInput rows = rows_of(input, ranks);
   auto blamed = find_straggler_case(rows);

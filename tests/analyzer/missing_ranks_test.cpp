@@ -171,6 +171,91 @@ TEST(MissingRanks, TransfersThatNothingHidesAreAtMostWhatIsSeen) {
   EXPECT_EQ(few.integer("SELECT saving_ns FROM finding"), 2_ms);
 }
 
+// Ranks 0, 8 and 12 wait for rank 4, which its node's slow ranks keep waiting: nobody sees that they do.
+TEST(MissingRanks, SeveralLateOnesAreToldByTheirComputing) {
+  const auto job = [] {
+    return run().ranks(16).steps(30).split("node", 4).split("column", 4, true).jitter(20_us).compute(10_ms).on_comm("node").allreduce(4_MiB, 400_us);
+  };
+  Analyzed late(job().on_comm("column").allreduce(1_MiB, 500_us).slow(5, 4_ms).slow(6, 4_ms).missing(4).missing(9));
+  ASSERT_EQ(late.findings().front(), "straggler") << late.text("SELECT group_concat(sentence, '; ') FROM finding");
+  EXPECT_TRUE(has(first_finding(late, "sentence"), "ranks 5 and 6 ")) << first_finding(late, "sentence");
+  EXPECT_NEAR(static_cast<double>(late.integer("SELECT saving_ns FROM finding WHERE position = 1")), 4e6, 0.2e6);
+}
+
+// Twice the batch saves 5 % of the step where transfers are a tenth of it. A bound of them that is hardly larger does not say that they are.
+TEST(MissingRanks, ABoundNearTheThresholdShowsNothing) {
+  const auto batch = [] { return run().ranks(4).steps(20).value("samples", 32).compute(10_ms).allreduce(8_MiB, 1300_us); };
+  Analyzed all(batch()), most(batch().missing(3));
+  EXPECT_EQ(all.findings(), Ids{"batch_too_small"});
+  EXPECT_EQ(most.findings(), Ids{});
+}
+
+/// GPUs that compute 400 us and meet, rank 3 later by `late_us`; then another collective among as many ranks as `groups` have each. No trace of `missing`.
+struct GpuSteps {
+  int64_t ranks = 4, missing = 1, late_us = 0;
+  std::vector<std::vector<int64_t>> groups;
+  std::vector<int64_t> transfer_us;  ///< by group
+
+  Tables analyzed() const {
+    constexpr int64_t kPeriodNs = 2'000'000;
+    Tables run(static_cast<int>(ranks));
+    run.exec(
+        "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication');"
+        "INSERT INTO op (id, name, class, nonblocking) VALUES (1, 'ncclAllReduce', 'all_to_all', 1);"
+        "BEGIN");
+    int64_t events = 0;
+    const auto kernel = [&](int64_t rank, int64_t step, int64_t begin_us, int64_t end_us, int64_t comm) {
+      const int64_t start_ns = step * kPeriodNs + begin_us * 1000, duration_ns = (end_us - begin_us) * 1000;
+      const std::string number = comm == 0 ? "NULL, NULL" : std::to_string(comm) + ", " + std::to_string(step + 1);
+      const std::string values = std::to_string(step) + ", 0, " + std::to_string(start_ns) + ", " + std::to_string(duration_ns);
+      const std::string process = std::to_string(rank + 1), name = comm == 0 ? "1" : "2";
+      run.exec(
+          "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
+          " comm, seq, launch_ns, launch_duration_ns) VALUES (" +
+          process + ", 1, " + name + ", 0, 1, " + name + ", 0, " + values + ", 0, " + number + ", " + std::to_string(step * kPeriodNs) + ", 0)");
+      if (comm == 0) return;
+      run.exec("INSERT INTO event (id, process, kind, op, comm, seq, region, step, thread, start_ns, duration_ns, bytes) VALUES (" +
+               std::to_string(++events) + ", " + process + ", 4, 1, " + number + ", 0, " + values + ", 8000000)");
+    };
+    std::vector<int64_t> comms;
+    for (size_t g = 0; g < groups.size(); ++g) comms.push_back(run.communicator("mesh_tp#" + std::to_string(g), groups[g]));
+    for (int64_t s = 0; s < 20; ++s) {
+      for (size_t g = 0; g < groups.size(); ++g) {
+        const bool waits = late_us > 0 && std::find(groups[g].begin(), groups[g].end(), 3) != groups[g].end();
+        const int64_t met_us = 400 + (waits ? late_us : 0);
+        for (const int64_t rank : groups[g]) {
+          if (rank == missing) continue;
+          const int64_t ready_us = rank == 3 ? met_us : 400;
+          run.step(rank, s, s * kPeriodNs, s * kPeriodNs + 1'000'000, 0);
+          kernel(rank, s, 0, ready_us, 0);
+          kernel(rank, s, ready_us, met_us + transfer_us[g], comms[g]);
+        }
+      }
+    }
+    run.exec("DELETE FROM process WHERE rank = " + std::to_string(missing) + "; COMMIT; UPDATE process SET end_ns = 40000000");
+    run.analyze();
+    return run;
+  }
+};
+
+TEST(MissingGpus, WhomTheOthersWaitForIsToldByTimeInCollectives) {
+  Tables run = GpuSteps{.late_us = 200, .groups = {{0, 1, 2, 3}}, .transfer_us = {50}}.analyzed();
+  ASSERT_EQ(run.findings(), Ids{"straggler"}) << run.text("SELECT group_concat(sentence, '; ') FROM finding");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 3);
+  EXPECT_EQ(run.integer("SELECT saving_ns FROM finding"), 200'000);
+  EXPECT_EQ(run.text("SELECT confidence FROM finding"), "likely");
+}
+
+TEST(MissingGpus, ASlowNetworkIsToldByItsBoundAndByThatOfOthers) {
+  for (const int64_t missing : {1, 6}) {
+    Tables run = GpuSteps{.ranks = 8, .missing = missing, .groups = {{0, 1, 2, 3}, {4, 5, 6, 7}}, .transfer_us = {400, 100}}.analyzed();
+    ASSERT_EQ(run.findings(), Ids{"slow_link"}) << missing;
+    EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "the network of mesh_tp#0 is slow")) << run.text("SELECT sentence FROM finding");
+    EXPECT_EQ(has(run.text("SELECT sentence FROM finding"), ", or rank 1, which left no record, is late"), missing == 1);
+    EXPECT_EQ(run.text("SELECT confidence FROM finding"), "maybe");
+  }
+}
+
 TEST(MissingRanks, AnAlgorithmIsSlowOrSomebodyLateToIt) {
   Analyzed slow(run().ranks(4).steps(20).compute(20_ms).allreduce(2_MiB, 1_ms).allreduce(4_MiB, 8_ms).missing(3));
   ASSERT_EQ(slow.findings(), Ids{"slow_algorithm"});
