@@ -499,7 +499,7 @@ class Splitter {
   InstanceReader reader_;
   Assembled one_;
   Split split_;
-  Split bound_;  ///< of kernels of which some left no record: tells their transfer from above, and no waits
+  Split bound_;          ///< of kernels of which some left no record: tells their transfer from above, and no waits
   bool inside_ = false;  ///< a piece
   bool ended_ = false;
   CollectiveLosses losses_;

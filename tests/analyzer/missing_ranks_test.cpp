@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <functional>
 
 #include "analyzer/findings/straggler_case.h"
+#include "core/format.h"
 #include "tests/analyzer/findings_jobs.h"
 
 namespace ddl::test {
@@ -174,7 +177,15 @@ TEST(MissingRanks, TransfersThatNothingHidesAreAtMostWhatIsSeen) {
 // Ranks 0, 8 and 12 wait for rank 4, which its node's slow ranks keep waiting: nobody sees that they do.
 TEST(MissingRanks, SeveralLateOnesAreToldByTheirComputing) {
   const auto job = [] {
-    return run().ranks(16).steps(30).split("node", 4).split("column", 4, true).jitter(20_us).compute(10_ms).on_comm("node").allreduce(4_MiB, 400_us);
+    return run()
+        .ranks(16)
+        .steps(30)
+        .split("node", 4)
+        .split("column", 4, true)
+        .jitter(20_us)
+        .compute(10_ms)
+        .on_comm("node")
+        .allreduce(4_MiB, 400_us);
   };
   Analyzed late(job().on_comm("column").allreduce(1_MiB, 500_us).slow(5, 4_ms).slow(6, 4_ms).missing(4).missing(9));
   ASSERT_EQ(late.findings().front(), "straggler") << late.text("SELECT group_concat(sentence, '; ') FROM finding");
@@ -212,7 +223,8 @@ struct GpuSteps {
       run.exec(
           "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
           " comm, seq, launch_ns, launch_duration_ns) VALUES (" +
-          process + ", 1, " + name + ", 0, 1, " + name + ", 0, " + values + ", 0, " + number + ", " + std::to_string(step * kPeriodNs) + ", 0)");
+          process + ", 1, " + name + ", 0, 1, " + name + ", 0, " + values + ", 0, " + number + ", " + std::to_string(step * kPeriodNs) +
+          ", 0)");
       if (comm == 0) return;
       run.exec("INSERT INTO event (id, process, kind, op, comm, seq, region, step, thread, start_ns, duration_ns, bytes) VALUES (" +
                std::to_string(++events) + ", " + process + ", 4, 1, " + number + ", 0, " + values + ", 8000000)");
@@ -226,7 +238,7 @@ struct GpuSteps {
         for (const int64_t rank : groups[g]) {
           if (rank == missing) continue;
           const int64_t ready_us = rank == 3 ? met_us : 400;
-          run.step(rank, s, s * kPeriodNs, s * kPeriodNs + 1'000'000, 0);
+          run.step(rank, s, s * kPeriodNs, s * kPeriodNs + (met_us + transfer_us[g]) * 1000, 0);
           kernel(rank, s, 0, ready_us, 0);
           kernel(rank, s, ready_us, met_us + transfer_us[g], comms[g]);
         }
@@ -250,7 +262,8 @@ TEST(MissingGpus, ASlowNetworkIsToldByItsBoundAndByThatOfOthers) {
   for (const int64_t missing : {1, 6}) {
     Tables run = GpuSteps{.ranks = 8, .missing = missing, .groups = {{0, 1, 2, 3}, {4, 5, 6, 7}}, .transfer_us = {400, 100}}.analyzed();
     ASSERT_EQ(run.findings(), Ids{"slow_link"}) << missing;
-    EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "the network of mesh_tp#0 is slow")) << run.text("SELECT sentence FROM finding");
+    EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "the network of mesh_tp#0 is slow"))
+        << run.text("SELECT sentence FROM finding");
     EXPECT_EQ(has(run.text("SELECT sentence FROM finding"), ", or rank 1, which left no record, is late"), missing == 1);
     EXPECT_EQ(run.text("SELECT confidence FROM finding"), "maybe");
   }
@@ -281,6 +294,40 @@ TEST(MissingRanks, AHostWithoutARecordOfCollectivesHasNoClockToDoubt) {
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM event WHERE process = 1").getInt64(), 0) << "else this test shows nothing";
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM host WHERE sigma_ns IS NULL").getInt64(), 1);
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM finding").getInt64(), 0);
+}
+
+// Bits of a header that are flipped must not be told as facts: that a rank was aborted, that recording took years, that a clock is mad.
+TEST(MissingRanks, ADamagedHeaderAccusesNobody) {
+  const std::pair<bool, std::function<void(FileHeader&)>> changes[] = {
+      {true, [](FileHeader& h) { h.overhead_ticks = 1ull << 57; }},
+      {false, [](FileHeader& h) { h.overhead_ticks = 1ull << 45; }},  // not too much for a job of days, but for this one
+      {true, [](FileHeader& h) { h.loss[2] = 1ull << 60; }},
+      {true, [](FileHeader& h) { h.latest.ticks += 1ull << 60; }},
+      {true, [](FileHeader& h) { h.host[1] = '\x07'; }},
+      {true,
+       [](FileHeader& h) {
+         h.flags = kMpiAborted;
+         h.loss[30] = UINT64_MAX;
+       }},
+  };
+  for (size_t i = 0; i < std::size(changes); ++i) {
+    const auto& [seen, change] = changes[i];
+    const ScratchFolder folder;
+    const Truth truth = run().ranks(6).hosts(2).steps(40).compute(5_ms).allreduce(1_MiB, 1_ms).write(folder.path());
+    const std::filesystem::path spool = folder.path() / truth.spools[1];
+    std::fstream file(spool, std::ios::in | std::ios::out | std::ios::binary);
+    FileHeader header;
+    file.read(reinterpret_cast<char*>(&header), sizeof header);
+    change(header);
+    file.seekp(0);
+    file.write(reinterpret_cast<const char*>(&header), sizeof header);
+    file.close();
+    ingest(find_run(folder.path().string()));
+    SQLite::Database db = open_store(find_run(folder.path().string()).store, Access::kReadWrite);
+    ddl::analyze(db);
+    EXPECT_EQ(db.execAndGet("SELECT count(*) FROM loss WHERE kind = 'torn_spool' AND rank = 1").getInt64(), seen ? 1 : 0) << i;
+    EXPECT_EQ(db.execAndGet("SELECT coalesce(group_concat(sentence, '; '), '') FROM finding").getString(), "") << i;
+  }
 }
 
 }  // namespace

@@ -46,7 +46,8 @@ void damage_file(const std::filesystem::path& file, uint64_t seed) {
   }
   std::mt19937_64 random(seed);
   damage(image, random);
-  std::ofstream(file, std::ios::binary | std::ios::trunc).write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
+  std::ofstream(file, std::ios::binary | std::ios::trunc)
+      .write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
 }
 
 }  // namespace

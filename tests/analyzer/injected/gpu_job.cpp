@@ -153,9 +153,7 @@ const char* name_of(Axis axis) {
   return kNames[static_cast<size_t>(axis)];
 }
 
-bool GpuJob::is_recorded(int rank) const {
-  return std::find(removed.begin(), removed.end(), rank) == removed.end();
-}
+bool GpuJob::is_recorded(int rank) const { return std::find(removed.begin(), removed.end(), rank) == removed.end(); }
 
 std::vector<int> GpuJob::known_ranks(int node) const {
   std::vector<int> known;

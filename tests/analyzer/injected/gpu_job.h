@@ -66,12 +66,12 @@ struct GpuJob {
   uint64_t from_step = 0;      ///< before it all is well
   double cost = 0;             ///< share of the step that would be won without the fault
   std::set<std::string> axes;  ///< on which the others wait, or the bytes move late: those that lose most
-  std::vector<int> removed;  ///< ranks without a trace; a damaged one is refused, and has to be left out
+  std::vector<int> removed;    ///< ranks without a trace; a damaged one is refused, and has to be left out
 
   int ranks() const { return data * tensor * pipeline; }
   bool strikes(int rank, uint64_t step) const;  ///< faults of ranks and nodes
   bool is_recorded(int rank) const;
-  std::vector<int> known_ranks(int node) const; ///< those of its ranks that left a trace
+  std::vector<int> known_ranks(int node) const;  ///< those of its ranks that left a trace
 };
 
 enum class GpuMesh { kSmall, kLarge, kExperts };  ///< 2 x 2 x 2; 2 x 4 x 4; 8 replicas with experts

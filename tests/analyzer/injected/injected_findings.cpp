@@ -4,8 +4,9 @@
 //
 // For each kind N cases: of jobs over MPI (tests/support/training_job.h), which leave spools, and of jobs on 8 or 32
 // GPUs over several axes of parallelism (gpu_job.h), which leave the store of an import. --show tells the cases that
-// went wrong or whose saving is 10 % off, --keep leaves the last one's run. --missing takes the records of so many ranks, one at least, away or
-// tears them; cases in which nothing of the fault was recorded, or half of the ranks, do not count. Prints the confusion matrix, and exits with 1 unless all goals are met.
+// went wrong or whose saving is 10 % off, --keep leaves the last one's run. --missing takes the records of so many percent of the ranks, one at
+// least, away, and of jobs over MPI tears or damages some of them in their place (tests/core/damage.h); cases in which nothing of the fault was
+// recorded, or half of the ranks, do not count. Prints the confusion matrix, and exits with 1 unless all goals are met.
 // Seeds below kFirstReportedSeed are for tuning the rules; the tests use others (CMakeLists.txt).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -167,7 +168,8 @@ std::vector<int> known_ranks(const TrainingJob& job, int node) {
 /// Where a node has one rank that left a record, that rank is all that can be named.
 bool names_node(const TrainingJob& job, const Found& found, int node) {
   const std::vector<int> known = known_ranks(job, node);
-  return (known.size() == 1 && found.rank == known.front()) || found.sentence.find(fmt::format("ranks on node{} ", node)) != std::string::npos;
+  return (known.size() == 1 && found.rank == known.front()) ||
+         found.sentence.find(fmt::format("ranks on node{} ", node)) != std::string::npos;
 }
 
 /// Both ranks, or their host where it has no others; of those without a record nothing can be said.
@@ -293,7 +295,7 @@ std::vector<Named> all_kinds() {
 struct Options {
   uint64_t cases = 100, first = 1;
   std::string jobs, kind, keep;
-  double missing = 0;  ///< of the ranks of MPI jobs, without a record or with a torn one
+  double missing = 0;  ///< of the ranks, without a record or with a torn or damaged one
   bool show = false;
 
   bool chose(const Named& named) const { return (kind.empty() || kind == named.name) && (jobs.empty() || jobs == named.jobs); }
