@@ -7,13 +7,12 @@
 
 #include "analyzer/findings/batch.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/missing_member.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
 
 namespace ddl {
 namespace {
-
-constexpr double kClearBound = 1.25;  // an upper bound that hardly reaches the threshold shows nothing
 
 struct ExposedTransfer {
   double ns = 0;
