@@ -37,6 +37,31 @@ Error unreadable(const std::string& path, const std::string& why, std::string hi
   return Error("cannot read " + path + ": " + why, std::move(hint), ExitCode::kDataMissing);
 }
 
+bool is_printable(const char* text, size_t bytes) {
+  return std::all_of(text, text + strnlen(text, bytes), [](char c) { return c > ' ' && c < 0x7f; });
+}
+
+/// Values that no writer leaves. What they should be nobody knows, and others of the page may be wrong unseen.
+bool repair(FileHeader& h) {
+  bool wrong = !is_printable(h.host, sizeof h.host) || !is_printable(h.boot_id, sizeof h.boot_id);
+  for (char& c : h.host)
+    if (c != 0 && (c <= ' ' || c >= 0x7f)) c = '?';
+  for (uint64_t& count : h.loss) {
+    if (count < kMaxCalls) continue;
+    count = 0;
+    wrong = true;
+  }
+  if (h.latest.ticks > h.begin.ticks && h.latest.ticks - h.begin.ticks > kMaxProfileTicks) {
+    h.latest = h.begin;
+    wrong = true;
+  }
+  if (h.overhead_ticks > kMaxProfileTicks) {
+    h.overhead_ticks = 0;
+    wrong = true;
+  }
+  return wrong;
+}
+
 void add_skip(std::vector<Skip>* skips, uint64_t offset, uint64_t bytes, const char* reason) {
   if (skips && bytes > 0) skips->push_back({offset, bytes, reason});
 }
@@ -148,7 +173,7 @@ void SpoolReader::read_header() {
   const bool known_clock = h.clock == static_cast<uint32_t>(ClockKind::kTsc) || h.clock == static_cast<uint32_t>(ClockKind::kMonotonic);
   if (h.format_version == 0 || h.record_bytes != sizeof(Record) || !known_clock) throw unreadable(path_, "its header is damaged");
 
-  header_damaged_ = false;
+  header_damaged_ = repair(h);
   if (h.header_bytes < kPageBytes || h.header_bytes % kPageBytes != 0 || h.header_bytes > kMaxChunkBytes) {
     h.header_bytes = kPageBytes;
     header_damaged_ = true;

@@ -13,9 +13,9 @@ std::optional<Batch> batch_of(const FindingInput& input) {
   unseen.bind(input.world);
   if (unseen.next()) return {};  // what they compute is not known
   Batch batch;
-  // Ranks without a record are taken to be like the others.
+  // Ranks without a record are taken to be like the others. A step of which a rank tells none may be one of a damaged record.
   Query samples(input.db, R"(
-    SELECT avg(samples) / w.ranks, max(w.ranks, w.world_size)
+    SELECT avg(samples) FILTER (WHERE told = w.ranks) / w.ranks, max(w.ranks, w.world_size)
     FROM (SELECT sum(v.value) AS samples, count(DISTINCT p.rank) AS told
           FROM value v JOIN process p ON p.id = v.process
           JOIN steady_part s ON s.world = p.world AND s.step = v.step AND s.rank = p.rank AND s.annotated
@@ -23,7 +23,7 @@ std::optional<Batch> batch_of(const FindingInput& input) {
           GROUP BY v.step)
     JOIN steady_world w ON w.world = ?1
     GROUP BY w.world
-    HAVING min(told) = w.ranks)");
+    HAVING 2 * count(*) FILTER (WHERE told = w.ranks) > count(*))");
   samples.bind(input.world);
   if (!samples.next() || samples.real(0) <= 0) return {};
   batch.per_rank = samples.real(0);

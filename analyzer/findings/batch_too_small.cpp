@@ -7,6 +7,7 @@
 
 #include "analyzer/findings/batch.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/missing_member.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
 
@@ -37,7 +38,8 @@ DDL_FINDING(batch_too_small, kSpeed, "where", "few samples for the network",
   if (!batch) return {};
   const auto [xfer_ns, at_most] = exposed_transfer_of_step(input);
   const bool room = !batch->noise || 2 * batch->samples <= *batch->noise;
-  if (!room || xfer_ns / 2 < kBatchMinSavingShare * static_cast<double>(input.step_ns)) return {};
+  const double least_ns = kBatchMinSavingShare * static_cast<double>(input.step_ns) * (at_most ? kClearBound : 1);
+  if (!room || xfer_ns / 2 < least_ns) return {};
   Finding finding;
   finding.evidence_sql = batch_values_sql(input);
   finding.saving_ns = static_cast<int64_t>(xfer_ns / 2);

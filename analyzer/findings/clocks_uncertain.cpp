@@ -19,12 +19,18 @@ namespace {
 constexpr int64_t kEnoughCollectives = 20;  // with so many, a clock could be placed if it kept its pace
 constexpr double kMostViolations = 0.01;    // of the calls may end before what they wait for began
 
+/// Of a process whose record is damaged no time proves anything.
+constexpr const char* kWhole =
+    " AND NOT EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind IN ('torn_spool', 'pages'))";
+
 /// By communicator and host the highest number of a collective that one of its processes has a record of: a torn one may have none.
 std::map<int64_t, std::map<int64_t, int64_t>> recorded_collectives(const FindingInput& input) {
   std::map<int64_t, std::map<int64_t, int64_t>> recorded;
   Query reached(
       input.db,
-      "SELECT r.comm, p.host, max(r.seq) FROM reached r JOIN process p ON p.id = r.process WHERE p.world = ? GROUP BY r.comm, p.host");
+      fmt::format(
+          "SELECT r.comm, p.host, max(r.seq) FROM reached r JOIN process p ON p.id = r.process WHERE p.world = ?{} GROUP BY r.comm, p.host",
+          kWhole));
   for (reached.bind(input.world); reached.next();) recorded[reached.integer(0)][reached.integer(1)] = reached.integer(2);
   return recorded;
 }
@@ -74,14 +80,15 @@ std::string impossible_clocks(const FindingInput& input) {
   constexpr double kLeastOffNs = 1e6;   // a pair of readings may be interrupted
   constexpr int64_t kLongestNs = 366LL * 86'400 * 1'000'000'000;
   constexpr int64_t kSlackNs = 10'000'000'000;  // of the job's own times, which the date tells
-  Query row(input.db, R"(
+  Query row(input.db, fmt::format(R"(
     SELECT h.name, h.clock = 'tsc' AND h.ticks_per_second NOT BETWEEN ?2 AND ?3, h.ticks_per_second, max(p.end_ns) - min(p.start_ns),
            (SELECT CAST(e.value AS INTEGER) - CAST(s.value AS INTEGER) FROM meta e JOIN meta s ON s.key = 'started_realtime_ns'
             WHERE e.key = 'ended_realtime_ns'), coalesce(max(h.fit_residual_ns), 0)
     FROM host h JOIN process p ON p.host = h.id
-    WHERE p.world = ?1
+    WHERE p.world = ?1{}
     GROUP BY h.id
-    ORDER BY h.id)");
+    ORDER BY h.id)",
+                                  kWhole));
   for (row.bind(input.world, kLeastTicks, kMostTicks); row.next();) {
     const int64_t span_ns = row.integer(3);
     const std::optional<int64_t> job_ns = row.maybe_integer(4);

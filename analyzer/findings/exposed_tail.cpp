@@ -6,6 +6,7 @@
 #include <map>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/missing_member.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -54,12 +55,13 @@ DDL_FINDING(exposed_tail, kSpeed, "timeline", "the last non-blocking collectives
   // One bucket only: how much of it smaller ones would hide is not known; half is a guess, and said to be one.
   const bool one_bucket = all_buckets < 1.5 * rows_seen;
   const double saving_ns = tail_ns * (one_bucket ? 0.5 : 1 - last_bytes / bytes);
-  if (saving_ns < kTailMinSavingShare * static_cast<double>(input.step_ns)) return {};
+  // Their transfers are upper bounds where ranks left no record: one that posts late keeps the others waiting in them.
+  const std::string missing = missing_text(input);
+  const double least_ns = kTailMinSavingShare * static_cast<double>(input.step_ns) * (missing.empty() ? 1 : kClearBound);
+  if (saving_ns < least_ns) return {};
 
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(saving_ns);
-  // Their transfers are upper bounds where ranks left no record: one that posts late keeps the others waiting in them.
-  const std::string missing = missing_text(input);
   finding.at_most = !missing.empty();
   finding.confidence = one_bucket || finding.at_most ? "maybe" : "likely";
   finding.sentence = fmt::format(

@@ -16,11 +16,17 @@ struct Ends {
   int64_t ranks = 0;
 };
 
+/// A damaged record does not say how its process ended where others came through MPI_Finalize, which none can before all have entered it.
 Ends how_they_ended(const FindingInput& input) {
   Ends ends;
-  for (const auto& [id, process] : input.catalog.processes) {
+  const auto& processes = input.catalog.processes;
+  const bool finalized = std::any_of(processes.begin(), processes.end(), [&](const auto& p) {
+    return p.second.world == input.world && p.second.rank >= 0 && !p.second.damaged && p.second.ended == "finalized";
+  });
+  for (const auto& [id, process] : processes) {
     if (process.world != input.world || process.rank < 0) continue;
     ++ends.ranks;
+    if (process.damaged && finalized) continue;
     if (process.ended == "aborted") ends.aborted.push_back(process.rank);
     if (process.ended == "exited" && process.init_ns) ends.exited.push_back(process.rank);
     if (process.ended == "exec") ends.replaced.push_back(process.rank);

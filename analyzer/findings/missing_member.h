@@ -10,6 +10,9 @@
 
 namespace ddl {
 
+/// What an upper bound must reach of a threshold: one that is hardly above it shows nothing.
+constexpr double kClearBound = 1.25;
+
 /// How much longer one of a communicator's collectives takes in each step, and what it moves.
 struct LongerTransfer {
   double longer_ns = 0;

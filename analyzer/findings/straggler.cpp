@@ -87,6 +87,7 @@ int64_t saving_of(const FindingInput& input, const std::vector<int64_t>& ranks, 
 }
 
 constexpr double kMoreOfSeveral = 2;   // saving of several ranks against that of fewer
+constexpr double kLeastWaited = 0.5;   // known waiting for several, against what mending them saves
 constexpr double kNothingSaved = 0.1;  // by the replay, of what others wait for the rank
 
 Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks) {
@@ -194,6 +195,14 @@ std::vector<Finding> slow_gpus(const FindingInput& input) {
   return {finding};
 }
 
+/// Whether what the others are known to wait, a lower bound, is half of the saving at least: else they may just do something else for longer.
+bool are_waited_for(const FindingInput& input, const LongerComputing& found) {
+  Query row(input.db, fmt::format("SELECT avg(wait_ns) FROM steady_wait WHERE world = ? AND step >= ? AND rank NOT IN ({})",
+                                  fmt::join(found.ranks, ", ")));
+  row.bind(input.world, found.since_step.value_or(INT64_MIN));
+  return row.next() && row.real(0) >= kLeastWaited * found.saving_ns;
+}
+
 /// A rank that is late because it loads is told by loader_stall; here only what it would still cost with the others' loader.
 std::vector<Finding> beside_its_loader(const FindingInput& input, Finding finding) {
   constexpr double kLeastLeft = 0.25;  // of the saving
@@ -217,7 +226,7 @@ DDL_FINDING(straggler, kSpeed, "late",
             "not counted, in at least 80 % of the steps. Several count as one if they are fewer than half, stand apart from the "
             "others, and mending one of them would save less than half as much. On GPUs with several axes of parallelism: "
             "whose GPUs wait least, and compute longer for it") {
-  if (hands_on_lateness(input)) return slow_gpus(input);
+  if (asks_whom_gpus_wait_for(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   const StragglerInput rows = rows_of(input, ranks);
   auto blamed = find_straggler_case(rows);
@@ -234,9 +243,10 @@ DDL_FINDING(straggler, kSpeed, "late",
     longer = std::move(found);
   }
   if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) return {describe(input, *blamed, ranks)};
-  if (!blamed && rows.steps.empty()) {  // where waiting is known, a few that nobody waits for are not late
+  if (!blamed && (rows.steps.empty() || input.bounded)) {  // where all waiting is known, a few that nobody waits for are not late
     auto found = find_longer_computing(input, Suspects::kTogether);
-    if (found && found->saving_ns > kMoreOfSeveral * saving_ns) longer = std::move(found);
+    if (found && found->saving_ns > kMoreOfSeveral * saving_ns && (rows.steps.empty() || are_waited_for(input, *found)))
+      longer = std::move(found);
   }
   return longer ? beside_its_loader(input, describe(input, *longer, ranks)) : std::vector<Finding>();
 }

@@ -32,13 +32,14 @@ std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view 
   return found;
 }
 
-bool hands_on_lateness(const FindingInput& input) {
+bool asks_whom_gpus_wait_for(const FindingInput& input) {
   if (!input.steps.annotated || input.steps.used < kLeastStepsWaitedFor) return false;
-  Query row(input.db,
-            "SELECT count(DISTINCT a.axis) FROM gpu_axis_part a JOIN process p ON p.id = a.process JOIN steady_world w ON w.world = p.world"
-            " WHERE p.world = ? AND w.waits_by = 'device'");
+  Query row(
+      input.db,
+      "SELECT count(DISTINCT a.axis) > 1 OR count(a.exposed_wait_ns) < count(*) FROM gpu_axis_part a JOIN process p ON p.id = a.process"
+      " JOIN steady_world w ON w.world = p.world WHERE p.world = ? AND w.waits_by = 'device'");
   row.bind(input.world);
-  return row.next() && row.integer(0) > 1;
+  return row.next() && row.integer(0) != 0;
 }
 
 Finding describe(const FindingInput& input, const WaitedFor& found) {

@@ -26,9 +26,9 @@ struct WaitedFor {
 
 /// Nothing: there is nobody, or another cause.
 std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view cause);
-/// Whether collectives of GPUs serve several axes, in as many steps as it takes to tell for whom everybody waits: then
-/// who entered last may only have handed on what made it late.
-bool hands_on_lateness(const FindingInput& input);
+/// Whether to ask for whom everybody waits and not who entered last, in as many steps as that takes: collectives of GPUs serve
+/// several axes, so that who entered last may only have handed on what made it late; or who did is not known of all of them.
+bool asks_whom_gpus_wait_for(const FindingInput& input);
 
 /// Rank, saving and how sure; rows behind it; what was seen, in one sentence and with the axis.
 Finding describe(const FindingInput& input, const WaitedFor& found);

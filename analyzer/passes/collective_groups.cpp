@@ -37,9 +37,7 @@ double transfer_time_ns(const Instance& instance, const Split& split) {
 
 void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
                            const Split& split, double sigma_ns) {
-  Key key{communicator.id, op, bytes.value_or(-1)};
-  if (groups_.size() >= kMaxGroups && !groups_.contains(key)) key.bytes = -1;
-  Group& group = groups_[key];
+  Group& group = group_of(communicator, op, bytes);
 
   int64_t sum_ns = 0;
   int64_t longest_ns = 0;
@@ -89,6 +87,17 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
     }
   }
   if (split.completion_ns) group.completion_ns = group.completion_ns.value_or(0) + *split.completion_ns;
+}
+
+CollectiveGroups::Group& CollectiveGroups::group_of(const CommunicatorInfo& communicator, int64_t op, std::optional<int64_t> bytes) {
+  Key key{communicator.id, op, bytes.value_or(-1)};
+  if (groups_.size() >= kMaxGroups && !groups_.contains(key)) key.bytes = -1;
+  return groups_[key];
+}
+
+void CollectiveGroups::add_bound(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
+                                 const Split& bound) {
+  group_of(communicator, op, bytes).bounded_times.add(transfer_time_ns(instance, bound));
 }
 
 void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const {

@@ -28,6 +28,9 @@ class CollectiveGroups {
   /// `sigma_ns`: clock sigma of each wait.
   void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes, const Split& split,
            double sigma_ns);
+  /// Of one that was added without its waits: an upper bound of its transfer, which `bound` tells.
+  void add_bound(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
+                 const Split& bound);
   /// Fills tables `collective_group` and `group_transfer`.
   void write(SQLite::Database& db, const Catalog& catalog) const;
 
@@ -57,6 +60,8 @@ class CollectiveGroups {
     MedianSketch partial_times;                         ///< of the others, as raw_times
     MedianSketch bounded_times;                         ///< of those of them whose waiting is bounded, as xfer_times
   };
+  Group& group_of(const CommunicatorInfo& communicator, int64_t op, std::optional<int64_t> bytes);
+
   std::map<Key, Group> groups_;
 };
 

@@ -32,6 +32,7 @@ struct Assembled {
   int64_t seq = 0;
   bool mismatched = false;
   std::vector<const InstanceEvent*> events;  ///< of the members
+  bool bounds_kernels = false;               ///< of GPUs, and the members that are not here left no record
   bool near_in_time = false;                 ///< the members' times are sure in their length, and only near in their place
   std::optional<double> sigma_ns;            ///< of the members' clocks against each other
 };
@@ -151,9 +152,10 @@ class InstanceReader {
     out.instance.complete = distinct && !out.mismatched && present == out.communicator->size;
     out.instance.partial = distinct && !out.mismatched && present < out.communicator->size;
     out.instance.size = out.communicator->kind == "inter" ? 0 : out.communicator->size;
-    // Kernels of GPUs are cut by tables that know of no bounds (devices.h).
-    out.instance.bounded =
-        out.instance.partial && !out.instance.operation->on_device && present + absent_unrecorded(out) == out.communicator->size;
+    // Kernels of GPUs are cut by tables that know of no bounds of waits (devices.h).
+    const bool bounds = out.instance.partial && present + absent_unrecorded(out) == out.communicator->size;
+    out.instance.bounded = bounds && !out.instance.operation->on_device;
+    out.bounds_kernels = bounds && out.instance.operation->on_device;
     if (out.near_in_time) out.sigma_ns.reset();
     out.instance.clock_trusted = out.sigma_ns == 0.0;
   }
@@ -465,6 +467,16 @@ class Splitter {
     }
     if (split.clock_violations > 0) losses_.clock_violations[next.communicator->world] += split.clock_violations;
 
+    const auto is_shared = [](const Member& m) { return m.share_total != 1; };
+    const bool only_transfer = next.bounds_kernels && std::none_of(instance.members.begin(), instance.members.end(), is_shared);
+    bound_.clear();
+    if (only_transfer) {
+      instance.bounded = true;
+      split_waiting(instance, bound_);
+      instance.bounded = false;
+    }
+    const Split& of_transfer = bound_.wait_ns.empty() ? split : bound_;
+
     take_share(instance, split);
     const std::optional<int64_t> bytes = operation_bytes(instance);
     const bool uses_clock = split.method != WaitMethod::kMinDuration;
@@ -475,9 +487,10 @@ class Splitter {
     if (row > 0) passed_on_.add(*next.communicator, instance, split, next.sigma_ns, row);
     if (!next.mismatched) {
       groups_.add(*next.communicator, next.op, instance, bytes, split, sigma_ns);
+      if (&of_transfer == &bound_) groups_.add_bound(*next.communicator, next.op, instance, bytes, bound_);
       sums_.add(*next.communicator, next.op, instance, split, bytes);
     }
-    transfers_.add(next.communicator->id, instance, split, bytes, rows);
+    transfers_.add(next.communicator->id, instance, of_transfer, bytes, rows);
     reached_.add(next.communicator->id, next.seq, instance.members);
   }
 
@@ -486,6 +499,7 @@ class Splitter {
   InstanceReader reader_;
   Assembled one_;
   Split split_;
+  Split bound_;          ///< of kernels of which some left no record: tells their transfer from above, and no waits
   bool inside_ = false;  ///< a piece
   bool ended_ = false;
   CollectiveLosses losses_;

@@ -232,15 +232,21 @@ using ByRankAndAxis = std::map<int64_t, std::map<std::string, double>>;
 
 /// What a rank waits on each axis in the steps from `first_step` on. Where there is a pipeline, waiting of all ranks
 /// together is counted on its axis: at the end of a step its stages meet there, some of them later than others by its
-/// schedule.
+/// schedule. On an axis where some waiting is not known, for a member left no record, what ranks are in its collectives:
+/// transfers take them about as long, and differences are all that counts.
 ByRankAndAxis waits_on_axes(SQLite::Database& db, int64_t world, int64_t first_step, bool pipeline) {
   Query rows(db, R"(
-    SELECT p.rank, iif(?3 AND (a.axis LIKE '%pipeline%' OR a.axis = 'all ranks'), 'pipeline', a.axis), sum(a.exposed_wait_ns)
-    FROM gpu_axis_part a
-    JOIN process p ON p.id = a.process
-    JOIN steady_number n ON n.world = p.world AND n.step = a.step
-    WHERE p.world = ?1 AND a.step >= ?2 AND a.axis IS NOT NULL AND p.rank IS NOT NULL
-    GROUP BY 1, 2)");
+    WITH part AS MATERIALIZED (
+      SELECT p.rank, iif(?3 AND (a.axis LIKE '%pipeline%' OR a.axis = 'all ranks'), 'pipeline', a.axis) AS axis, sum(a.exposed_ns) AS exposed_ns,
+             iif(count(a.exposed_wait_ns) = count(*), sum(a.exposed_wait_ns), NULL) AS wait_ns
+      FROM gpu_axis_part a
+      JOIN process p ON p.id = a.process
+      JOIN steady_number n ON n.world = p.world AND n.step = a.step
+      WHERE p.world = ?1 AND a.step >= ?2 AND a.axis IS NOT NULL AND p.rank IS NOT NULL
+      GROUP BY 1, 2
+    )
+    SELECT rank, axis, iif(axis IN (SELECT axis FROM part WHERE wait_ns IS NULL), exposed_ns, wait_ns)
+    FROM part)");
   rows.bind(world, first_step, pipeline);
   ByRankAndAxis waits;
   while (rows.next()) waits[rows.integer(0)][rows.text(1)] = rows.real(2);

@@ -3,8 +3,11 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
+#include <functional>
 
 #include "analyzer/findings/straggler_case.h"
+#include "core/format.h"
 #include "tests/analyzer/findings_jobs.h"
 
 namespace ddl::test {
@@ -171,6 +174,101 @@ TEST(MissingRanks, TransfersThatNothingHidesAreAtMostWhatIsSeen) {
   EXPECT_EQ(few.integer("SELECT saving_ns FROM finding"), 2_ms);
 }
 
+// Ranks 0, 8 and 12 wait for rank 4, which its node's slow ranks keep waiting: nobody sees that they do.
+TEST(MissingRanks, SeveralLateOnesAreToldByTheirComputing) {
+  const auto job = [] {
+    return run()
+        .ranks(16)
+        .steps(30)
+        .split("node", 4)
+        .split("column", 4, true)
+        .jitter(20_us)
+        .compute(10_ms)
+        .on_comm("node")
+        .allreduce(4_MiB, 400_us);
+  };
+  Analyzed late(job().on_comm("column").allreduce(1_MiB, 500_us).slow(5, 4_ms).slow(6, 4_ms).missing(4).missing(9));
+  ASSERT_EQ(late.findings().front(), "straggler") << late.text("SELECT group_concat(sentence, '; ') FROM finding");
+  EXPECT_TRUE(has(first_finding(late, "sentence"), "ranks 5 and 6 ")) << first_finding(late, "sentence");
+  EXPECT_NEAR(static_cast<double>(late.integer("SELECT saving_ns FROM finding WHERE position = 1")), 4e6, 0.2e6);
+}
+
+// Twice the batch saves 5 % of the step where transfers are a tenth of it. A bound of them that is hardly larger does not say that they are.
+TEST(MissingRanks, ABoundNearTheThresholdShowsNothing) {
+  const auto batch = [] { return run().ranks(4).steps(20).value("samples", 32).compute(10_ms).allreduce(8_MiB, 1300_us); };
+  Analyzed all(batch()), most(batch().missing(3));
+  EXPECT_EQ(all.findings(), Ids{"batch_too_small"});
+  EXPECT_EQ(most.findings(), Ids{});
+}
+
+/// GPUs that compute 400 us and meet, rank 3 later by `late_us`; then another collective among as many ranks as `groups` have each. No trace of `missing`.
+struct GpuSteps {
+  int64_t ranks = 4, missing = 1, late_us = 0;
+  std::vector<std::vector<int64_t>> groups;
+  std::vector<int64_t> transfer_us;  ///< by group
+
+  Tables analyzed() const {
+    constexpr int64_t kPeriodNs = 2'000'000;
+    Tables run(static_cast<int>(ranks));
+    run.exec(
+        "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication');"
+        "INSERT INTO op (id, name, class, nonblocking) VALUES (1, 'ncclAllReduce', 'all_to_all', 1);"
+        "BEGIN");
+    int64_t events = 0;
+    const auto kernel = [&](int64_t rank, int64_t step, int64_t begin_us, int64_t end_us, int64_t comm) {
+      const int64_t start_ns = step * kPeriodNs + begin_us * 1000, duration_ns = (end_us - begin_us) * 1000;
+      const std::string number = comm == 0 ? "NULL, NULL" : std::to_string(comm) + ", " + std::to_string(step + 1);
+      const std::string values = std::to_string(step) + ", 0, " + std::to_string(start_ns) + ", " + std::to_string(duration_ns);
+      const std::string process = std::to_string(rank + 1), name = comm == 0 ? "1" : "2";
+      run.exec(
+          "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
+          " comm, seq, launch_ns, launch_duration_ns) VALUES (" +
+          process + ", 1, " + name + ", 0, 1, " + name + ", 0, " + values + ", 0, " + number + ", " + std::to_string(step * kPeriodNs) +
+          ", 0)");
+      if (comm == 0) return;
+      run.exec("INSERT INTO event (id, process, kind, op, comm, seq, region, step, thread, start_ns, duration_ns, bytes) VALUES (" +
+               std::to_string(++events) + ", " + process + ", 4, 1, " + number + ", 0, " + values + ", 8000000)");
+    };
+    std::vector<int64_t> comms;
+    for (size_t g = 0; g < groups.size(); ++g) comms.push_back(run.communicator("mesh_tp#" + std::to_string(g), groups[g]));
+    for (int64_t s = 0; s < 20; ++s) {
+      for (size_t g = 0; g < groups.size(); ++g) {
+        const bool waits = late_us > 0 && std::find(groups[g].begin(), groups[g].end(), 3) != groups[g].end();
+        const int64_t met_us = 400 + (waits ? late_us : 0);
+        for (const int64_t rank : groups[g]) {
+          if (rank == missing) continue;
+          const int64_t ready_us = rank == 3 ? met_us : 400;
+          run.step(rank, s, s * kPeriodNs, s * kPeriodNs + (met_us + transfer_us[g]) * 1000, 0);
+          kernel(rank, s, 0, ready_us, 0);
+          kernel(rank, s, ready_us, met_us + transfer_us[g], comms[g]);
+        }
+      }
+    }
+    run.exec("DELETE FROM process WHERE rank = " + std::to_string(missing) + "; COMMIT; UPDATE process SET end_ns = 40000000");
+    run.analyze();
+    return run;
+  }
+};
+
+TEST(MissingGpus, WhomTheOthersWaitForIsToldByTimeInCollectives) {
+  Tables run = GpuSteps{.late_us = 200, .groups = {{0, 1, 2, 3}}, .transfer_us = {50}}.analyzed();
+  ASSERT_EQ(run.findings(), Ids{"straggler"}) << run.text("SELECT group_concat(sentence, '; ') FROM finding");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 3);
+  EXPECT_EQ(run.integer("SELECT saving_ns FROM finding"), 200'000);
+  EXPECT_EQ(run.text("SELECT confidence FROM finding"), "likely");
+}
+
+TEST(MissingGpus, ASlowNetworkIsToldByItsBoundAndByThatOfOthers) {
+  for (const int64_t missing : {1, 6}) {
+    Tables run = GpuSteps{.ranks = 8, .missing = missing, .groups = {{0, 1, 2, 3}, {4, 5, 6, 7}}, .transfer_us = {400, 100}}.analyzed();
+    ASSERT_EQ(run.findings(), Ids{"slow_link"}) << missing;
+    EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "the network of mesh_tp#0 is slow"))
+        << run.text("SELECT sentence FROM finding");
+    EXPECT_EQ(has(run.text("SELECT sentence FROM finding"), ", or rank 1, which left no record, is late"), missing == 1);
+    EXPECT_EQ(run.text("SELECT confidence FROM finding"), "maybe");
+  }
+}
+
 TEST(MissingRanks, AnAlgorithmIsSlowOrSomebodyLateToIt) {
   Analyzed slow(run().ranks(4).steps(20).compute(20_ms).allreduce(2_MiB, 1_ms).allreduce(4_MiB, 8_ms).missing(3));
   ASSERT_EQ(slow.findings(), Ids{"slow_algorithm"});
@@ -196,6 +294,40 @@ TEST(MissingRanks, AHostWithoutARecordOfCollectivesHasNoClockToDoubt) {
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM event WHERE process = 1").getInt64(), 0) << "else this test shows nothing";
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM host WHERE sigma_ns IS NULL").getInt64(), 1);
   EXPECT_EQ(db.execAndGet("SELECT count(*) FROM finding").getInt64(), 0);
+}
+
+// Bits of a header that are flipped must not be told as facts: that a rank was aborted, that recording took years, that a clock is mad.
+TEST(MissingRanks, ADamagedHeaderAccusesNobody) {
+  const std::pair<bool, std::function<void(FileHeader&)>> changes[] = {
+      {true, [](FileHeader& h) { h.overhead_ticks = 1ull << 57; }},
+      {false, [](FileHeader& h) { h.overhead_ticks = 1ull << 45; }},  // not too much for a job of days, but for this one
+      {true, [](FileHeader& h) { h.loss[2] = 1ull << 60; }},
+      {true, [](FileHeader& h) { h.latest.ticks += 1ull << 60; }},
+      {true, [](FileHeader& h) { h.host[1] = '\x07'; }},
+      {true,
+       [](FileHeader& h) {
+         h.flags = kMpiAborted;
+         h.loss[30] = UINT64_MAX;
+       }},
+  };
+  for (size_t i = 0; i < std::size(changes); ++i) {
+    const auto& [seen, change] = changes[i];
+    const ScratchFolder folder;
+    const Truth truth = run().ranks(6).hosts(2).steps(40).compute(5_ms).allreduce(1_MiB, 1_ms).write(folder.path());
+    const std::filesystem::path spool = folder.path() / truth.spools[1];
+    std::fstream file(spool, std::ios::in | std::ios::out | std::ios::binary);
+    FileHeader header;
+    file.read(reinterpret_cast<char*>(&header), sizeof header);
+    change(header);
+    file.seekp(0);
+    file.write(reinterpret_cast<const char*>(&header), sizeof header);
+    file.close();
+    ingest(find_run(folder.path().string()));
+    SQLite::Database db = open_store(find_run(folder.path().string()).store, Access::kReadWrite);
+    ddl::analyze(db);
+    EXPECT_EQ(db.execAndGet("SELECT count(*) FROM loss WHERE kind = 'torn_spool' AND rank = 1").getInt64(), seen ? 1 : 0) << i;
+    EXPECT_EQ(db.execAndGet("SELECT coalesce(group_concat(sentence, '; '), '') FROM finding").getString(), "") << i;
+  }
 }
 
 }  // namespace

@@ -77,6 +77,21 @@ TEST_F(WaitedFor, WhoComputesLonger) {
   EXPECT_NE(first("evidence").find("67% of their waiting for it is on the axis 'expert'"), std::string::npos) << first("evidence");
 }
 
+/// Rank 2 left no trace, and so nobody's waiting on either axis is known of all: what ranks are in their collectives tells as much.
+TEST_F(WaitedFor, WithoutARankWaitingIsToldByTheTimeInCollectives) {
+  steps(0, 0);
+  run_.exec(
+      "DELETE FROM event WHERE process = 3; DELETE FROM gpu_event WHERE process = 3; DELETE FROM step WHERE process = 3;"
+      "DELETE FROM process WHERE id = 3");
+  run_.analyze();
+  EXPECT_EQ(run_.integer("SELECT count(*) FROM gpu_part WHERE process = 1 AND exposed_wait_ns IS NOT NULL"), 0)
+      << "else this test shows nothing";
+  EXPECT_EQ(first("id"), "straggler");
+  EXPECT_EQ(run_.integer("SELECT rank FROM finding ORDER BY position"), 3);
+  EXPECT_EQ(run_.text("SELECT axis FROM waited_for"), "expert") << "ranks 0 and 1 wait there; for whom rank 0 does nobody saw";
+  EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 200'000);
+}
+
 /// Ranks of its host are judged by what their GPUs compute, not by their threads, which only launch.
 TEST_F(WaitedFor, WhetherItIsTheHost) {
   steps(0, 0);

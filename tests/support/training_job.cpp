@@ -245,7 +245,7 @@ const InjectedFault* TrainingJob::fault(Fault kind) const {
 
 bool TrainingJob::is_recorded(int rank) const {
   const auto has_it = [rank](const std::vector<int>& ranks) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); };
-  return !has_it(removed) && !has_it(torn);
+  return !has_it(removed) && !has_it(torn) && !has_it(damaged);
 }
 
 TrainingJob TrainingJob::without(Fault kind) const {
@@ -302,9 +302,12 @@ TrainingJob draw_large_training_job(uint64_t seed, const std::vector<Fault>& fau
 void lose_ranks(TrainingJob& job, double share) {
   Dice dice = Dice(job.seed).of(kLoss);
   const int lost = std::max(1, static_cast<int>(share * job.ranks()));
-  while (static_cast<int>(job.removed.size() + job.torn.size()) < lost) {
+  std::vector<int>* const ways[] = {&job.removed, &job.torn, &job.damaged};
+  for (int done = 0; done < lost;) {
     const int rank = dice.between(0, job.ranks() - 1);
-    if (job.is_recorded(rank)) (dice.chance(0.5) ? job.removed : job.torn).push_back(rank);
+    if (!job.is_recorded(rank)) continue;
+    ways[dice.between(0, 2)]->push_back(rank);
+    ++done;
   }
 }
 

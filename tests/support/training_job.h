@@ -98,7 +98,7 @@ struct TrainingJob {
   std::vector<int64_t> clock_offset_ns;  ///< by node
   std::vector<double> clock_drift_ppm;
   std::vector<InjectedFault> faults;
-  std::vector<int> removed, torn;  ///< ranks whose spool is not there, or only its first part
+  std::vector<int> removed, torn, damaged;  ///< ranks whose spool is not there, only its first part, or altered (tests/core/damage.h)
 
   /// Computing of a rank in a step, without faults and noise.
   double computing_ns() const;
@@ -107,7 +107,8 @@ struct TrainingJob {
   int ranks() const { return nodes * ranks_per_node; }
   const InjectedFault* fault(Fault kind) const;
   TrainingJob without(Fault kind) const;
-  bool is_recorded(int rank) const;  ///< neither removed nor torn
+  bool is_recorded(int rank) const;  ///< with a whole spool
+  bool is_whole() const { return removed.empty() && torn.empty() && damaged.empty(); }
 };
 
 /// A healthy job, and the faults put into it so that each costs at least kLeastCost of the step.
@@ -115,7 +116,7 @@ TrainingJob draw_training_job(uint64_t seed, const std::vector<Fault>& faults);
 constexpr double kLeastCost = 0.05;
 /// The same on 24 to 64 ranks.
 TrainingJob draw_large_training_job(uint64_t seed, const std::vector<Fault>& faults);
-/// Takes the spools of `share` of the ranks away, of one at least, or tears them: which ones the job's seed says.
+/// Takes the spools of `share` of the ranks away, of one at least, tears or damages them: which ones, and how, the job's seed says.
 void lose_ranks(TrainingJob& job, double share);
 /// A job of any size: nodes of 8 ranks with clocks of their own; 20 steps of 14.4 ms with ten collectives each, on the world, on the node and
 /// on a data-parallel group (a rank of every node). One rank in the middle computes 3 ms longer. `ranks`: a multiple of 8.

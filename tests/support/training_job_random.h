@@ -17,8 +17,9 @@ class Dice {
     return dice;
   }
 
+  uint64_t bits() { return state_ = mix(state_); }
   /// In [0, 1).
-  double uniform() { return static_cast<double>((state_ = mix(state_)) >> 11) * 0x1p-53; }
+  double uniform() { return static_cast<double>(bits() >> 11) * 0x1p-53; }
   double uniform(double low, double high) { return low + (high - low) * uniform(); }
   double log_uniform(double low, double high) { return low * std::exp(uniform() * std::log(high / low)); }
   /// low .. high, both included.

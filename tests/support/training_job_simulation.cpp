@@ -1,7 +1,12 @@
 #include "tests/support/training_job_simulation.h"
 
 #include <algorithm>
+#include <fstream>
+#include <iterator>
+#include <random>
 #include <stdexcept>
+
+#include "tests/core/damage.h"
 
 namespace ddl::test {
 namespace {
@@ -20,7 +25,7 @@ constexpr uint32_t kInitSite = 0, kFinalizeSite = 1;
 constexpr uint32_t kTag = 3;
 
 // What the dice are thrown for.
-enum Purpose : uint64_t { kRankPace = 1, kStepPace, kMoment, kHiccup, kTransfer, kLeaving, kMessage, kStart };
+enum Purpose : uint64_t { kRankPace = 1, kStepPace, kMoment, kHiccup, kTransfer, kLeaving, kMessage, kStart, kDamage };
 
 double lg(size_t p) {
   double rounds = 0;
@@ -31,6 +36,18 @@ double lg(size_t p) {
 bool is_largest_bucket(const TrainingJob& job, int64_t bytes) {
   return !job.buckets.empty() &&
          std::all_of(job.buckets.begin(), job.buckets.end(), [&](const auto& bucket) { return bucket.bytes <= bytes; });
+}
+
+void damage_file(const std::filesystem::path& file, uint64_t seed) {
+  Image image;
+  {
+    std::ifstream in(file, std::ios::binary);
+    image.assign(std::istreambuf_iterator<char>(in), std::istreambuf_iterator<char>());
+  }
+  std::mt19937_64 random(seed);
+  damage(image, random);
+  std::ofstream(file, std::ios::binary | std::ios::trunc)
+      .write(reinterpret_cast<const char*>(image.data()), static_cast<std::streamsize>(image.size()));
 }
 
 }  // namespace
@@ -184,6 +201,7 @@ void TrainingSimulation::write(const std::filesystem::path& folder) {
     const std::filesystem::path spool = folder / process.file_name();
     process.spool().write(spool);
     if (is_in(job_.torn)) std::filesystem::resize_file(spool, std::filesystem::file_size(spool) * 3 / 5);
+    if (is_in(job_.damaged)) damage_file(spool, dice_.of(kDamage, static_cast<uint64_t>(r)).bits());
   }
 }
 

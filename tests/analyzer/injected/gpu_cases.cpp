@@ -59,16 +59,20 @@ std::string members_text(const GpuJob& job) {
 
 /// Whether it says the place: rank, node, or the communicator by its members.
 bool names_place(const GpuJob& job, const Found& found) {
+  const auto names_node = [&](int node) { return found.sentence.find(fmt::format("ranks on node{} ", node)) != std::string::npos; };
   switch (job.fault) {
     case GpuFault::kSlowRanks: {
       const auto [first, second] = std::minmax(job.place, job.second);
+      if (!job.is_recorded(first)) return found.rank == second;
+      if (!job.is_recorded(second)) return found.rank == first;
       const int node = first / job.ranks_per_node;
-      const bool whole_node = job.ranks_per_node == 2 && node == second / job.ranks_per_node;
-      return found.sentence.find(whole_node ? fmt::format("ranks on node{} ", node) : fmt::format("ranks {} and {}", first, second)) !=
-             std::string::npos;
+      const bool whole_node = node == second / job.ranks_per_node && job.known_ranks(node).size() == 2;
+      return whole_node ? names_node(node) : found.sentence.find(fmt::format("ranks {} and {}", first, second)) != std::string::npos;
     }
-    case GpuFault::kSlowNode:
-      return found.sentence.find(fmt::format("ranks on node{} ", job.place)) != std::string::npos;
+    case GpuFault::kSlowNode: {
+      const std::vector<int> known = job.known_ranks(job.place);
+      return known.size() == 1 ? found.rank == known.front() : names_node(job.place);
+    }
     case GpuFault::kSlowLink:
       return found.sentence.find(fmt::format("the network of {} ", job.link)) != std::string::npos &&
              found.evidence.find(fmt::format("members: {} on", members_text(job))) != std::string::npos;
@@ -86,6 +90,33 @@ GpuJob draw_gpu_case(const GpuKind& kind, uint64_t seed) {
   return draw_gpu_job(seed, kind.fault, kind.large ? GpuMesh::kLarge : experts ? GpuMesh::kExperts : GpuMesh::kSmall);
 }
 
+bool can_be_told(const GpuJob& job) {
+  switch (job.fault) {
+    case GpuFault::kNone:
+      return true;
+    case GpuFault::kSlowNode:
+      return !job.known_ranks(job.place).empty();
+    case GpuFault::kSlowLink:
+      return std::count_if(job.members.begin(), job.members.end(), [&](int rank) { return job.is_recorded(rank); }) >= 2;
+    case GpuFault::kSlowRanks:
+      return job.is_recorded(job.place) || job.is_recorded(job.second);
+    default:
+      return job.is_recorded(job.place);
+  }
+}
+
+bool is_at_fault(const GpuJob& job, int64_t rank) {
+  switch (job.fault) {
+    case GpuFault::kNone:
+    case GpuFault::kSlowLink:
+      return false;
+    case GpuFault::kSlowNode:
+      return rank / job.ranks_per_node == job.place;
+    default:
+      return rank == job.place || rank == job.second;
+  }
+}
+
 bool is_right(const GpuJob& job, const std::vector<Found>& found) {
   if (job.fault == GpuFault::kNone) return found.empty();
   if (found.empty() || found[0].id != expected(job.fault) || !names_place(job, found[0])) return false;
@@ -96,6 +127,7 @@ bool is_right(const GpuJob& job, const std::vector<Found>& found) {
 std::string told(const GpuJob& job) {
   std::string text = fmt::format("seed {}: data {} x tensor {} x pipeline {}, expert {}, {} ranks per node, {} steps, {} micro-batches\n",
                                  job.seed, job.data, job.tensor, job.pipeline, job.expert, job.ranks_per_node, job.steps, job.microbatches);
+  if (!job.removed.empty()) text += fmt::format("  removed: {}\n", fmt::join(job.removed, ", "));
   if (job.fault == GpuFault::kNone) return text;
   return text + fmt::format("  injected {} at {} from step {}: {:.1f}%, axis {}\n", expected(job.fault),
                             job.fault == GpuFault::kSlowLink ? fmt::format("{} ({})", job.link, members_text(job))

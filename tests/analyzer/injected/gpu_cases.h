@@ -26,6 +26,10 @@ struct GpuKind {
 std::span<const GpuKind> gpu_kinds();
 
 GpuJob draw_gpu_case(const GpuKind& kind, uint64_t seed);
+/// Enough of what is at fault left a trace: the rank, one of several or of a node, two members of a link.
+bool can_be_told(const GpuJob& job);
+/// Whether the rank is what is at fault, or a member of it.
+bool is_at_fault(const GpuJob& job, int64_t rank);
 /// The first finding is the fault, with its place and its axis; of a healthy job there is none.
 bool is_right(const GpuJob& job, const std::vector<Found>& found);
 /// The job and what was injected, one line each.

@@ -11,7 +11,7 @@
 namespace ddl::test {
 namespace {
 
-constexpr uint64_t kHealthyGpus = 11, kGpuFault = 12;
+constexpr uint64_t kHealthyGpus = 11, kGpuFault = 12, kGpuLoss = 13;
 constexpr size_t kCold = 5;             // steps that do not count
 constexpr double kLeastGpuCost = 0.05;  // of the step
 constexpr double kAsMuch = 0.7;         // an axis that loses so much of what the worst one loses may be named in its place
@@ -151,6 +151,24 @@ void draw_link(GpuJob& job, const GpuTrace& trace, Dice& dice) {
 const char* name_of(Axis axis) {
   static constexpr std::array kNames = {"tensor", "pipeline", "data", "expert", "all ranks"};
   return kNames[static_cast<size_t>(axis)];
+}
+
+bool GpuJob::is_recorded(int rank) const { return std::find(removed.begin(), removed.end(), rank) == removed.end(); }
+
+std::vector<int> GpuJob::known_ranks(int node) const {
+  std::vector<int> known;
+  for (int rank = node * ranks_per_node; rank < (node + 1) * ranks_per_node; ++rank)
+    if (is_recorded(rank)) known.push_back(rank);
+  return known;
+}
+
+void lose_ranks(GpuJob& job, double share) {
+  Dice dice = Dice(job.seed).of(kGpuLoss);
+  const int lost = std::max(1, static_cast<int>(share * job.ranks()));
+  while (static_cast<int>(job.removed.size()) < lost) {
+    const int rank = dice.between(0, job.ranks() - 1);
+    if (job.is_recorded(rank)) job.removed.push_back(rank);
+  }
 }
 
 GpuJob draw_gpu_job(uint64_t seed, GpuFault fault, GpuMesh mesh) {

@@ -66,15 +66,21 @@ struct GpuJob {
   uint64_t from_step = 0;      ///< before it all is well
   double cost = 0;             ///< share of the step that would be won without the fault
   std::set<std::string> axes;  ///< on which the others wait, or the bytes move late: those that lose most
+  std::vector<int> removed;    ///< ranks without a trace; a damaged one is refused, and has to be left out
 
   int ranks() const { return data * tensor * pipeline; }
   bool strikes(int rank, uint64_t step) const;  ///< faults of ranks and nodes
+  bool is_recorded(int rank) const;
+  std::vector<int> known_ranks(int node) const;  ///< those of its ranks that left a trace
 };
 
 enum class GpuMesh { kSmall, kLarge, kExperts };  ///< 2 x 2 x 2; 2 x 4 x 4; 8 replicas with experts
 
 /// A job of which the fault costs at least a twentieth of the step.
 GpuJob draw_gpu_job(uint64_t seed, GpuFault fault, GpuMesh mesh);
+
+/// Takes the traces of `share` of the ranks away, of one at least: which ones the job's seed says.
+void lose_ranks(GpuJob& job, double share);
 
 /// One thing that a GPU did.
 struct GpuActivity {

@@ -37,6 +37,7 @@ void store_processes(const GpuJob& job, const GpuTrace& trace, SQLite::Database&
   for (int node = 0; node < job.ranks() / job.ranks_per_node; ++node)
     host.row(node + 1, fmt::format("node{}", node), fmt::format("boot{}", node));
   for (int rank = 0; rank < job.ranks(); ++rank) {
+    if (!job.is_recorded(rank)) continue;
     const auto& steps = trace.steps[static_cast<size_t>(rank)];
     process.row(rank + 1, rank, job.ranks(), rank / job.ranks_per_node + 1, 1000 + rank, steps.front().begin_ns, steps.back().end_ns,
                 fmt::format("rank{}.json", rank));
@@ -56,12 +57,13 @@ void store_communicators(const GpuTrace& trace, SQLite::Database& db) {
   }
 }
 
-void store_steps(const GpuTrace& trace, SQLite::Database& db) {
+void store_steps(const GpuJob& job, const GpuTrace& trace, SQLite::Database& db) {
   Insert step(db, "INSERT INTO step (process, thread, step, start_ns, duration_ns, mpi_ns) VALUES (?, 0, ?, ?, ?, 0)");
   Insert loading(db, "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (?, 0, ?, ?, ?, ?, 0)");
   for (size_t rank = 0; rank < trace.steps.size(); ++rank) {
     const auto process = static_cast<int64_t>(rank + 1);
     int64_t number = 0;
+    if (!job.is_recorded(static_cast<int>(rank))) continue;
     for (const GpuTrace::Step& s : trace.steps[rank]) {
       step.row(process, number, s.begin_ns, s.end_ns - s.begin_ns);
       loading.row(process, kLoadingRegion, number++, s.begin_ns, s.loaded_ns - s.begin_ns);
@@ -77,7 +79,7 @@ void store_gpu_job(const GpuJob& job, SQLite::Database& db) {
   db.exec(kFixed);
   store_processes(job, trace, db);
   store_communicators(trace, db);
-  store_steps(trace, db);
+  store_steps(job, trace, db);
   Insert kernel(
       db,
       "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
@@ -91,6 +93,7 @@ void store_gpu_job(const GpuJob& job, SQLite::Database& db) {
   for (size_t rank = 0; rank < trace.activities.size(); ++rank) {
     const auto process = static_cast<int64_t>(rank + 1);
     int64_t correlation = 0;
+    if (!job.is_recorded(static_cast<int>(rank))) continue;
     for (const GpuActivity& a : trace.activities[rank]) {
       const bool computes = a.communicator < 0;
       const bool is_message = a.axis == Axis::kPipeline;  // traces do not number them

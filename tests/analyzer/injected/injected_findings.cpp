@@ -4,8 +4,9 @@
 //
 // For each kind N cases: of jobs over MPI (tests/support/training_job.h), which leave spools, and of jobs on 8 or 32
 // GPUs over several axes of parallelism (gpu_job.h), which leave the store of an import. --show tells the cases that
-// went wrong or whose saving is 10 % off, --keep leaves the last one's run. --missing takes the records of so many ranks, one at least, away or
-// tears them; cases in which nothing of the fault was recorded, or half of the ranks, do not count. Prints the confusion matrix, and exits with 1 unless all goals are met.
+// went wrong or whose saving is 10 % off, --keep leaves the last one's run. --missing takes the records of so many percent of the ranks, one at
+// least, away, and of jobs over MPI tears or damages some of them in their place (tests/core/damage.h); cases in which nothing of the fault was
+// recorded, or half of the ranks, do not count. Prints the confusion matrix, and exits with 1 unless all goals are met.
 // Seeds below kFirstReportedSeed are for tuning the rules; the tests use others (CMakeLists.txt).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -167,14 +168,15 @@ std::vector<int> known_ranks(const TrainingJob& job, int node) {
 /// Where a node has one rank that left a record, that rank is all that can be named.
 bool names_node(const TrainingJob& job, const Found& found, int node) {
   const std::vector<int> known = known_ranks(job, node);
-  return known.size() == 1 ? found.rank == known.front() : found.sentence.find(fmt::format("ranks on node{} ", node)) != std::string::npos;
+  return (known.size() == 1 && found.rank == known.front()) ||
+         found.sentence.find(fmt::format("ranks on node{} ", node)) != std::string::npos;
 }
 
 /// Both ranks, or their host where it has no others; of those without a record nothing can be said.
 bool names_ranks(const TrainingJob& job, const Found& found, const InjectedFault& fault) {
   const auto [first, second] = std::minmax(fault.rank, fault.second);
-  if (!job.is_recorded(first)) return found.rank == second;
-  if (!job.is_recorded(second)) return found.rank == first;
+  if (!job.is_recorded(first) && found.rank == second) return true;  // a damaged record may tell enough for both to be named
+  if (!job.is_recorded(second) && found.rank == first) return true;
   const int node = first / job.ranks_per_node;
   const bool whole_node = node == second / job.ranks_per_node && known_ranks(job, node).size() == 2;
   return found.sentence.find(fmt::format("ranks {} and {} ", first, second)) != std::string::npos ||
@@ -200,8 +202,9 @@ std::string told(const TrainingJob& job) {
   std::string text = fmt::format("seed {}: {} x {} ranks, {} steps of {:.1f} ms, reduction {}, stages {}, microbatches {}\n", job.seed,
                                  job.nodes, job.ranks_per_node, job.steps, step_ns_of(job) / 1e6, static_cast<int>(job.reduction),
                                  job.pipeline.stages, job.pipeline.microbatches);
-  if (!job.removed.empty() || !job.torn.empty())
-    text += fmt::format("  removed: {}; torn: {}\n", fmt::join(job.removed, ", "), fmt::join(job.torn, ", "));
+  if (!job.is_whole())
+    text += fmt::format("  removed: {}; torn: {}; damaged: {}\n", fmt::join(job.removed, ", "), fmt::join(job.torn, ", "),
+                        fmt::join(job.damaged, ", "));
   for (const InjectedFault& f : job.faults)
     text +=
         fmt::format("  injected {} rank {}{} from step {}: {:.2f} ms, {:.1f}%\n", name_of(f.kind), f.rank,
@@ -223,11 +226,10 @@ struct Case {
 double cost_of(const TrainingJob& job) { return job.faults.size() == 1 ? job.faults[0].cost : 0; }
 double cost_of(const GpuJob& job) { return job.cost; }
 
-bool can_be_told(const GpuJob&) { return true; }
 /// Not without the faulty rank, any of the faulty node, or another clock beside one that jumps; nor with half of the ranks, for then nothing
 /// is bounded (specification.md J7).
 bool can_be_told(const TrainingJob& job) {
-  const auto missing = static_cast<int>(job.removed.size() + job.torn.size());
+  const auto missing = static_cast<int>(job.removed.size() + job.torn.size() + job.damaged.size());
   if (2 * missing >= job.ranks()) return false;
   const InjectedFault *slow = job.fault(Fault::kSlowRank), *slow_ranks = job.fault(Fault::kSlowRanks);
   const InjectedFault *node = job.fault(Fault::kSlowNode), *jump = job.fault(Fault::kClockJump);
@@ -244,7 +246,6 @@ bool is_at_fault(const TrainingJob& job, int64_t rank) {
   return (slow_ranks != nullptr && (slow_ranks->rank == rank || slow_ranks->second == rank)) || (slow != nullptr && slow->rank == rank) ||
          (node != nullptr && node->rank == rank / job.ranks_per_node);
 }
-bool is_at_fault(const GpuJob&, int64_t) { return true; }  // names_place() judges
 
 /// Draws the job of a seed, takes a share of its records away, and judges what is found in it.
 using Trial = std::function<Case(uint64_t seed, double missing, const std::string& keep)>;
@@ -283,14 +284,18 @@ std::vector<Named> all_kinds() {
   }
   for (const GpuKind& kind : gpu_kinds())
     all.push_back({kind.name, kind.large ? "gpu32" : "gpu", kind.fault == GpuFault::kNone,
-                   [&kind](uint64_t seed, double, const std::string& keep) { return judge(draw_gpu_case(kind, seed), keep); }});
+                   [&kind](uint64_t seed, double missing, const std::string& keep) {
+                     GpuJob job = draw_gpu_case(kind, seed);
+                     if (missing > 0) lose_ranks(job, missing);
+                     return judge(job, keep);
+                   }});
   return all;
 }
 
 struct Options {
   uint64_t cases = 100, first = 1;
   std::string jobs, kind, keep;
-  double missing = 0;  ///< of the ranks of MPI jobs, without a record or with a torn one
+  double missing = 0;  ///< of the ranks, without a record or with a torn or damaged one
   bool show = false;
 
   bool chose(const Named& named) const { return (kind.empty() || kind == named.name) && (jobs.empty() || jobs == named.jobs); }
