@@ -9,6 +9,7 @@
 #include "autotuner/emit/write_files.h"
 #include "core/error.h"
 #include "core/secrets.h"
+#include "store/text.h"
 
 namespace ddl::tune {
 namespace {
@@ -39,6 +40,8 @@ void check_variable(const std::string& name, const std::string& value) {
     throw Error(fmt::format("invalid name of an environment variable '{}'", name), "letters, digits and _, no digit first");
   if (is_secret_name(name.data(), name.size()))
     throw Error(fmt::format("{} is a secret by its name, and the files are passed on", name), "set it where the job is started");
+  if (without_secrets(name + "=" + value) != name + "=" + value)
+    throw Error(fmt::format("the value of {} has a secret in it, and the files are passed on", name), "set it where the job is started");
   if (value.find('\0') != std::string::npos) throw Error(fmt::format("the value of {} has a NUL", name));
 }
 

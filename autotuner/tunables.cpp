@@ -12,7 +12,6 @@
 #include "autotuner/predict.h"
 #include "autotuner/sweep.h"
 #include "core/error.h"
-#include "core/secrets.h"
 #include "store/text.h"
 
 namespace ddl::tune {
@@ -67,6 +66,14 @@ const KnownTunable* known(const std::string& name) {
 
 JobTunable from_row(const KnownTunable& row, std::vector<std::string> values) {
   return {row.name, row.how, row.variable, row.numeric, std::move(values), false};
+}
+
+/// `value` in every place of `sign`.
+std::vector<std::string> with_value(std::vector<std::string> words, const std::string& sign, const std::string& value) {
+  for (std::string& word : words)
+    for (size_t at = word.find(sign); at != std::string::npos; at = word.find(sign, at + value.size()))
+      word.replace(at, sign.size(), value);
+  return words;
 }
 
 void check_values(const JobTunable& tunable) {
@@ -134,13 +141,20 @@ std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& word
 }
 
 void refuse_secrets(const std::vector<std::string>& words, const std::vector<JobTunable>& tunables) {
-  const std::vector<std::string> told = without_secrets(words);
   for (const JobTunable& tunable : tunables) {
-    const bool secret = tunable.how == How::kCommand ? count_of(told, tunable.name) < count_of(words, tunable.name)
-                                                     : is_secret_name(tunable.variable.data(), tunable.variable.size());
-    if (secret)
+    if (tunable.how == How::kOpenmpiAllreduce) continue;  // its values are names of algorithms
+    const std::string sign = fmt::format("{{{}}}", tunable.name);
+    // A variable as one would write it before a command.
+    const std::vector<std::string> written = tunable.how == How::kCommand ? words : std::vector{tunable.variable + "=" + sign};
+    const std::vector<std::string> told = without_secrets(written);
+    if (count_of(told, tunable.name) < count_of(written, tunable.name))
       throw Error(fmt::format("{} is a secret by its name, and what is tuned is written into files that are passed on", tunable.name),
                   "set it outside of the tuning, or give it another name", ExitCode::kUsage);
+    for (const std::string& value : tunable.values)
+      if (without_secrets(with_value(written, sign, value)) != with_value(told, sign, value))
+        throw Error(
+            fmt::format("a value of {} has a secret in it, and what is tuned is written into files that are passed on", tunable.name),
+            "name places that hold the secrets, not the secrets", ExitCode::kUsage);
   }
 }
 
@@ -182,10 +196,7 @@ PlacedJob place(const std::vector<std::string>& words, const std::vector<JobTuna
   for (const JobTunable& tunable : tunables) {
     const std::string& value = value_of.at(tunable.name);
     if (tunable.how == How::kCommand) {
-      const std::string sign = fmt::format("{{{}}}", tunable.name);
-      for (std::string& word : job.command)
-        for (size_t at = word.find(sign); at != std::string::npos; at = word.find(sign, at + value.size()))
-          word.replace(at, sign.size(), value);
+      job.command = with_value(std::move(job.command), fmt::format("{{{}}}", tunable.name), value);
       continue;
     }
     if (is_left_alone(value)) continue;

@@ -47,7 +47,7 @@ std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& comm
                                             bool has_hosts = false);
 
 /// What is tuned is written into files that are passed on. Throws ddl::Error (kUsage) for a tunable that is a secret by its own name or by
-/// that of the argument that it is part of.
+/// that of the argument that it is part of, and for one whose values have secrets in them (the password of a URL, a token).
 void refuse_secrets(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables);
 
 /// Why no value of a tunable can change anything on so many hosts, in words; empty: nothing is known against it.

@@ -17,6 +17,7 @@
 #include "cli/process.h"
 #include "core/error.h"
 #include "core/regular_file.h"
+#include "store/text.h"
 
 namespace fs = std::filesystem;
 
@@ -54,7 +55,9 @@ std::vector<double> added(const std::vector<double>& before, std::vector<double>
 }  // namespace
 
 std::string words_of_failure(const fs::path& log) {
-  constexpr size_t kMostCharacters = 160;
+  constexpr size_t kMostCharacters = 160, kMostRead = 4096;
+  // Jobs that refuse their arguments say which.
+  const auto shown = [](const std::string& line) { return without_secrets(line.substr(0, kMostRead)).substr(0, kMostCharacters); };
   std::string text;
   try {
     text = read_regular_file(log.string(), NamedBy::kFolder);
@@ -66,10 +69,10 @@ std::string words_of_failure(const fs::path& log) {
   while (std::getline(file, line)) {
     const auto error = std::search(line.begin(), line.end(), std::begin(kError), std::end(kError) - 1,
                                    [](char a, char b) { return std::tolower(static_cast<unsigned char>(a)) == b; });
-    if (error != line.end()) return line.substr(0, kMostCharacters);
+    if (error != line.end()) return shown(line);
     if (line.find_first_not_of(" \t\r-") != std::string::npos && !line.starts_with("ddl: ")) last = line;
   }
-  return last.substr(0, kMostCharacters);
+  return shown(last);
 }
 
 std::vector<std::string> launched(const tune::PlacedJob& job) {

@@ -47,6 +47,7 @@ void check_pattern(const tune::Metric& metric);
 RanTrial run_trial(const tune::PlacedJob& job, const std::filesystem::path& run, const std::filesystem::path& log, const tune::Goal& goal);
 
 /// What a job says of its failure in its output: the first line with "error" in it, since launchers add paragraphs of their own; else the last line.
+/// Without secrets: it goes into the report.
 std::string words_of_failure(const std::filesystem::path& log);
 
 /// The command with the job's variables, as it is started: where it is Open MPI's launcher they are forwarded to other hosts.

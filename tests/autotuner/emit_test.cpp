@@ -184,7 +184,8 @@ TEST_F(Emit, RefusesWhatIsNoVariable) {
                                     {"", "1"},
                                     {"A=B", "1"},
                                     {"A", std::string("x\0y", 3)},
-                                    {"API_TOKEN", "hunter2"}}) {
+                                    {"API_TOKEN", "hunter2"},
+                                    {"STORE", "redis://:hunter2@cache/0"}}) {
     Tuned tuned = other_sample();
     tuned.environment = {{name, value}};
     EXPECT_THROW(emit(tuned, place_ / "tuned"), Error) << name;

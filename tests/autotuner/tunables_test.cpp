@@ -109,6 +109,16 @@ TEST(Tunables, SecretsAreNotTuned) {
   EXPECT_TRUE(refused("who=hunter2,b", {"x", "{who}", "--api-key={who}"})) << "one of two places is enough";
   EXPECT_FALSE(refused("who=a,b", {"x", "--max-tokens", "{who}"}));
   EXPECT_FALSE(refused("NCCL_ALGO=Ring,Tree", {"x"}));
+  // In values.
+  EXPECT_TRUE(refused("store=redis://a/0,redis://:hunter2@b/0", {"x", "--store", "{store}"}));
+  EXPECT_TRUE(refused("STORE=redis://:hunter2@a/0,unset", {"x"}));
+  EXPECT_TRUE(refused("HEADER=X-Api-Key: hunter2,unset", {"x"}));
+  EXPECT_TRUE(refused("options=--password hunter2,--fast", {"x", "{options}"}));
+  EXPECT_TRUE(refused("who=me:hunter2,me", {"curl", "-u", "{who}"}));
+  EXPECT_FALSE(refused("who=me:hunter2,me", {"x", "--layers", "{who}"}));
+  EXPECT_FALSE(refused("bucket=a,b", {"x", "https://u:hush@h/{bucket}"})) << "the secret beside it stays as it is";
+  EXPECT_FALSE(refused("host=a:80,b:80", {"x", "--url=tcp://{host}"}));
+  EXPECT_FALSE(refused("algorithm=ring:128K,default", {"x"}));
 }
 
 TEST(Tunables, AlgorithmsAreReadFromOmpiInfo) {

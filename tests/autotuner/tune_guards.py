@@ -69,17 +69,42 @@ def killed(folder, command, ready):
     time.sleep(1)
 
 
+SECRET = "hush4Hush"
+FORMS = json.loads((pathlib.Path(__file__).parents[1] / "cli/secret_forms.json").read_text())
+REFUSES_ITS_ARGUMENTS = """#!/bin/sh
+for argument; do
+  [ "$argument" != broken ] || { echo "job: error: unrecognized arguments: $*" >&2; exit 2; }
+done
+exec "$0.job" "$@"
+"""
+
+
 def tells_no_secrets(folder):
-    tune(folder, "-o", "hidden", "--trials", "14", "--tunable", "kind=plain,good", *ONE_ALGORITHM, "--", JOB, "--ms", "20", "--kind", "{kind}",
-         "--hub-token", "hunter2", "WANDB_API_KEY=hunter2", check=0)
+    """In no file that it leaves: what it emits, reports, logs, and the recordings of its trials. One kind of job prints its arguments where it fails."""
+    script = folder / "refusing"
+    script.write_text(REFUSES_ITS_ARGUMENTS)
+    script.chmod(0o755)
+    (folder / "refusing.job").symlink_to(JOB)
+    forms = [word for kind in FORMS.values() for form in kind for word in [*form["command"], "and"]]
+    assert sum(SECRET in word for word in forms) >= 77
+    tune(folder, "-o", "hidden", "--trials", "18", "--tunable", "kind=plain,good,broken", *ONE_ALGORITHM, "--", script, "--ms", "20", "--kind", "{kind}",
+         "--hub-token", SECRET, *forms, check=0)
+    assert choices(folder / "hidden")["kind"] == "good"
+    [why] = {row[4] for row in trials(folder / "hidden") if "broken" in row[2]}
+    assert why.startswith("exit code 2: job: error: unrecognized arguments: --ms 20 --kind broken --hub-token ***"), why
+    said_by_the_job = {path for path in (folder / "hidden/trials").glob("*.log")}
     for path in (folder / "hidden").rglob("*"):
-        assert path.is_dir() or b"hunter2" not in path.read_bytes(), path
+        assert path.is_dir() or path in said_by_the_job or SECRET.encode() not in path.read_bytes(), path
     refused = tune(folder, "--verify", "hidden", check=2)
     assert "had secrets" in refused.stderr, refused.stderr
     for arguments in (["--tunable", "API_TOKEN=hunter2,hunter3", "--", JOB], ["--tunable", "who=hunter2,hunter3", "--", JOB, "--password", "{who}"],
                       ["--tunable", "who=hunter2,hunter3", "--", JOB, "--api-key={who}"]):
         run = tune(folder, "-o", "told", *arguments, check=2)
         assert "is a secret by its name" in run.stderr and "hunter" not in run.stderr, run.stderr
+    for arguments in (["--tunable", "store=redis://:hunter2@a/0,redis://:hunter2@b/0", "--", JOB, "--store", "{store}"],
+                      ["--tunable", "STORE=redis://a/0,redis://:hunter2@b/0", "--", JOB], ["--tunable", "who=me:hunter2,me:hunter3", "--", JOB, "-u", "{who}"]):
+        run = tune(folder, "-o", "told", *arguments, check=2)
+        assert "has a secret in it" in run.stderr and "hunter" not in run.stderr, run.stderr
     assert not (folder / "told").exists()
 
 

@@ -1,9 +1,17 @@
 // Forms in which secrets stand in arguments: none is told, and what is beside them stays readable. The secret of every case is kSecret.
 #include <gtest/gtest.h>
 
+#include <filesystem>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "autotuner/emit.h"
+#include "autotuner/emitted.h"
 #include "cli/job_file.h"
 #include "core/secrets.h"
 #include "store/text.h"
+#include "tests/autotuner/tuned_samples.h"
 
 namespace ddl::cli {
 namespace {
@@ -14,93 +22,17 @@ const char* const kSecret = "hush4Hush";
 
 struct Form {
   Words command;
-  const char* readable;  ///< must stand in what is shown
+  std::string readable;  ///< must stand in what is shown
 };
 
-const Form kForms[] = {
-    // Options and settings.
-    {{"--password=hush4Hush"}, "--password="},
-    {{"--password", "hush4Hush"}, "--password"},
-    {{"--auth=hush4Hush"}, "--auth="},
-    {{"--pass=hush4Hush"}, "--pass="},
-    {{"--pwd", "hush4Hush", "--steps=5"}, "--steps=5"},
-    {{"--credential", "hush4Hush"}, "--credential"},
-    {{"--credentials=hush4Hush"}, ""},
-    {{"--passphrase", "hush4Hush"}, "--passphrase"},
-    {{"--session-cookie=hush4Hush"}, "--session-cookie="},
-    {{"--hub-token", "hush4Hush"}, "--hub-token"},
-    {{"--hub_token=hush4Hush"}, "--hub_token="},
-    {{"--api-key=hush4Hush"}, "--api-key="},
-    {{"--apikey", "hush4Hush"}, "--apikey"},
-    {{"--apiKey=hush4Hush"}, "--apiKey="},
-    {{"--accessToken=hush4Hush"}, ""},
-    {{"--aws-secret-access-key=hush4Hush"}, ""},
-    {{"-password", "hush4Hush"}, "-password"},
-    {{"-token=hush4Hush"}, "-token="},
-    {{"-x", "API_KEY=hush4Hush", "-np", "2"}, "-np"},
-    {{"-x", "PGPASSWORD=hush4Hush"}, "PGPASSWORD="},
-    {{"-x", "MYSQL_PWD=hush4Hush"}, "MYSQL_PWD="},
-    {{"--env", "WANDB_APIKEY=hush4Hush"}, "WANDB_APIKEY="},
-    {{"--export=ALL,HF_TOKEN=hush4Hush"}, "--export=ALL"},
-    {{"PASSWORD=hush4Hush"}, "PASSWORD="},
-    {{"--password=a,b;c d&hush4Hush"}, "--password="},
-    {{"--client-secret", "hush4Hush"}, "--client-secret"},
-    {{"--jwt=hush4Hush"}, "--jwt="},
-    {{"--pin=hush4Hush"}, "--pin="},
-    {{"--signature=hush4Hush"}, ""},
-    {{"--oauth2-bearer", "hush4Hush"}, "--oauth2-bearer"},
-    {{"-u", "user:hush4Hush"}, "user:"},
-    {{"--proxy-user", "me:hush4Hush"}, "me:"},
-    // Dotted names, as Hydra and OmegaConf take them.
-    {{"trainer.password=hush4Hush"}, "trainer.password="},
-    {{"+trainer.password=hush4Hush"}, "+trainer.password="},
-    {{"++logger.wandb.api_key=hush4Hush"}, "++logger.wandb.api_key="},
-    {{"db[0].password=hush4Hush", "x=1"}, "x=1"},
-    {{"+logger={api_key:hush4Hush,name:run1}"}, "name:run1"},
-    {{"--set", "auth.token=hush4Hush"}, "auth.token="},
-    // URLs.
-    {{"https://u:hush4Hush@example.org/data?x=1"}, "example.org/data?x=1"},
-    {{"postgresql://u:hush4Hush@db.example.org:5432/train"}, "db.example.org:5432/train"},
-    {{"--dsn=postgresql://u:hush4Hush@h/db"}, "@h/db"},
-    {{"redis://:hush4Hush@cache:6379/0"}, "cache:6379/0"},
-    {{"mysql+pymysql://u:hush4Hush@h/db"}, "@h/db"},
-    {{"https://u:p@hush4Hush@h/"}, "@h/"},
-    {{"https://u:p/hush4Hush@h/"}, "@h/"},
-    {{"s3://AKIAIOSFODNN7EXAMPLE:hush4Hush@bucket/x"}, "bucket/x"},
-    {{"https://h/data?token=hush4Hush&x=1"}, "x=1"},
-    {{"https://h/data?x=1&X-Amz-Signature=hush4Hush"}, "x=1"},
-    {{"https://blob.example.net/c?sv=2020&sig=hush4Hush&se=1"}, "sv=2020"},
-    {{"https://h/?api_key=hush4Hush#part"}, "#part"},
-    {{"git+https://oauth2:hush4Hush@gitlab.example.org/a.git"}, "gitlab.example.org/a.git"},
-    {{"--index-url=https://u:hush4Hush@pypi.example.org/simple"}, "pypi.example.org/simple"},
-    // Headers.
-    {{"--header", "Authorization: Bearer hush4Hush"}, "Authorization: "},
-    {{"--header=Authorization: Basic hush4Hush"}, "--header="},
-    {{"-H", "X-Api-Key: hush4Hush"}, "X-Api-Key: "},
-    {{"-H", "Cookie: id=1; session=hush4Hush"}, "Cookie: "},
-    {{"--header", "Authorization:", "Bearer", "hush4Hush", "--steps=5"}, "--steps=5"},
-    {{"--auth-scheme", "Bearer hush4Hush"}, ""},
-    {{"-H", "Proxy-Authorization: Digest a, hush4Hush"}, "Proxy-Authorization: "},
-    // Text within an argument: JSON, YAML, shell and Python.
-    {{"{\"user\": \"me\", \"password\": \"hush4Hush\", \"steps\": 5}"}, "\"steps\": 5"},
-    {{"--config={\"apiKey\":\"hush4Hush\",\"lr\":0.1}"}, "\"lr\":0.1"},
-    {{"{'token': 'hush4Hush', 'lr': 0.1}"}, "'lr': 0.1"},
-    {{"{\\\"password\\\": \\\"hush4Hush\\\", \\\"lr\\\": 1}"}, "lr"},
-    {{"{\"secrets\": {\"a\": \"hush4Hush\"}}"}, "secrets"},
-    {{"{\"passwords\": [\"hush4Hush\", \"hush4Hush\"]}"}, "passwords"},
-    {{"--headers={\"Authorization\": \"Bearer hush4Hush\", \"a\": \"b\"}"}, "\"a\": \"b\""},
-    {{"user: me\npassword: hush4Hush\nsteps: 5"}, "steps: 5"},
-    {{"bash", "-c", "export TOKEN=hush4Hush; ./train --steps 5"}, "./train --steps 5"},
-    {{"bash", "-c", "./train --password hush4Hush --steps 5"}, "--steps 5"},
-    {{"bash", "-c", "curl -H 'Authorization: Bearer hush4Hush' https://h/"}, "https://h/"},
-    {{"python", "-c", "login(token='hush4Hush', name='x')"}, "name='x'"},
-    {{"python", "-c", "os.environ[\"API_KEY\"] = \"hush4Hush\"; train()"}, "train()"},
-    {{"--mca", "mca_base_env_list", "A;API_KEY=hush4Hush;LD_PRELOAD"}, "mca_base_env_list"},
-    {{"ssh://u:hush4Hush@node1", "--nodes=2"}, "--nodes=2"},
-    {{"jdbc:postgresql://h/db?user=me&password=hush4Hush"}, "user=me"},
-    {{"Endpoint=sb://x;SharedAccessKey=hush4Hush;EntityPath=y"}, "EntityPath=y"},
-    {{"DefaultEndpointsProtocol=https;AccountKey=hush4Hush;Suffix=net"}, "Suffix=net"},
-};
+/// Also of tests/autotuner/tune_guards.py.
+std::vector<Form> forms() {
+  std::vector<Form> result;
+  std::ifstream file(std::string(DDL_SOURCE_DIR) + "/tests/cli/secret_forms.json");
+  for (const auto& [kind, list] : nlohmann::json::parse(file).items())
+    for (const auto& form : list) result.push_back({form.at("command"), form.at("readable")});
+  return result;
+}
 
 std::string shown(const Words& command) {
   std::string text;
@@ -109,13 +41,44 @@ std::string shown(const Words& command) {
 }
 
 TEST(Secrets, NoneOfManyForms) {
-  EXPECT_GE(std::size(kForms), 76u);
-  for (const Form& form : kForms) {
+  EXPECT_GE(forms().size(), 77u);
+  for (const Form& form : forms()) {
     const std::string text = shown(form.command);
     EXPECT_EQ(text.find(kSecret), std::string::npos) << text;
     EXPECT_NE(text.find("***"), std::string::npos) << text;
     EXPECT_NE(text.find(form.readable), std::string::npos) << text << " lacks " << form.readable;
   }
+}
+
+/// Whether the tuned command is in the files, as where something was gained, or the default is kept.
+TEST(Secrets, NoneInWhatIsEmitted) {
+  std::string name = (std::filesystem::temp_directory_path() / "ddl-secrets-XXXXXX").string();
+  ASSERT_NE(mkdtemp(name.data()), nullptr);
+  tune::Tuned tuned = tune::tuned_sample();
+  tuned.command = {"./train"};
+  for (const Form& form : forms()) {
+    tuned.command.insert(tuned.command.end(), form.command.begin(), form.command.end());
+    tuned.command.push_back("and");  // some forms end with an option that would take the next one's first word
+  }
+  tuned.tuned_command = tuned.command;
+  ASSERT_TRUE(tuned.gain);
+  for (const bool gained : {true, false}) {
+    if (!gained) tuned.gain.reset();
+    tune::emit(tuned, name);
+    size_t files = 0;
+    for (const auto& entry : std::filesystem::directory_iterator(name)) {
+      std::ifstream file(entry.path(), std::ios::binary);
+      std::ostringstream text;
+      text << file.rdbuf();
+      EXPECT_EQ(text.str().find(kSecret), std::string::npos) << entry.path();
+      ++files;
+    }
+    EXPECT_GE(files, 13u);
+    const tune::Emitted emitted = tune::read_emitted(name);
+    EXPECT_EQ(emitted.tuned.command, without_secrets(tuned.command));
+    EXPECT_EQ(emitted.tuned.tuned_command, without_secrets(tuned.command));
+  }
+  std::filesystem::remove_all(name);
 }
 
 TEST(Secrets, TokensOfKnownShape) {
