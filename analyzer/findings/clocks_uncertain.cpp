@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kEnoughCollectives = 20;  // with so many, a clock could be placed if it kept its pace
 constexpr double kMostViolations = 0.01;    // of the calls may end before what they wait for began
 
-/// Of a process whose record is damaged no time proves anything.
+/// Times of a process whose record is damaged prove nothing.
 constexpr const char* kWhole =
     " AND NOT EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind IN ('torn_spool', 'pages'))";
 

@@ -28,7 +28,7 @@ class CollectiveGroups {
   /// `sigma_ns`: clock sigma of each wait.
   void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes, const Split& split,
            double sigma_ns);
-  /// Of one that was added without its waits: an upper bound of its transfer, which `bound` tells.
+  /// An upper bound of its transfer, which `bound` tells, of one that was added without its waits.
   void add_bound(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
                  const Split& bound);
   /// Fills tables `collective_group` and `group_transfer`.
