@@ -29,7 +29,8 @@ struct Form {
 std::vector<Form> forms() {
   std::vector<Form> result;
   std::ifstream file(std::string(DDL_SOURCE_DIR) + "/tests/cli/secret_forms.json");
-  for (const auto& [kind, list] : nlohmann::json::parse(file).items())
+  const nlohmann::json kinds = nlohmann::json::parse(file);
+  for (const auto& [kind, list] : kinds.items())
     for (const auto& form : list) result.push_back({form.at("command"), form.at("readable")});
   return result;
 }
