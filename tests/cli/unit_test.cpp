@@ -203,13 +203,13 @@ TEST(JobFile, KeepsWhatMattersAndNoSecret) {
   for (const char* name :
        {"HOME", "PATH", "WANDB_API_KEY", "SLURM_JWT", "OMPI_SECRET", "NCCL_AUTH_TOKEN", "PBS_password", "HOROVOD_SECRET_KEY", "AWS_REGION"})
     EXPECT_FALSE(is_recorded_variable(name)) << name;
-  const char* environment[] = {"OMPI_MCA_btl=tcp,self", "SLURM_JWT=eyJhbGciOi", "HF_TOKEN=hf_abc", "NOEQUALS", nullptr};
+  const char* environment[] = {"OMPI_MCA_btl=tcp,self", "SLURM_JWT=eyJhbGciOi", "HF_TOKEN=hf_s3cret", "NOEQUALS", nullptr};
   const JobFile job = describe_job(
-      {"mpirun", "-x", "API_KEY=abc", "./train", "--hub-token", "hf_abc", "--password=abc", "--max-tokens", "512"}, environment);
+      {"mpirun", "-x", "API_KEY=s3cret", "./train", "--hub-token", "hf_s3cret", "--password=s3cret", "--max-tokens", "512"}, environment);
   EXPECT_EQ(job.env, (std::map<std::string, std::string>{{"OMPI_MCA_btl", "tcp,self"}}));
   EXPECT_EQ(job.launcher, "mpirun");
   const std::string text = to_json(job);
-  EXPECT_EQ(text.find("abc"), std::string::npos) << text;
+  EXPECT_EQ(text.find("s3cret"), std::string::npos) << text;
   EXPECT_NE(text.find("512"), std::string::npos) << text;
 }
 
