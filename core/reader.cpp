@@ -37,15 +37,9 @@ Error unreadable(const std::string& path, const std::string& why, std::string hi
   return Error("cannot read " + path + ": " + why, std::move(hint), ExitCode::kDataMissing);
 }
 
-bool is_printable(const char* text, size_t bytes) {
-  return std::all_of(text, text + strnlen(text, bytes), [](char c) { return c > ' ' && c < 0x7f; });
-}
-
 /// Values that no writer leaves. What they should be nobody knows, and others of the page may be wrong unseen.
 bool repair(FileHeader& h) {
-  bool wrong = !is_printable(h.host, sizeof h.host) || !is_printable(h.boot_id, sizeof h.boot_id);
-  for (char& c : h.host)
-    if (c != 0 && (c <= ' ' || c >= 0x7f)) c = '?';
+  bool wrong = false;
   for (uint64_t& count : h.loss) {
     if (count < kMaxCalls) continue;
     count = 0;

@@ -74,8 +74,8 @@ def goes_on_where_it_was(folder, before):
 
 def loses_nothing_when_interrupted(folder):
     """SIGINT to the group, as a terminal sends it: what was measured is there, the files say that the defaults stay, and it goes on later."""
-    command = [DDL, "tune", "-o", "cut", "--trials", "20", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--kind", "{kind}"]
-    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=job.environment(**job.ALONE, **job.VIRTUAL_CLOCK), start_new_session=True)
+    command = [DDL, "tune", "-o", "cut", "--trials", "20", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--ms", "100", "--kind", "{kind}"]
+    process = subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=job.environment(**job.ALONE), start_new_session=True)  # it sleeps: the tuning must not be over before it is interrupted
     deadline = time.time() + 60
     while time.time() < deadline and len(trials(folder / "cut")) < 3:
         time.sleep(0.05)
@@ -86,7 +86,7 @@ def loses_nothing_when_interrupted(folder):
     kept = trials(folder / "cut")
     assert len(kept) >= 3 and all(row[3] is not None for row in kept), kept
     assert json.loads((folder / "cut/manifest.json").read_text())["gain"] is None
-    tune(folder, "-o", "cut", "--trials", "20", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--kind", "{kind}", check=0)
+    tune(folder, "-o", "cut", "--trials", "20", "--tunable", "kind=plain,good", "--tunable", "algorithm=default", "--", *MPIRUN, JOB, "--ms", "100", "--kind", "{kind}", check=0)
     again = trials(folder / "cut")
     assert again[: len(kept)] == kept, "earlier trials were made again"
 
