@@ -22,7 +22,7 @@ ONE_ALGORITHM = ["--tunable", "algorithm=default"]
 
 
 def tune(directory, *arguments, check, clock=job.VIRTUAL_CLOCK):
-    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**clock))
+    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**job.ALONE, **clock), timeout=200)
     if run.returncode != check:
         raise AssertionError(f"ddl tune {arguments}: exit code {run.returncode}, expected {check}\n{run.stdout}\n{run.stderr}")
     return run
