@@ -224,8 +224,8 @@ DDL_FINDING(straggler, kSpeed, "late",
             "to do",
             "blame: who entered last, and is inside MPI for as much less; else who computes longest, loading data "
             "not counted, in at least 80 % of the steps. Several count as one if they are fewer than half, stand apart from the "
-            "others, and mending one of them would save less than half as much. On GPUs with several axes of parallelism: "
-            "whose GPUs wait least, and compute longer for it") {
+            "others, and mending one of them would save less than half as much. On GPUs with several axes of parallelism, or "
+            "without all traces: whose GPUs wait least, and compute longer for it") {
   if (asks_whom_gpus_wait_for(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   const StragglerInput rows = rows_of(input, ranks);

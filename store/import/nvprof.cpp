@@ -38,7 +38,7 @@ double size_unit(const CsvRows& rows, const char* column) {
   return unit == "GB" ? 0x1p30 : unit == "MB" ? 0x1p20 : unit == "KB" ? 0x1p10 : 1;
 }
 
-constexpr std::string_view kUnified = "[Unified Memory ";
+constexpr std::string_view kCudaCopy = "[CUDA memcpy ", kUnified = "[Unified Memory ", kUnifiedCopy = "[Unified Memory Memcpy ";
 
 /// A process of its own, with its activities.
 class NvprofFile {
@@ -61,14 +61,12 @@ class NvprofFile {
     activity.name = name;
     activity.start_ns = start_ns;
     activity.duration_ns = duration_ns;
-    for (const std::string_view copy : {"[CUDA memcpy ", "[Unified Memory Memcpy "}) {
+    for (const std::string_view copy : {kCudaCopy, kUnifiedCopy}) {
       if (!name.starts_with(copy) || !name.ends_with("]")) continue;
       activity.kind = DeviceKind::kMemcpy;
       activity.copy = std::string_view(name).substr(copy.size(), name.size() - copy.size() - 1);
     }
-    if (name.starts_with("[CUDA memset")) {
-      activity.kind = DeviceKind::kMemset;
-    }
+    if (name.starts_with("[CUDA memset")) activity.kind = DeviceKind::kMemset;
     run_.gpu(process_, activity);
   }
 
@@ -105,7 +103,7 @@ class NvprofFile {
       };
       std::string name = rows.text("Name");
       const bool unified = name.starts_with(kUnified);
-      if (unified && !name.starts_with("[Unified Memory Memcpy ")) {  // faults and the like: of a processor, or while a kernel runs
+      if (unified && !name.starts_with(kUnifiedCopy)) {  // faults and the like: of a processor, or while a kernel runs
         unread_.add(name);
         continue;
       }

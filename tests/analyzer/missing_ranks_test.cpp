@@ -63,22 +63,23 @@ TEST(MissingRanks, ALateOneIsNotANetwork) {
   EXPECT_NEAR(run.number("SELECT xfer_ns FROM group_transfer WHERE bytes = 3000000 AND bounded"), 3e6, 0.05e6);
 }
 
+/// Reduces within nodes of four ranks, then across them.
+SyntheticRun two_levels() {
+  return run()
+      .ranks(16)
+      .steps(30)
+      .split("node", 4)
+      .split("column", 4, true)
+      .jitter(20_us)
+      .compute(10_ms)
+      .on_comm("node")
+      .allreduce(4_MiB, 400_us)
+      .on_comm("column")
+      .allreduce(1_MiB, 500_us);
+}
+
 TEST(MissingRanks, WhatKeepsItsNeighboursKeepsItAsWell) {
-  const auto job = [] {
-    return run()
-        .ranks(16)
-        .steps(30)
-        .split("node", 4)
-        .split("column", 4, true)
-        .jitter(20_us)
-        .compute(10_ms)
-        .on_comm("node")
-        .allreduce(4_MiB, 400_us)
-        .on_comm("column")
-        .allreduce(1_MiB, 500_us)
-        .on_comm("column")
-        .allreduce(2_MiB, 1_ms);
-  };
+  const auto job = [] { return two_levels().on_comm("column").allreduce(2_MiB, 1_ms); };
   // Rank 6 is late, and its node with it. Column 1 seems to transfer for as long, because nobody sees rank 5 come.
   Analyzed late(job().slow(6, 4_ms).missing(5));
   EXPECT_EQ(late.findings(), Ids{"straggler"}) << late.text("SELECT group_concat(sentence, '; ') FROM finding");
@@ -176,18 +177,7 @@ TEST(MissingRanks, TransfersThatNothingHidesAreAtMostWhatIsSeen) {
 
 // Ranks 0, 8 and 12 wait for rank 4, which its node's slow ranks keep waiting: nobody sees that they do.
 TEST(MissingRanks, SeveralLateOnesAreToldByTheirComputing) {
-  const auto job = [] {
-    return run()
-        .ranks(16)
-        .steps(30)
-        .split("node", 4)
-        .split("column", 4, true)
-        .jitter(20_us)
-        .compute(10_ms)
-        .on_comm("node")
-        .allreduce(4_MiB, 400_us);
-  };
-  Analyzed late(job().on_comm("column").allreduce(1_MiB, 500_us).slow(5, 4_ms).slow(6, 4_ms).missing(4).missing(9));
+  Analyzed late(two_levels().slow(5, 4_ms).slow(6, 4_ms).missing(4).missing(9));
   ASSERT_EQ(late.findings().front(), "straggler") << late.text("SELECT group_concat(sentence, '; ') FROM finding");
   EXPECT_TRUE(has(first_finding(late, "sentence"), "ranks 5 and 6 ")) << first_finding(late, "sentence");
   EXPECT_NEAR(static_cast<double>(late.integer("SELECT saving_ns FROM finding WHERE position = 1")), 4e6, 0.2e6);
