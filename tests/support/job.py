@@ -45,6 +45,7 @@ DDL_VARIABLES = [name for name in os.environ if name.startswith("DDL_")]
 
 failures = []
 unjudged = []
+sessions = []
 
 
 class Skip(Exception):
@@ -71,9 +72,19 @@ def judged(function, argument):
         print("NOT JUDGED:", reason, flush=True)
 
 
+def mpi_sessions():
+    """A new folder for the sessions of Open MPI's jobs. They share one under /tmp otherwise, and the job that ends removes it where it finds it empty:
+    another one that starts at that moment fails in MPI_Init with "No such file or directory"."""
+    if not sessions:
+        sessions.append(tempfile.mkdtemp(prefix="ddl-mpi-"))
+        atexit.register(shutil.rmtree, sessions[0], ignore_errors=True)
+    return tempfile.mkdtemp(dir=sessions[0])
+
+
 def environment(**extra):
     env = {k: v for k, v in os.environ.items() if k not in DDL_VARIABLES}
     env.update(MPI_ENV)
+    env["OMPI_MCA_orte_tmpdir_base"] = mpi_sessions()
     env.update({k: str(v) for k, v in extra.items()})
     return env
 
