@@ -181,6 +181,7 @@ class Search {
   bool halve();
   std::vector<size_t> in_order(const std::vector<size_t>& field, size_t first_trial) const;
   bool none_is_better(const std::vector<size_t>& field) const;
+  bool is_told_from_default(const std::vector<size_t>& field) const;
   bool race();
   void put_back_idle();
   Conclusion confirm(bool finished);
@@ -344,8 +345,15 @@ bool Search::none_is_better(const std::vector<size_t>& field) const {
                      [&](const Belief& belief) { return belief.mean - kSds * belief.sd > -std::log1p(settings_.worth_while); });
 }
 
+// Whether the default is believed to be worse than the first of them beyond doubt.
+bool Search::is_told_from_default(const std::vector<size_t>& field) const {
+  constexpr double kSds = 4;
+  const Belief loss = surrogate_.beliefs({0}, field.front())[0];
+  return loss.mean - kSds * loss.sd > std::log1p(settings_.worth_while);
+}
+
 // Halves the field until one is left, or what is left of the budget is needed to confirm. Each halving has its share of the trials, one
-// round at least. The default runs along, to be told apart from.
+// round at least. The default runs along until it is told apart: from a poor start its trials take longer than all others.
 bool Search::race() {
   std::vector<size_t> field = ranked();
   const size_t trials = racing_trials(), first_trial = result_.trials.size();
@@ -356,7 +364,7 @@ bool Search::race() {
     do {
       if (bench_.trials_left() < confirming_trials() + field.size() + 1) break;
       std::vector<size_t> round = field;
-      if (std::find(round.begin(), round.end(), size_t{0}) == round.end()) round.push_back(0);
+      if (std::find(round.begin(), round.end(), size_t{0}) == round.end() && !is_told_from_default(field)) round.push_back(0);
       if (!leaves_time_to_confirm(round)) break;
       const size_t made = result_.trials.size() - begin;
       const size_t of_share = share > made ? (share - made + field.size() - 1) / field.size() : 1;
