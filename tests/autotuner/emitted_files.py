@@ -8,6 +8,7 @@ import subprocess
 from pathlib import Path
 
 import job
+from emitted import gains, manifests_gain
 from json_schema import violations
 
 SAMPLE = job.BUILD / "tests" / "programs" / "emit_sample"
@@ -97,6 +98,13 @@ def test_json(folder):
         job.check(deepspeed == want, f"{which}: ds_config.json: {deepspeed}")
 
 
+def test_gains(folder):
+    for which in ("tuned", "default", "other"):
+        said = gains(emitted(folder, which))
+        want = manifests_gain(emitted(folder, which))
+        job.check(said and all(gain == want for gain in said.values()), f"{which}: gains that the files tell, {said}; the manifest's: {want}")
+
+
 def test_yaml(folder):
     try:
         import yaml
@@ -175,4 +183,4 @@ def test_mca_params(folder):
 
 
 if __name__ == "__main__":
-    job.main(test_shell, test_unset, test_forwarded, test_json, test_yaml, test_ddp, test_nccl, test_mca_params)
+    job.main(test_shell, test_unset, test_forwarded, test_json, test_gains, test_yaml, test_ddp, test_nccl, test_mca_params)

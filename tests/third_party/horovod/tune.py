@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """ddl tune beside Horovod's own autotuner, from a poor start (250 ms, 64 KiB), on the real Horovod (tools/setup horovod): what each takes and chooses, and
-what a step takes with it by the job's own word, in interleaved rounds. By hand, for docs/performance.md.
+what a step takes with it by the job's own word, in interleaved rounds with every point that may be the best. By hand, for docs/performance.md.
 
-    tune.py [ROUNDS]    default 7
+    tune.py [TUNINGS [ROUNDS]]    of ddl tune, with seeds from 1; default 1 and 7
 """
 import csv
 import json
@@ -14,14 +14,18 @@ import time
 from pathlib import Path
 
 import job
+from emitted import gains, manifests_gain
 
 HERE = Path(__file__).resolve().parent
 HOROVOD = HERE.parents[2] / "build" / "horovod" / "lib"
+TUNINGS = int(sys.argv.pop(1)) if len(sys.argv) > 1 else 1
 ROUNDS = int(sys.argv.pop(1)) if len(sys.argv) > 1 else 7
 CYCLE, FUSION = "HOROVOD_CYCLE_TIME", "HOROVOD_FUSION_THRESHOLD"
 START = {CYCLE: "250", FUSION: "65536"}
 DEFAULTS = {CYCLE: "1", FUSION: str(128 << 20)}  # of Horovod 0.28.1
-SPACE = ["--tunable", f"{CYCLE}=250,100,50,25,10,5,2.5,1", "--tunable", f"{FUSION}=65536,262144,1048576,4194304,16777216,67108864,134217728"]
+FUSIONS = [str(1 << power) for power in (16, 18, 20, 22, 24, 26, 27)]
+SPACE = ["--tunable", f"{CYCLE}=250,100,50,25,10,5,2.5,1", "--tunable", f"{FUSION}={','.join(FUSIONS)}"]
+MAY_BE_BEST = [{CYCLE: cycle, FUSION: fusion} for cycle in ("1", "2.5") for fusion in FUSIONS]  # a longer cycle only makes steps longer
 
 if not HOROVOD.exists():
     print(f"skipped: no Horovod in {HOROVOD}; tools/setup horovod builds it")
@@ -33,24 +37,26 @@ def command(steps, *options):
     return job.mpirun(2, ["--oversubscribe", "/usr/bin/python3", HERE / "trained.py", "--steps", steps, "--width", 256, "--batch", 64, *options])
 
 
-def step_ms(folder, **knobs):
+def step_ms(folder, steps, **knobs):
     """Of the slower rank, by its own clock: the median, of all steps but the first ten."""
     out = folder / "step.times"
-    job.run(command(50, "--out", out), check_rc=0, **knobs)
+    job.run(command(steps, "--out", out), check_rc=0, **knobs)
     ranks = [json.loads((folder / f"{out.name}.{rank}").read_text())[10:] for rank in (0, 1)]
     return statistics.median(max(steps[i]["whole_ns"] for steps in ranks) / 1e6 for i in range(len(ranks[0])))
 
 
-def by_ddl(folder):
+def by_ddl(folder, seed):
     begin = time.monotonic()
-    job.run([job.DDL, "tune", "-o", folder / "tuned", "--budget", "300s", "--tunable", "algorithm=default", *SPACE, "--", *command(30, "--marks")], timeout=420, check_rc=0)
+    out = folder / f"tuned{seed}"
+    job.run([job.DDL, "tune", "-o", out, "--budget", "300s", "--seed", seed, "--tunable", "algorithm=default", *SPACE, "--", *command(30, "--marks")], timeout=420, check_rc=0)
     took_s = time.monotonic() - begin
-    said = json.loads((folder / "tuned/manifest.json").read_text())
-    chosen = {choice["name"]: choice["value"] for choice in said["choices"]}
-    emitted = dict(re.findall(r"^(?:export )?(HOROVOD_\w+)=['\"]?([0-9.]+)", (folder / "tuned/horovod.env").read_text(), re.MULTILINE))
+    said = json.loads((out / "manifest.json").read_text())
+    chosen = {choice["name"]: choice["value"] for choice in said["choices"] if choice["name"] in START}
+    emitted = dict(re.findall(r"^(?:export )?(HOROVOD_\w+)=['\"]?([0-9.]+)", (out / "horovod.env").read_text(), re.MULTILINE))
     job.check(all(emitted.get(name, START[name]) == chosen[name] for name in START), f"horovod.env: {emitted}, manifest: {chosen}")
-    verified = job.run([job.DDL, "tune", "--verify", folder / "tuned", "--rounds", 3, "--", *command(30, "--marks")], timeout=300, check_rc=0).stdout
-    print(f"ddl tune: {chosen}, {said['gain']}, {took_s:.0f} s; verified: {verified.splitlines()[0]}", flush=True)
+    job.check(set(gains(out).values()) == {manifests_gain(out)}, f"gains that the files tell: {gains(out)}; the manifest's: {manifests_gain(out)}")
+    verified = job.run([job.DDL, "tune", "--verify", out, "--rounds", 3, "--", *command(30, "--marks")], timeout=300, check_rc=0).stdout
+    print(f"ddl tune, seed {seed}: {chosen}, {said['gain']}, {took_s:.0f} s; verified: {verified.splitlines()[0]}", flush=True)
     return chosen
 
 
@@ -71,15 +77,18 @@ def by_horovod(folder):
 
 
 def side_by_side(folder):
-    ways = {"start": START, "Horovod's defaults": DEFAULTS, "ddl tune": by_ddl(folder), "Horovod's autotuner": by_horovod(folder)}
-    times = {name: [] for name in ways}
+    ways = {"start": START, "Horovod's defaults": DEFAULTS, **{f"ddl tune, seed {seed}": by_ddl(folder, seed) for seed in range(1, TUNINGS + 1)},
+            "Horovod's autotuner": by_horovod(folder)}
+    points = {tuple(knobs.values()): knobs for knobs in [*ways.values(), *MAY_BE_BEST]}
+    times = {point: [] for point in points}
     for _ in range(ROUNDS):
-        for name, knobs in ways.items():
-            times[name].append(step_ms(folder, **knobs))
-    for name, ms in times.items():
-        print(f"{name}: {statistics.median(ms):.2f} ms a step ({min(ms):.2f} to {max(ms):.2f}), {ways[name]}")
-    ratios = sorted(a / b for a, b in zip(times["Horovod's autotuner"], times["ddl tune"]))
-    print(f"Horovod's autotuner / ddl tune, by round: median {statistics.median(ratios):.3f}, {', '.join(f'{ratio:.3f}' for ratio in ratios)}")
+        for point, knobs in points.items():
+            times[point].append(step_ms(folder, 60 if knobs is START else 500, **knobs))
+    typical = {point: statistics.median(ms) for point, ms in times.items()}
+    best = min(typical.values())
+    for point, ms in sorted(typical.items(), key=lambda item: item[1]):
+        names = ", ".join(name for name, knobs in ways.items() if tuple(knobs.values()) == point)
+        print(f"{'/'.join(point)}: {ms:.2f} ms a step ({min(times[point]):.2f} to {max(times[point]):.2f}), {100 * (ms / best - 1):.1f} % above the best  {names}")
 
 
 job.main(side_by_side)
