@@ -68,7 +68,10 @@ class Search {
     first_trial_ = result_.trials.size();
     if (!measured_.contains(0)) throw std::invalid_argument("search: the default has to be among the calibrating trials");
     const bool finished = explore() && (has_halved_ || race());
-    if (!finished) result_.best_seen = ranked().front();  // what is believed so far, though nothing more can be tried
+    if (!finished) {  // what is believed so far, though nothing more can be tried
+      surrogate_.fit();
+      result_.best_seen = ranked().front();
+    }
     result_.conclusion = confirm(finished);
     return std::move(result_);
   }
@@ -88,7 +91,7 @@ class Search {
     }
   }
 
-  // At most as many as there are lanes. False: the bench wants to end.
+  // At most as many as there are lanes. The surrogate is to be fitted before it is asked again. False: the bench wants to end.
   bool measure_rounds(Stage stage, const std::vector<std::vector<size_t>>& points) {
     std::vector<Round> rounds;
     for (const std::vector<size_t>& of_round : points) {
@@ -101,10 +104,8 @@ class Search {
       for (size_t i = 0; i < outcomes[r].size(); ++i) keep({rounds[r].number, stage, rounds[r].points[i], outcomes[r][i]});
       whole = whole && outcomes[r].size() == rounds[r].points.size();
     }
-    if (!whole) return false;
-    round_ = rounds.back().number + 1;
-    surrogate_.fit();
-    return true;
+    if (whole) round_ = rounds.back().number + 1;
+    return whole;
   }
   // The same round several times, but not more often than there are lanes, and trials beside those that are `kept`. Once at least.
   bool measure_alike(Stage stage, const std::vector<size_t>& points, size_t most, size_t kept = 0) {
@@ -268,6 +269,7 @@ bool Search::explore() {
     if (!leaves_time_to_confirm(rounds.front())) return true;
     explored_ = true;
     if (!measure_rounds(Stage::kExplore, rounds)) return false;
+    surrogate_.fit();
     if (is_for_halving()) return halve();
   }
   return true;
@@ -289,7 +291,9 @@ bool Search::halve() {
       const size_t before = round_;
       if (!measure_alike(repeats == 1 ? Stage::kExplore : Stage::kRace, field, repeats - i, confirming_trials())) return false;
       i += round_ - before;
+      surrogate_.condition();  // a fit of hundreds of trials takes as long as a short one of them
     }
+    surrogate_.fit();
     std::erase_if(field, [&](size_t point) { return !feasible_[point]; });
     const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
     std::map<size_t, double> mean;
@@ -369,6 +373,7 @@ bool Search::race() {
       const size_t made = result_.trials.size() - begin;
       const size_t of_share = share > made ? (share - made + field.size() - 1) / field.size() : 1;
       if (!measure_alike(Stage::kRace, round, of_share, confirming_trials())) return false;
+      surrogate_.fit();
       field = in_order(field, first_trial);
       if (!field.empty() && none_is_better(field)) field.resize(1);
     } while (field.size() > 1 && result_.trials.size() + field.size() < begin + share);

@@ -90,12 +90,13 @@ class Table : public Bench {
     if (fails_in && *fails_in == stage && point != 0) return Outcome{std::nullopt, "exit code 1"};
     return Outcome{costs[point] * (1 + 0.001 * static_cast<double>(++calls_ % 3)), ""};
   }
-  size_t trials_left() const override { return left_; }
+  size_t trials_left() const override { return left_ + withheld; }
 
   std::vector<double> costs = std::vector<double>(9, 1.0);
   std::optional<Stage> fails_in;
   std::set<size_t> measured;
   size_t left_ = 60;
+  size_t withheld = 0;  // it ends so many trials earlier than it said
 
  private:
   size_t calls_ = 0;
@@ -170,6 +171,21 @@ TEST(Search, EndsInOrderWhenTheBenchStops) {
   const SearchResult result = run(short_of_time);
   EXPECT_EQ(result.winner, 0U) << "nothing is recommended that was not confirmed";
   EXPECT_NE(result.conclusion, Conclusion::kNoneBetter);
+}
+
+// Ctrl-C: the trials of the round that it cuts short count.
+TEST(Search, EndsInOrderWithinARound) {
+  for (size_t made = 1; made < 24; ++made) {
+    Table table;
+    table.costs[5] = 0.8;
+    table.left_ = made;
+    table.withheld = 60 - made;
+    const SearchResult result = run(table);
+    EXPECT_EQ(result.trials.size(), made + 1);
+    EXPECT_TRUE(result.best_seen == 0 || table.measured.contains(result.best_seen)) << made;
+    if (table.measured.contains(5)) EXPECT_EQ(result.best_seen, 5U) << made;
+    if (result.winner != 0) EXPECT_GE(result.gain->rounds, 3) << made;
+  }
 }
 
 // A system with several lanes, each on nodes of its own speed. What a trial gives is drawn from its round, its point and how often it was there before, so
