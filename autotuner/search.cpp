@@ -133,8 +133,9 @@ class Search {
     return points;
   }
 
-  // What a trial is expected to take: as those of its point did; of one that was never tried, as those of the others.
-  double expected_s(size_t point) const {
+  // What a trial is expected to take: what the bench says; as those of its point did; of one that was never tried, as those of the others.
+  double expected_s(Stage stage, size_t point) const {
+    if (const std::optional<double> said_s = bench_.expected_s(stage, point)) return *said_s;
     const auto own = walls_.find(point);
     if (own != walls_.end()) return own->second.mean_s();
     Walls others;
@@ -145,20 +146,19 @@ class Search {
     }
     return others.trials > 0 ? others.mean_s() : walls_.at(0).mean_s();
   }
-  double expected_s(const std::vector<size_t>& points) const {
+  double expected_s(Stage stage, const std::vector<size_t>& points) const {
     double sum_s = 0;
-    for (const size_t point : points) sum_s += expected_s(point);
+    for (const size_t point : points) sum_s += expected_s(stage, point);
     return sum_s;
   }
-  // So many rounds of the same points; lanes run side by side.
-  double expected_s(size_t rounds, const std::vector<size_t>& points) const {
-    return static_cast<double>((rounds + lanes_ - 1) / lanes_) * expected_s(points);
+  // So many confirming rounds; lanes run side by side.
+  double confirming_s(size_t rounds, size_t winner) const {
+    return static_cast<double>((rounds + lanes_ - 1) / lanes_) * expected_s(Stage::kConfirm, {winner, 0, 0});
   }
-  double confirming_s() const { return expected_s(settings_.least_confirm_rounds, {ranked().front(), 0, 0}); }
   // Whether there is time for a round and still for the rounds that confirm what it finds.
-  bool leaves_time_to_confirm(const std::vector<size_t>& round) const {
+  bool leaves_time_to_confirm(Stage stage, const std::vector<size_t>& round) const {
     const std::optional<double> left_s = bench_.seconds_left();
-    return !left_s || *left_s >= expected_s(round) + confirming_s();
+    return !left_s || *left_s >= expected_s(stage, round) + confirming_s(settings_.least_confirm_rounds, ranked().front());
   }
 
   // Made and left: where time is what is limited it depends on how long trials turn out to take.
@@ -265,8 +265,8 @@ bool Search::explore() {
       return true;
     }
     for (std::vector<size_t>& round : rounds)
-      while (round.size() > 2 && !leaves_time_to_confirm(round)) round.pop_back();
-    if (!leaves_time_to_confirm(rounds.front())) return true;
+      while (round.size() > 2 && !leaves_time_to_confirm(Stage::kExplore, round)) round.pop_back();
+    if (!leaves_time_to_confirm(Stage::kExplore, rounds.front())) return true;
     explored_ = true;
     if (!measure_rounds(Stage::kExplore, rounds)) return false;
     surrogate_.fit();
@@ -286,10 +286,11 @@ bool Search::halve() {
   std::vector<size_t> field = candidates();
   has_halved_ = true;
   for (size_t repeats = 1; field.size() > 1; repeats *= kEta) {
+    const Stage stage = repeats == 1 ? Stage::kExplore : Stage::kRace;
     for (size_t i = 0; i < repeats;) {
-      if (bench_.trials_left() < confirming_trials() + field.size() || !leaves_time_to_confirm(field)) break;
+      if (bench_.trials_left() < confirming_trials() + field.size() || !leaves_time_to_confirm(stage, field)) break;
       const size_t before = round_;
-      if (!measure_alike(repeats == 1 ? Stage::kExplore : Stage::kRace, field, repeats - i, confirming_trials())) return false;
+      if (!measure_alike(stage, field, repeats - i, confirming_trials())) return false;
       i += round_ - before;
       surrogate_.condition();  // a fit of hundreds of trials takes as long as a short one of them
     }
@@ -369,7 +370,7 @@ bool Search::race() {
       if (bench_.trials_left() < confirming_trials() + field.size() + 1) break;
       std::vector<size_t> round = field;
       if (std::find(round.begin(), round.end(), size_t{0}) == round.end() && !is_told_from_default(field)) round.push_back(0);
-      if (!leaves_time_to_confirm(round)) break;
+      if (!leaves_time_to_confirm(Stage::kRace, round)) break;
       const size_t made = result_.trials.size() - begin;
       const size_t of_share = share > made ? (share - made + field.size() - 1) / field.size() : 1;
       if (!measure_alike(Stage::kRace, round, of_share, confirming_trials())) return false;
@@ -416,7 +417,7 @@ Conclusion Search::confirm(bool finished) {
     const std::optional<double> left_s = bench_.seconds_left();
     const bool is_begun = !tuned.empty() && tuned.size() < settings_.least_confirm_rounds;
     const size_t rounds = tuned.empty() ? settings_.least_confirm_rounds : 1;
-    if (left_s && !is_begun && *left_s < kAbout * expected_s(rounds, {winner, 0, 0})) break;
+    if (left_s && !is_begun && *left_s < kAbout * confirming_s(rounds, winner)) break;
     const size_t begin = result_.trials.size(), first_round = round_;
     if (!measure_alike(Stage::kConfirm, {winner, 0, 0}, settings_.most_confirm_rounds - tuned.size())) break;
     for (size_t round = first_round; round < round_; ++round) {

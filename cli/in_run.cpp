@@ -189,6 +189,10 @@ double InRun::expected_step_s(size_t point) const {
   return known != known_step_s_.end() ? known->second : default_step_s_;
 }
 
+uint64_t InRun::half_steps(Stage stage, size_t point) const {
+  return tune::steps_for(wanted_s(stage), expected_step_s(point), kLeastHalf, known_step_s_.contains(point) ? kMostHalf : kMostHalfUnknown);
+}
+
 void InRun::adopt() {
   TuneBlock block;
   while (files_.read(blocks_.size(), &block) == 0) blocks_.push_back({block.begin, block.end, block.of_rank, on_one_line(block.text)});
@@ -250,17 +254,14 @@ bool InRun::wait_for_step(uint64_t step) {
 }
 
 std::vector<Outcome> InRun::measure_round(Stage stage, const tune::Round& round) {
-  std::vector<uint64_t> half_steps;
-  for (const size_t point : round.points) {
-    const bool known = known_step_s_.contains(point);
-    half_steps.push_back(tune::steps_for(wanted_s(stage), expected_step_s(point), kLeastHalf, known ? kMostHalf : kMostHalfUnknown));
-  }
+  std::vector<uint64_t> halves;
+  for (const size_t point : round.points) halves.push_back(half_steps(stage, point));
   struct Made {
     size_t index = 0;
     uint64_t begin = 0, end = 0;
   };
   std::vector<Made> made;
-  for (const tune::PlannedBlock& planned : tune::plan_round(half_steps)) {
+  for (const tune::PlannedBlock& planned : tune::plan_round(halves)) {
     const size_t point = round.points[planned.index];
     const std::optional<size_t> number = publish(text_of(point), planned.steps, expected_step_s(point));
     if (!number) {
@@ -327,6 +328,11 @@ size_t InRun::trials_left() const {
 std::optional<double> InRun::seconds_left() const {
   if (!request_.budget_s || request_.trials) return std::nullopt;
   return std::max(0.0, *request_.budget_s - spent_s());
+}
+
+std::optional<double> InRun::expected_s(Stage stage, size_t point) const {
+  if (!known_step_s_.contains(point)) return std::nullopt;
+  return static_cast<double>(2 * (tune::kWarmUpSteps + half_steps(stage, point))) * expected_step_s(point);
 }
 
 std::optional<uint64_t> InRun::settle(size_t point) {

@@ -69,6 +69,7 @@ class InRun : public tune::Bench {
   std::vector<std::vector<tune::Outcome>> measure_rounds(tune::Stage stage, const std::vector<tune::Round>& rounds) override;
   size_t trials_left() const override;
   std::optional<double> seconds_left() const override;
+  std::optional<double> expected_s(tune::Stage stage, size_t point) const override;
 
   /// The values that hold from now on. The first step in which they do; nothing: the job has ended, or has given the schedule up.
   std::optional<uint64_t> settle(size_t point);
@@ -97,6 +98,7 @@ class InRun : public tune::Bench {
   void check(int32_t rank, uint64_t step, int64_t block);
   std::string text_of(size_t point) const;
   double expected_step_s(size_t point) const;
+  uint64_t half_steps(tune::Stage stage, size_t point) const;  ///< of each of its two parts in a round
   void adopt();  ///< blocks that ranks have made
   std::optional<size_t> publish(const std::string& text, std::optional<uint64_t> steps, double step_s);
   bool look();  ///< false: it has ended

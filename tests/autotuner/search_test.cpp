@@ -276,17 +276,22 @@ class Timed : public Bench {
       : costs_(std::move(costs)), left_s_(budget_s), noise_(noise), random_(seed) {}
   std::optional<Outcome> measure(size_t, Stage stage, size_t point) override {
     const double cost = costs_[point] * std::exp(std::normal_distribution<double>(0, noise_)(random_));
-    left_s_ -= cost;
+    const double wall_s = stage == Stage::kConfirm ? confirming * cost : cost;
+    left_s_ -= wall_s;
     ++(point == 0 ? defaults : others)[stage];
-    others_s_ += point != 0 ? cost : 0;
+    others_s_ += point != 0 ? wall_s : 0;
     others_tried_ += point != 0;
-    return Outcome{cost, "", cost};
+    return Outcome{cost, "", wall_s};
   }
   size_t trials_left() const override {
     return static_cast<size_t>(std::max(0.0, left_s_) / (others_tried_ > 0 ? others_s_ / static_cast<double>(others_tried_) : costs_[0]));
   }
   std::optional<double> seconds_left() const override { return left_s_; }
+  std::optional<double> expected_s(Stage stage, size_t point) const override {
+    return confirming == 1 ? std::nullopt : std::optional(stage == Stage::kConfirm ? confirming * costs_[point] : costs_[point]);
+  }
   std::map<Stage, size_t> defaults, others;
+  double confirming = 1;  ///< trials take so many times as long then, and it says so
 
  private:
   std::vector<double> costs_;
@@ -306,6 +311,23 @@ TEST(Search, ProvesWhatItFindsWithinTheTimeWhereTheDefaultIsSlow) {
     EXPECT_LT(costs[result.winner], 0.85) << seed;
     EXPECT_GT(*bench.seconds_left(), -10) << "it does not take longer than it was given, but for a trial";
   }
+}
+
+// As in one run, whose blocks are longer then.
+TEST(Search, BeginsNoConfirmationThatTakesLongerThanWhatIsLeft) {
+  const std::vector<double> costs = {10, 0.9, 0.8, 1.0, 0.7, 1.1, 0.9, 1.2, 1.0};
+  size_t confirmed = 0;
+  for (uint64_t seed = 1; seed <= 5; ++seed) {
+    for (double budget_s = 50; budget_s <= 400; budget_s += 10) {
+      Timed bench(costs, budget_s, seed);
+      bench.confirming = 3;
+      const SearchResult result = search(nine_points(), std::vector<double>(9, 0.0), std::vector<bool>(9, true),
+                                         {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed});
+      confirmed += result.conclusion == Conclusion::kBetterFound;
+      EXPECT_GT(*bench.seconds_left(), -50) << budget_s << ": a fifth of three rounds, and a trial of the default";
+    }
+  }
+  EXPECT_GT(confirmed, 50U);
 }
 
 // A poor start takes most of a round's time, and its share tells nothing new.
