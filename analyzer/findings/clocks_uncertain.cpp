@@ -21,8 +21,7 @@ constexpr double kMostViolations = 0.01;    // of the calls may end before what 
 
 /// Times of a process whose spool's header is damaged prove nothing. Records that are odd for their times alone may be those of an odd clock.
 constexpr const char* kWhole =
-    " AND NOT EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'torn_spool'"
-    " AND l.note LIKE '%damaged file header%')";
+    " AND NOT EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'damaged_header')";
 
 /// By communicator and host the highest number of a collective that one of its processes has a record of: a torn one may have none.
 std::map<int64_t, std::map<int64_t, int64_t>> recorded_collectives(const FindingInput& input) {

@@ -42,7 +42,7 @@ void take_recorded_rank(Scan& scan, Sizes& sizes, Losses& losses) {
   if (!world || !(scan.header.flags & kMpiInitialized) || (world->rank == scan.rank && world->size == scan.world_size)) return;
   std::map<int32_t, int>& votes = sizes[scan.header.world_key];
   if (scan.header.rank >= 0 && votes[scan.header.world_size] > votes[world->size]) return;
-  losses.add({}, "torn_spool", kPageBytes,
+  losses.add({}, kDamagedHeader, kPageBytes,
              fmt::format("bytes of {} that are damaged: its header says rank {} of {}, its description of MPI_COMM_WORLD rank {} of {}",
                          scan.file_name, scan.header.rank, scan.header.world_size, world->rank, world->size));
   scan.rank = world->rank;

@@ -315,7 +315,7 @@ TEST(MissingRanks, ADamagedHeaderAccusesNobody) {
     ingest(find_run(folder.path().string()));
     SQLite::Database db = open_store(find_run(folder.path().string()).store, Access::kReadWrite);
     ddl::analyze(db);
-    EXPECT_EQ(db.execAndGet("SELECT count(*) FROM loss WHERE kind = 'torn_spool' AND rank = 1").getInt64(), seen ? 1 : 0) << i;
+    EXPECT_EQ(db.execAndGet("SELECT count(*) FROM loss WHERE kind = 'damaged_header' AND rank = 1").getInt64(), seen ? 1 : 0) << i;
     EXPECT_EQ(db.execAndGet("SELECT coalesce(group_concat(sentence, '; '), '') FROM finding").getString(), "") << i;
   }
 }

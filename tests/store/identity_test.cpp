@@ -147,7 +147,7 @@ TEST_F(IdentityTest, ADamagedSizeMakesNoSecondWorld) {
     spool.header().world_size = damaged;
     write(spool, "b");
     EXPECT_EQ(processes(), (Rows{{"0", "0", "2", "finalized"}, {"0", "1", "2", "finalized"}}));
-    EXPECT_EQ(rows("SELECT kind FROM loss"), (Rows{{"torn_spool"}}));
+    EXPECT_EQ(rows("SELECT kind FROM loss"), (Rows{{"damaged_header"}}));
   }
 }
 
