@@ -146,6 +146,9 @@ TEST(MissingRanks, NobodyIsNamedForSureByAFewSteps) {
     found.steps = steps;
     found.late_steps = late_steps;
     found.bounded = bounded;
+    found.ranks = {0};
+    found.costs.own_ranks = 1;
+    found.costs.other_ranks = 3;
     return is_sure(found);
   };
   EXPECT_TRUE(sure(20, 20, true));
@@ -181,6 +184,39 @@ TEST(MissingRanks, SeveralLateOnesAreToldByTheirComputing) {
   ASSERT_EQ(late.findings().front(), "straggler") << late.text("SELECT group_concat(sentence, '; ') FROM finding");
   EXPECT_TRUE(has(first_finding(late, "sentence"), "ranks 5 and 6 ")) << first_finding(late, "sentence");
   EXPECT_NEAR(static_cast<double>(late.integer("SELECT saving_ns FROM finding WHERE position = 1")), 4e6, 0.2e6);
+}
+
+// Half of those with a record are fewer than half of all. Had the fifth been late as well they would not be: likely, not sure.
+TEST(MissingRanks, HalfOfTheKnownRanksMayBeLate) {
+  const auto four = [] { return run().ranks(5).steps(30).compute(20_ms).slow(0, 4_ms).slow(2, 4_ms).allreduce(1_MiB, 1_ms); };
+  Analyzed late(four().missing(4));
+  ASSERT_EQ(late.findings(), Ids{"straggler"}) << late.text("SELECT group_concat(sentence, '; ') FROM finding");
+  EXPECT_TRUE(has(first_finding(late, "sentence"), "ranks 0 and 2 ")) << first_finding(late, "sentence");
+  EXPECT_EQ(first_finding(late, "confidence"), "likely");
+  EXPECT_NEAR(static_cast<double>(late.integer("SELECT saving_ns FROM finding")), 4e6, 0.2e6);
+  Analyzed all(four());
+  EXPECT_EQ(first_finding(all, "confidence"), "sure") << "two of five";
+}
+
+// Two are late: where a record is damaged, nobody knows what its rank did instead, but of the other one everything.
+TEST(MissingRanks, OfWhomMoreIsKnownIsNamedBeforeADamagedRecord) {
+  const auto job = [](int64_t other) {
+    Tables run = training(6, 60, 5_ms, [&](int64_t s, int64_t r) {
+      return 40_ms + jitter(s, r, 1_ms) + (r == 1 ? 24_ms : r == other ? 23_ms : 0);
+    });
+    run.exec("INSERT INTO loss VALUES (0, 1, 'torn_spool', 1, '')");
+    run.analyze();
+    return run;
+  };
+  Tables both = job(4);
+  ASSERT_EQ(both.findings(), Ids{"straggler"});
+  EXPECT_EQ(both.integer("SELECT rank FROM finding"), 4) << both.text("SELECT sentence FROM finding");
+  EXPECT_NE(both.text("SELECT confidence FROM finding"), "sure");
+  Tables alone = job(-1);
+  ASSERT_EQ(alone.findings(), Ids{"straggler"});
+  EXPECT_EQ(alone.integer("SELECT rank FROM finding"), 1);
+  EXPECT_EQ(alone.text("SELECT confidence FROM finding"), "likely");
+  EXPECT_TRUE(has(alone.text("SELECT evidence FROM finding"), "Its record is damaged")) << alone.text("SELECT evidence FROM finding");
 }
 
 // Twice the batch saves 5 % of the step where transfers are a tenth of it. A bound of them that is hardly larger does not say that they are.
