@@ -302,6 +302,31 @@ TEST(MissingRanks, AnAlgorithmIsSlowOrSomebodyLateToIt) {
   EXPECT_NEAR(static_cast<double>(slow.integer("SELECT saving_ns FROM finding")), 6e6, 0.01e6);
 }
 
+// A size that occurs only after the other one: the network may have changed meanwhile. Where both occur in the same steps it is the size.
+TEST(MissingRanks, AnAlgorithmIsSlowInTheStepsInWhichAnotherSizeIsFast) {
+  for (const bool same_steps : {false, true}) {
+    Tables run(4);
+    run.exec("BEGIN");
+    int64_t now_ns = 1_s, number = 0;
+    for (int64_t s = 0; s < 40; ++s) {
+      const int64_t begin_ns = now_ns;
+      for (const bool slow : {false, true}) {
+        const bool is_in = same_steps || slow == (s >= 20);
+        if (!is_in) continue;
+        std::vector<int64_t> enter_ns;
+        for (int64_t r = 0; r < 4; ++r) enter_ns.push_back(now_ns + 10_ms + jitter(s, r, 50_us));
+        run.allreduce(++number, enter_ns, slow ? 6_ms : 3_ms, slow ? 10'200'000 : 10'000'000, s);
+        now_ns = *std::max_element(enter_ns.begin(), enter_ns.end()) + (slow ? 6_ms : 3_ms);
+      }
+      for (int64_t r = 0; r < 4; ++r) run.step(r, s, begin_ns, now_ns, same_steps ? 9_ms : s >= 20 ? 6_ms : 3_ms);
+    }
+    run.exec("COMMIT");
+    run.analyze();
+    const std::string found = run.text("SELECT coalesce(group_concat(id), '') FROM finding WHERE id LIKE 'slow%'");
+    EXPECT_EQ(found, same_steps ? "slow_algorithm" : "slow_link");
+  }
+}
+
 TEST(MissingRanks, WhatIsSavedAtMostComesAfterWhatIsKnown) {
   Analyzed both(run().ranks(4).steps(20).compute(20_ms).slow(1, 2_ms).allreduce(2_MiB, 1_ms).allreduce(4_MiB, 8_ms).missing(3));
   EXPECT_EQ(both.findings(), (Ids{"straggler", "slow_algorithm"}));

@@ -173,10 +173,6 @@ void lose_ranks(GpuJob& job, double share) {
   if (job.fault == GpuFault::kNone) return;
   GpuJob without = job;
   without.fault = GpuFault::kNone;
-  if (job.second >= 0 && job.is_recorded(job.place) != job.is_recorded(job.second)) {  // the other one stays as slow as it is
-    without = job;
-    without.place = without.second = job.is_recorded(job.place) ? job.second : job.place;
-  }
   measure(job, outcome_of(without, run_gpu_job(without), job.fault == GpuFault::kSlowLink));
 }
 
