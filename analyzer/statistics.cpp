@@ -83,13 +83,13 @@ double fisher_f(double numerator_degrees, double denominator_degrees, double by_
   return boost::math::quantile(boost::math::complement(boost::math::fisher_f(numerator_degrees, denominator_degrees), by_chance));
 }
 
-std::vector<int64_t> stand_apart(const std::map<int64_t, double>& values) {
+std::vector<int64_t> stand_apart(const std::map<int64_t, double>& values, size_t all) {
   std::vector<std::pair<double, int64_t>> order;
   for (const auto& [id, value] : values) order.emplace_back(-value, id);
   std::sort(order.begin(), order.end());
   size_t apart = 0;
   double widest = 0;
-  for (size_t i = 1; 2 * i < order.size(); ++i) {
+  for (size_t i = 1; 2 * i <= order.size() && 2 * i < std::max(all, order.size()); ++i) {
     const double gap = order[i].first - order[i - 1].first;
     if (gap <= widest) continue;
     widest = gap;

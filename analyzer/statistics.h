@@ -42,7 +42,8 @@ double fisher_f(double numerator_degrees, double denominator_degrees, double by_
 std::vector<double> round_shares(const std::vector<double>& shares);
 
 /// Who stands apart from all others: of the half with the largest values those ahead of its widest gap, ascending. Nobody if that is one.
-std::vector<int64_t> stand_apart(const std::map<int64_t, double>& values);
+/// `all`: how many there are, with those that have no value. Half of the others are fewer than half of all.
+std::vector<int64_t> stand_apart(const std::map<int64_t, double>& values, size_t all);
 
 /// The median of a stream in bounded memory: exact up to kExact values, then from a histogram with 128 buckets per power of two, which is
 /// off by at most 0.4 %. Values are not negative.

@@ -101,7 +101,7 @@ CREATE TABLE steady_rank (
   PRIMARY KEY (world, rank)
 ) WITHOUT ROWID;
 
--- GPUs over all steady steps, or the whole run where there are none: sums of gpu_part, NULL where one of them is.
+-- GPUs over all steady steps, or the whole run where there are none, without those of table torn_rank: sums of gpu_part, NULL where one of them is.
 CREATE TABLE steady_gpu (
   world INTEGER NOT NULL,             -- process.world
   process INTEGER NOT NULL,           -- process.id

@@ -261,7 +261,6 @@ std::vector<SpoolChunk> SpoolReader::chunks(ChunkKind kind) const {
 std::vector<Skip> SpoolReader::skipped() const {
   std::vector<Skip> all = skips_;
   if (tail_) all.push_back(*tail_);
-  if (header_damaged_) all.push_back({0, kPageBytes, "damaged file header"});
   return all;
 }
 

@@ -96,8 +96,10 @@ class SpoolReader {
   /// All chunks of one kind in the order of the file; of profile tables only those that were not replaced by a larger copy.
   std::vector<SpoolChunk> chunks(ChunkKind kind) const;
 
-  /// What the index skipped: damaged headers, chunks that the file's end cuts off, duplicates.
+  /// What the index skipped: damaged headers of chunks, chunks that the file's end cuts off, duplicates.
   std::vector<Skip> skipped() const;
+  /// The file's header holds values that cannot be: they were repaired, and none of the others is proven.
+  bool header_damaged() const { return header_damaged_; }
 
   /// Records of an events or ring chunk into `out` (replaced). Events: in the order of the file. Ring: sorted by start_ticks. Slots that
   /// are empty, or in a ring half-written, are left out; what cannot be a record is appended to `skips`, if given, as one entry per chunk.

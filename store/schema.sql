@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 13;            -- schema version; a newer one is refused
+PRAGMA user_version = 14;            -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ what ran where
 
@@ -77,7 +77,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file, stall_file (found by the ingest), bad_times, negotiations, not_understood, other_format, whole_graphs, not_dumps, stacks, pg_status, ras_errors, ras_ranks, ras_silent, ras_status, ras_timeouts, ras_cut, ras_odd, ras_unnamed (found by ddl import)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, damaged_header, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file, stall_file (found by the ingest), bad_times, negotiations, not_understood, other_format, whole_graphs, not_dumps, stacks, pg_status, ras_errors, ras_ranks, ras_silent, ras_status, ras_timeouts, ras_cut, ras_odd, ras_unnamed (found by ddl import)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );

@@ -191,7 +191,7 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
   StragglerInput input;
   input.annotated = s.annotated;
   input.step_ns = static_cast<int64_t>(s.annotated ? s.p50_ns.value_or(0) : s.now_ns.value_or(0) * static_cast<double>(window_.size()));
-  input.ranks = job.ranks.size();
+  input.ranks = input.all_ranks = job.ranks.size();
   const auto known = [&](const FinishedStep& step) {
     const std::vector<RankPart>& of_ranks = parts(step);
     return std::all_of(of_ranks.begin(), of_ranks.end(), [](const RankPart& p) { return !p.is_there() || p.wait_ns; });

@@ -21,8 +21,13 @@ constexpr double kMostViolations = 0.01;    // of the calls may end before what 
 
 /// Times of a process whose spool's header is damaged prove nothing. Records that are odd for their times alone may be those of an odd clock.
 constexpr const char* kWhole =
-    " AND NOT EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'torn_spool'"
-    " AND l.note LIKE '%damaged file header%')";
+    " AND NOT EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind = 'damaged_header')";
+
+/// What a damaged record says of the clock counts where all processes of its host have one, as they do if it jumps: else others know better.
+constexpr const char* kBest =
+    " AND (NOT EXISTS (SELECT 1 FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind IN ('torn_spool', 'pages'))"
+    " OR NOT EXISTS (SELECT 1 FROM process q WHERE q.world = p.world AND q.host = p.host AND NOT EXISTS (SELECT 1 FROM loss l"
+    " WHERE l.world = q.world AND l.rank = q.rank AND l.kind IN ('torn_spool', 'damaged_header', 'pages'))))";
 
 /// By communicator and host the highest number of a collective that one of its processes has a record of: a torn one may have none.
 std::map<int64_t, std::map<int64_t, int64_t>> recorded_collectives(const FindingInput& input) {
@@ -86,10 +91,10 @@ std::string impossible_clocks(const FindingInput& input) {
            (SELECT CAST(e.value AS INTEGER) - CAST(s.value AS INTEGER) FROM meta e JOIN meta s ON s.key = 'started_realtime_ns'
             WHERE e.key = 'ended_realtime_ns'), coalesce(max(h.fit_residual_ns), 0)
     FROM host h JOIN process p ON p.host = h.id
-    WHERE p.world = ?1{}
+    WHERE p.world = ?1{}{}
     GROUP BY h.id
     ORDER BY h.id)",
-                                  kWhole));
+                                  kWhole, kBest));
   for (row.bind(input.world, kLeastTicks, kMostTicks); row.next();) {
     const int64_t span_ns = row.integer(3);
     const std::optional<int64_t> job_ns = row.maybe_integer(4);

@@ -42,7 +42,7 @@ struct FindingInput {
   SharedAnswers& shared;  ///< findings/shared.h
 };
 
-/// Findings are shown in this order, those about speed by what they save, upper bounds last. Where the numbers are doubtful nothing is said of
+/// Findings are shown in this order, those about speed by what they save, upper bounds last, of these the ones that may have another cause. Where the numbers are doubtful nothing is said of
 /// speed, and no verdict is given: it would be right by luck.
 enum class FindingKind {
   kStuck,       ///< the run went wrong: ranks wait for one that did not come

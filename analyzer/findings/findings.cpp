@@ -80,6 +80,9 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     if (a.row->kind != b.row->kind) return a.row->kind < b.row->kind;
     if (a.finding.at_most != b.finding.at_most) return b.finding.at_most;
+    const bool a_maybe = a.finding.at_most && a.finding.confidence == "maybe",
+               b_maybe = b.finding.at_most && b.finding.confidence == "maybe";
+    if (a_maybe != b_maybe) return b_maybe;
     return a.finding.saving_ns.value_or(0) > b.finding.saving_ns.value_or(0);
   });
   if (found.size() > kMaxFindings) found.resize(kMaxFindings);
@@ -98,6 +101,12 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
                finding.advice);
   }
   return doubts;
+}
+
+size_t world_size(const FindingInput& input) {
+  Query size(input.db, "SELECT world_size FROM steady_world WHERE world = ?");
+  size.bind(input.world);
+  return size.next() ? static_cast<size_t>(size.integer(0)) : 0;
 }
 
 double recorded_steps(const FindingInput& input) {

@@ -9,6 +9,8 @@
 
 namespace ddl {
 
+/// Ranks that there were, with those that left no record.
+size_t world_size(const FindingInput& input);
 /// Steps of the world whose events were kept.
 double recorded_steps(const FindingInput& input);
 

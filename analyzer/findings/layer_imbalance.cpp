@@ -1,6 +1,8 @@
 // One layer that takes some rank much longer than the others, in every step perhaps another one: experts that get more tokens than others,
 // samples of unlike length. Whoever is longest makes all others wait. A rank that is slow in all its layers is a straggler and not meant
 // here: a layer must stand out against the others.
+#include "analyzer/findings/layer_imbalance.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -12,6 +14,7 @@
 
 #include "analyzer/each_row.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/shared.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -23,26 +26,11 @@ constexpr double kLayerMinSavingShare = 0.03;  // of the step
 constexpr double kMinExcess = 0.1;             // longest against the mean of the ranks
 constexpr double kStandsOut = 2;               // against the excess of the other layers
 constexpr size_t kLayerMinSteps = 5;
+constexpr double kMostOfLonger = 0.5;  // of what a rank computes longer, and of what the layer takes longer
 
-/// A layer in one step, over the ranks.
-struct Spread {
-  double longest_ns = 0, sum_ns = 0;
-  int64_t ranks = 0, longest_rank = -1;
-};
-
-struct Layer {
-  int64_t region = 0;  ///< one of those with its name
-  std::map<int64_t, Spread> steps;
-  double excess_ns = 0;  ///< longest less mean, mean over the steps
-  double mean_ns = 0;
-  std::vector<std::pair<size_t, int64_t>> longest;  ///< in how many steps a rank was, most first
-
-  double excess() const { return mean_ns > 0 ? excess_ns / mean_ns : 0; }
-};
-
-std::map<std::string, Layer> read_layers(const FindingInput& input) {
-  std::map<std::string, Layer> layers;
-  std::unordered_map<int64_t, Layer*> layer_of;  // by region
+std::map<std::string, UnevenLayer> read_layers(const FindingInput& input) {
+  std::map<std::string, UnevenLayer> layers;
+  std::unordered_map<int64_t, UnevenLayer*> layer_of;  // by region
   Query regions(input.db, "SELECT id, layer FROM region WHERE kind = 'layer'");
   while (regions.next()) layer_of[regions.integer(0)] = &layers[regions.text(1)];
   std::unordered_set<int64_t> steady;
@@ -50,7 +38,7 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
   for (numbers.bind(input.world); numbers.next();) steady.insert(numbers.integer(0));
 
   struct Own {
-    Layer* layer;
+    UnevenLayer* layer;
     int64_t step;
     double ns;
   };
@@ -63,7 +51,7 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
       const auto [layer, step, first_ns] = *own;
       double ns = 0;
       for (; own != of_process.end() && own->layer == layer && own->step == step; ++own) ns += own->ns;
-      Spread& spread = layer->steps[step];
+      LayerSpread& spread = layer->steps[step];
       spread.sum_ns += ns;
       ++spread.ranks;
       if (ns > spread.longest_ns) {
@@ -106,7 +94,7 @@ std::map<std::string, Layer> read_layers(const FindingInput& input) {
 }
 
 /// "rank 7 in 20 of 27 steps, rank 6 in 7".
-std::string longest_text(const Layer& layer) {
+std::string longest_text(const UnevenLayer& layer) {
   constexpr size_t kShown = 3;
   std::string text;
   size_t left = layer.steps.size();
@@ -120,35 +108,63 @@ std::string longest_text(const Layer& layer) {
   return text;
 }
 
-}  // namespace
-
-DDL_FINDING(layer_imbalance, kSpeed, "layers", "one layer takes some rank much longer than the mean, perhaps another rank in each step",
-            "ranges of layers, step by step") {
-  if (!input.steps.annotated) return {};
-  const std::map<std::string, Layer> layers = read_layers(input);
+std::optional<UnevenLayer> look_for_uneven_layer(const FindingInput& input) {
+  if (!input.steps.annotated) return std::nullopt;
+  std::map<std::string, UnevenLayer> layers = read_layers(input);
   const auto worst =
       std::max_element(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.second.excess_ns < b.second.excess_ns; });
-  if (worst == layers.end() || worst->second.steps.size() < kLayerMinSteps) return {};
-  const Layer& layer = worst->second;
+  if (worst == layers.end() || worst->second.steps.size() < kLayerMinSteps) return std::nullopt;
+  UnevenLayer& layer = worst->second;
+  layer.name = worst->first;
   std::vector<double> others;
   for (const auto& [name, other] : layers) {
     if (name != worst->first) others.push_back(other.excess());
   }
+  if (!others.empty()) layer.others_excess = median_of(others);
   // No more can be won than what ranks spend inside MPI.
-  const double saving_ns = std::min(layer.excess_ns, models::metric_of(input.db, input.world, "exposed_comm_mean").value_or(0));
-  if (saving_ns < kLayerMinSavingShare * static_cast<double>(input.step_ns) || layer.excess() < kMinExcess ||
-      (!others.empty() && layer.excess() < kStandsOut * median_of(others)))
-    return {};
+  layer.saving_ns = std::min(layer.excess_ns, models::metric_of(input.db, input.world, "exposed_comm_mean").value_or(0));
+  if (layer.saving_ns < kLayerMinSavingShare * static_cast<double>(input.step_ns) || layer.excess() < kMinExcess ||
+      layer.excess() < kStandsOut * layer.others_excess.value_or(0))
+    return std::nullopt;
+  return std::move(layer);
+}
 
+}  // namespace
+
+const std::optional<UnevenLayer>& find_uneven_layer(const FindingInput& input) {
+  return input.shared.uneven_layer.get([&] { return look_for_uneven_layer(input); });
+}
+
+bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<int64_t> since, double longer_ns) {
+  const std::optional<UnevenLayer>& layer = find_uneven_layer(input);
+  if (!layer) return false;
+  size_t steps = 0;
+  double all_ns = 0, own_ns = 0, since_ns = 0;
+  for (const auto& [step, spread] : layer->steps) {
+    const double over_ns = spread.over_others_ns();
+    all_ns += over_ns;
+    own_ns += spread.longest_rank == rank ? over_ns : 0;
+    if (since && step < *since) continue;
+    ++steps;
+    since_ns += spread.longest_rank == rank ? over_ns : 0;
+  }
+  return steps > 0 && own_ns < kMostOfLonger * all_ns && since_ns >= kMostOfLonger * longer_ns * static_cast<double>(steps);
+}
+
+DDL_FINDING(layer_imbalance, kSpeed, "layers", "one layer takes some rank much longer than the mean, perhaps another rank in each step",
+            "ranges of layers, step by step") {
+  const std::optional<UnevenLayer>& found = find_uneven_layer(input);
+  if (!found) return {};
+  const UnevenLayer& layer = *found;
   Finding finding;
-  finding.saving_ns = static_cast<int64_t>(saving_ns);
-  finding.confidence = others.empty() ? "maybe" : "likely";
-  finding.sentence = fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}", worst->first,
+  finding.saving_ns = static_cast<int64_t>(layer.saving_ns);
+  finding.confidence = layer.others_excess ? "likely" : "maybe";
+  finding.sentence = fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}", layer.name,
                                  duration_text(layer.excess_ns), duration_text(layer.mean_ns));
-  finding.evidence = fmt::format(
-      "The slowest is {}; {}.", longest_text(layer),
-      others.empty() ? std::string("there is no other layer to compare with")
-                     : fmt::format("of the other layers the slowest rank takes {} more than the mean", percent_text(median_of(others))));
+  finding.evidence = fmt::format("The slowest is {}; {}.", longest_text(layer),
+                                 layer.others_excess ? fmt::format("of the other layers the slowest rank takes {} more than the mean",
+                                                                   percent_text(*layer.others_excess))
+                                                     : std::string("there is no other layer to compare with"));
   finding.evidence_sql = fmt::format(
       "SELECT e.step, p.rank, sum(e.duration_ns - e.mpi_ns) AS compute_ns FROM range_event e JOIN region r ON r.id = e.region JOIN process "
       "p"

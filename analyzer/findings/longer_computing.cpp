@@ -110,11 +110,11 @@ LongerComputing judge(const std::vector<Lead>& leads, size_t first) {
 }
 
 /// Those that compute longest take the place of one suspect. False: nobody stands apart.
-bool join_those_apart(std::vector<StepOfRanks>& steps, std::map<int64_t, std::vector<int64_t>>& ranks) {
+bool join_those_apart(std::vector<StepOfRanks>& steps, size_t all_ranks, std::map<int64_t, std::vector<int64_t>>& ranks) {
   std::map<int64_t, double> compute_ns;
   for (const StepOfRanks& step : steps)
     for (const LateShare& share : step.shares) compute_ns[share.suspect] += share.compute_ns;
-  const std::vector<int64_t> apart = stand_apart(compute_ns);
+  const std::vector<int64_t> apart = stand_apart(compute_ns, all_ranks);
   if (apart.empty()) return false;
   for (StepOfRanks& step : steps)
     for (LateShare& share : step.shares)
@@ -134,7 +134,7 @@ std::optional<LongerComputing> find_longer_computing(const FindingInput& input, 
   }
   if (ranks.size() < 2) return std::nullopt;
   std::vector<StepOfRanks> steps = read_steps(input, suspects);
-  if (suspects == Suspects::kTogether && !join_those_apart(steps, ranks)) return std::nullopt;
+  if (suspects == Suspects::kTogether && !join_those_apart(steps, world_size(input), ranks)) return std::nullopt;
   std::map<int64_t, double> total_ns;  // of the lead over the next, by who is ahead of all others
   for (const StepOfRanks& step : steps) {
     const auto longest = std::max_element(step.shares.begin(), step.shares.end(),

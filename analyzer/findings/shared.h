@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "analyzer/findings/layer_imbalance.h"
 #include "analyzer/findings/loader_stall.h"
 
 namespace ddl {
@@ -26,6 +27,7 @@ class FoundOnce {
 
 struct SharedAnswers {
   FoundOnce<std::optional<SlowLoader>> slow_loader;
+  FoundOnce<std::optional<UnevenLayer>> uneven_layer;
 };
 
 }  // namespace ddl

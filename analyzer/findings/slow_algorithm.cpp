@@ -6,6 +6,8 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
+#include <utility>
 #include <vector>
 
 #include "analyzer/findings/crowding.h"
@@ -27,6 +29,33 @@ struct OperationGroup {
   double bytes = 0, instances = 0, xfer_ns = 0, busbw = 0;
   bool bounded = false;  ///< xfer_ns is an upper bound
 };
+
+/// In which steps a communicator's collectives of an operation and size are: the first and the last.
+using StepSpans = std::map<std::pair<int64_t, double>, std::pair<int64_t, int64_t>>;
+StepSpans step_spans(const FindingInput& input, int64_t comm) {
+  StepSpans spans;
+  Query rows(input.db,
+             "SELECT e.op, k.bytes, min(e.step), max(e.step) FROM event e JOIN collective k ON k.event = e.id"
+             " WHERE e.comm = ? AND e.step IS NOT NULL AND k.bytes IS NOT NULL GROUP BY e.op, k.bytes");
+  for (rows.bind(comm); rows.next();) spans[{rows.integer(0), rows.real(1)}] = {rows.integer(2), rows.integer(3)};
+  return spans;
+}
+
+/// One came when the other was over: between them the network may have changed (slow_link), as well as the size.
+bool are_apart(const StepSpans& spans, const OperationGroup& a, const OperationGroup& b) {
+  const auto one = spans.find({a.op, a.bytes}), other = spans.find({b.op, b.bytes});
+  return one != spans.end() && other != spans.end() &&
+         (one->second.second < other->second.first || other->second.second < one->second.first);
+}
+
+/// The highest bandwidth of those that may be compared with it by their size, and by `spans`, if given.
+const OperationGroup& fastest_like(const OperationGroup& slow, const std::vector<OperationGroup>& groups,
+                                   const StepSpans* spans = nullptr) {
+  const OperationGroup* fast = &slow;
+  for (const OperationGroup& other : groups)
+    if (other.bytes <= kNotLarger * slow.bytes && other.busbw > fast->busbw && !(spans && are_apart(*spans, slow, other))) fast = &other;
+  return *fast;
+}
 
 }  // namespace
 
@@ -53,19 +82,19 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
   for (const auto& [comm, groups] : communicators) {
     Worst here;
     here.comm = comm;
+    std::optional<StepSpans> spans;  // reads all events of the communicator: only where something is slow
     for (const OperationGroup& slow : groups) {
-      const OperationGroup* fast = nullptr;
-      for (const OperationGroup& other : groups) {
-        if (other.bytes <= kNotLarger * slow.bytes && (fast == nullptr || other.busbw > fast->busbw)) fast = &other;
-      }
-      if (fast->busbw < kBelowBound * slow.busbw) continue;
-      const double excess_ns = slow.instances / steps * slow.xfer_ns * (1 - slow.busbw / fast->busbw);
+      if (fastest_like(slow, groups).busbw < kBelowBound * slow.busbw) continue;
+      if (!spans) spans = step_spans(input, comm);
+      const OperationGroup& fast = fastest_like(slow, groups, &*spans);
+      if (fast.busbw < kBelowBound * slow.busbw) continue;
+      const double excess_ns = slow.instances / steps * slow.xfer_ns * (1 - slow.busbw / fast.busbw);
       if (slow.bounded && late.has_any(input.catalog.communicators.at(comm), excess_ns * steps)) continue;
       here.saving_ns += excess_ns;
       if (excess_ns <= here.excess_ns) continue;
       here.excess_ns = excess_ns;
       here.slow = slow;
-      here.fast = *fast;
+      here.fast = fast;
     }
     if (here.saving_ns > worst.saving_ns) worst = here;
   }

@@ -10,6 +10,7 @@
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/late_ranks.h"
+#include "analyzer/findings/layer_imbalance.h"
 #include "analyzer/findings/loader_stall.h"
 #include "analyzer/findings/longer_computing.h"
 #include "analyzer/findings/straggler_case.h"
@@ -26,8 +27,13 @@ size_t count_ranks(const FindingInput& input) {
 }
 
 StragglerInput rows_of(const FindingInput& input, size_t ranks) {
-  StragglerInput rows{
-      .annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .steps = {}, .each_late = {}, .each_step = {}};
+  StragglerInput rows{.annotated = input.steps.annotated,
+                      .step_ns = input.step_ns,
+                      .ranks = ranks,
+                      .all_ranks = world_size(input),
+                      .steps = {},
+                      .each_late = {},
+                      .each_step = {}};
   Query negotiated(input.db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
   rows.negotiated = negotiated.bind(input.world).next();
   rows.bounded = input.bounded;
@@ -102,20 +108,25 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
   finding.sentence = straggler_sentence(c, those(input, c.ranks), per, ranks);
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
-  const bool computes_longer = longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
-  const std::string seen =
+  const bool seen = c.costs.own_ranks > 0;  // else its record is damaged, and does not say what it did
+  const bool computes_longer = !seen || longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
+  const std::string blame =
       c.messages == 0
           ? fmt::format("{} {} {:.0f} of {:.0f} {} that make somebody wait; {} caused", one ? "Last" : "One of them is last",
                         c.negotiated ? "to be ready for" : "in", c.late, c.instances, late_to(c), one ? "it" : "they")
           : fmt::format(
                 "{0} caused {1:.0f} of {2:.0f} waits for {3}, including those that ranks passed on which {4} had kept waiting; that is",
                 one ? "It" : "They", c.late, c.instances, late_to(c), one ? "it" : "they");
-  finding.evidence =
-      fmt::format("{} {} of all waiting, which is {} of the others' time. {} {}{}, {} {}.", seen, percent_text(c.blame_share),
-                  percent_text(c.costs.wait_share), one ? "It computes" : "They compute", duration_text(c.costs.compute_ns), per,
-                  one_other ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
+  finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time.", blame, percent_text(c.blame_share),
+                                 percent_text(c.costs.wait_share));
+  if (seen) {
+    finding.evidence += fmt::format(" {} {}{}, {} {}.", one ? "It computes" : "They compute", duration_text(c.costs.compute_ns), per,
+                                    one_other ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
+  } else {
+    finding.evidence += " Its record is damaged: what it did instead is not known.";
+  }
   const double blocked_longer_ns = c.costs.blocked_ns - c.costs.others_blocked_ns;
-  const bool is_blocked_longer = blocked_longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
+  const bool is_blocked_longer = seen && blocked_longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   if (is_blocked_longer) {
     finding.evidence += fmt::format(" {} blocked outside communication for {}{}, {} {}.",
                                     one ? "Its training thread is" : "Their training threads are", duration_text(c.costs.blocked_ns), per,
@@ -231,7 +242,11 @@ DDL_FINDING(straggler, kSpeed, "late",
   const StragglerInput rows = rows_of(input, ranks);
   auto blamed = find_straggler_case(rows);
   if (blamed && is_within_a_cycle(input, *blamed)) blamed.reset();
-  if (blamed && blamed->ranks.size() == 1) return beside_its_loader(input, describe(input, *blamed, ranks));
+  if (blamed && blamed->ranks.size() == 1 &&
+      is_by_uneven_layer(input, blamed->ranks.front(), blamed->since, blamed->costs.compute_ns - blamed->costs.others_compute_ns))
+    return {};
+  const bool seen = blamed && blamed->costs.own_ranks > 0;  // else another one may be as late, of which more is known
+  if (seen && blamed->ranks.size() == 1) return beside_its_loader(input, describe(input, *blamed, ranks));
   if (ranks < 2) return {};
   // Fewer ranks before more, as long as they explain half of what is lost.
   std::optional<LongerComputing> longer;
@@ -239,15 +254,20 @@ DDL_FINDING(straggler, kSpeed, "late",
   for (const Suspects suspects : {Suspects::kRanks, Suspects::kHosts}) {
     auto found = find_longer_computing(input, suspects);
     if (!found || found->saving_ns <= kMoreOfSeveral * saving_ns) continue;
+    if (found->ranks.size() == 1 &&
+        is_by_uneven_layer(input, found->ranks.front(), found->since_step, found->compute_ns - found->others_compute_ns))
+      return {};
     saving_ns = found->saving_ns;
     longer = std::move(found);
   }
-  if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) return {describe(input, *blamed, ranks)};
-  if (!blamed && (rows.steps.empty() || input.bounded)) {  // where all waiting is known, a few that nobody waits for are not late
+  if (!seen && (rows.steps.empty() || input.bounded)) {  // where all waiting is known, a few that nobody waits for are not late
     auto found = find_longer_computing(input, Suspects::kTogether);
-    if (found && found->saving_ns > kMoreOfSeveral * saving_ns && (rows.steps.empty() || are_waited_for(input, *found)))
+    if (found && found->saving_ns > kMoreOfSeveral * saving_ns && (rows.steps.empty() || are_waited_for(input, *found))) {
+      saving_ns = found->saving_ns;
       longer = std::move(found);
+    }
   }
+  if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) return {describe(input, *blamed, ranks)};
   return longer ? beside_its_loader(input, describe(input, *longer, ranks)) : std::vector<Finding>();
 }
 

@@ -182,6 +182,8 @@ StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const
   costs.others_blocked_ns = median_of(others_blocked);
   costs.less_in_mpi_ns = median_of(less_in_mpi);
   costs.transfer_ns = median_of(transfer);
+  costs.own_ranks = static_cast<size_t>(now.own);
+  costs.other_ranks = static_cast<size_t>(now.others);
   return costs;
 }
 
@@ -235,7 +237,7 @@ std::optional<StragglerCase> judge(const StragglerInput& input, const Late& susp
 Late late_together(const StragglerInput& input) {
   std::map<int64_t, double> less_ns;
   input.each_step([&](const StepOfRank& row) { less_ns[row.rank] -= row.wait_ns; });
-  const std::vector<int64_t> ranks = stand_apart(less_ns);
+  const std::vector<int64_t> ranks = stand_apart(less_ns, input.all_ranks);
   return {ranks.begin(), ranks.end()};
 }
 
@@ -265,7 +267,8 @@ bool is_sure(const StragglerCase& c) {
   const bool own = !c.bounded || c.costs.transfer_ns <= (1 - kOwnShare) * c.costs.others_wait_ns * c.blame_share;
   const bool always = !c.bounded || c.steps == 0 ||
                       (c.late_steps >= kSureSteps && static_cast<double>(c.late_steps) >= kSureLateSteps * static_cast<double>(c.steps));
-  return own && always && c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances;
+  const bool few = c.costs.own_ranks == c.ranks.size() && (c.ranks.size() == 1 || c.costs.own_ranks < c.costs.other_ranks);
+  return own && always && few && c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances;
 }
 
 const char* late_to(const StragglerCase& c) {

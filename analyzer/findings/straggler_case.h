@@ -44,11 +44,12 @@ struct StepOfRank {
 };
 
 struct StragglerInput {
-  bool annotated = false;   ///< steps are real; else everything is step 0
-  bool bounded = false;     ///< ranks left no record, and waits are lower bounds (specification.md J7)
-  bool negotiated = false;  ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
-  int64_t step_ns = 0;      ///< median step, or the duration of the run
-  size_t ranks = 0;
+  bool annotated = false;      ///< steps are real; else everything is step 0
+  bool bounded = false;        ///< ranks left no record, and waits are lower bounds (specification.md J7)
+  bool negotiated = false;     ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
+  int64_t step_ns = 0;         ///< median step, or the duration of the run
+  size_t ranks = 0;            ///< with a record
+  size_t all_ranks = 0;        ///< that there are
   std::vector<int64_t> steps;  ///< in which all waiting is known, ascending; used where `annotated`
   std::function<void(const std::function<void(const LateRow&)>&)> each_late;
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step;  ///< of steps with known waiting, by step
@@ -70,6 +71,9 @@ struct StragglerCosts {
   double apart_ns = 0;        ///< waits of several suspects, the longest less the shortest, median
   /// The suspect's median time inside MPI that is not known to be waiting: the most that it can have waited for ranks without a record.
   double transfer_ns = 0;
+
+  size_t own_ranks = 0;    ///< suspects with steps that count: a damaged record says who was last, but not what its rank did instead
+  size_t other_ranks = 0;  ///< the others with such steps
 
   double saving_ns(double blame_share) const;
 };
@@ -94,7 +98,7 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input);
 
 /// Lateness as clear as this is not an accident. Where ranks left no record, the suspect may have waited for one of them and be
 /// late for it: then most of its lateness must remain even if all of its transfers were such waiting. And steps in which another one was late
-/// may be hidden: it must be late in nearly all of enough of them.
+/// may be hidden: it must be late in nearly all of enough of them. Several must be fewer than the others whose record is whole.
 bool is_sure(const StragglerCase& found);
 /// What the rank is late to: "collectives", "messages" or both.
 const char* late_to(const StragglerCase& found);

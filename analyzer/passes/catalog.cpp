@@ -23,8 +23,8 @@ struct RankLosses {
 
 /// By world and rank, read once: the table has no index, and a row for each rank maybe.
 std::map<std::pair<int64_t, int64_t>, RankLosses> read_losses(SQLite::Database& db) {
-  constexpr std::string_view kIncomplete[] = {"communicators", "threads",         "cannot_grow", "torn_spool",
-                                              "pages",         "abandoned_calls", "undescribed"};
+  constexpr std::string_view kIncomplete[] = {"communicators",  "threads", "cannot_grow",     "torn_spool",
+                                              "damaged_header", "pages",   "abandoned_calls", "undescribed"};
   std::map<std::pair<int64_t, int64_t>, RankLosses> losses;
   Query rows(db, "SELECT world, rank, kind, count > 0 FROM loss WHERE world IS NOT NULL AND rank IS NOT NULL");
   while (rows.next()) {
@@ -35,7 +35,7 @@ std::map<std::pair<int64_t, int64_t>, RankLosses> read_losses(SQLite::Database& 
     rank.kept_less |= kind == "not_kept" || kind == "records";
     rank.incomplete |= std::find(std::begin(kIncomplete), std::end(kIncomplete), kind) != std::end(kIncomplete);
     rank.requests |= kind == "requests";
-    rank.damaged |= kind == "torn_spool" || kind == "pages";
+    rank.damaged |= kind == "torn_spool" || kind == "damaged_header" || kind == "pages";
   }
   return losses;
 }

@@ -309,6 +309,7 @@ void select_steady_devices(SQLite::Database& db) {
     WHERE iif(p.world IN (SELECT world FROM steady_number),
               EXISTS (SELECT 1 FROM steady_number n WHERE n.world = p.world AND n.step = g.step),
               g.step IS NULL)
+      AND (p.rank IS NULL OR (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank))
     GROUP BY p.world, g.process, g.device)");
   insert.run(InputRanges(db).any());
 }
@@ -336,8 +337,7 @@ void select_resources(SQLite::Database& db) {
     SET ranks = (SELECT count(*) FROM (SELECT r.rank FROM steady_rank r WHERE r.world = steady_world.world
                                        UNION
                                        SELECT p.rank FROM steady_gpu g JOIN process p ON p.id = g.process
-                                       WHERE p.world = steady_world.world AND p.rank IS NOT NULL
-                                         AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank))))");
+                                       WHERE p.world = steady_world.world AND p.rank IS NOT NULL)))");
   db.exec(R"(
     UPDATE steady_world
     SET waits_by = 'device'

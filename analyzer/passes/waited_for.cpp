@@ -175,11 +175,11 @@ Candidate judge_candidate(const std::vector<StepOfGpus>& steps, GroupedBy by, in
   return found;
 }
 
-void mark_those_apart(std::vector<StepOfGpus>& steps) {
+void mark_those_apart(std::vector<StepOfGpus>& steps, size_t all_ranks) {
   std::map<int64_t, double> less_ns;
   for (const StepOfGpus& step : steps)
     for (const GpuStep& r : step.ranks) less_ns[r.rank] -= r.comm_ns;
-  const std::vector<int64_t> apart = stand_apart(less_ns);
+  const std::vector<int64_t> apart = stand_apart(less_ns, all_ranks);
   for (StepOfGpus& step : steps)
     for (GpuStep& r : step.ranks) r.apart = std::binary_search(apart.begin(), apart.end(), r.rank);
 }
@@ -364,12 +364,12 @@ void find_waited_for(SQLite::Database& db) {
       "INSERT INTO waited_for (world, rank, host, since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns,"
       " axis, axis_ratio, own_bytes, others_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   Query insert_rank(db, "INSERT INTO waited_for_rank (world, rank) VALUES (?, ?)");
-  std::vector<int64_t> worlds;
-  for (Query row(db, "SELECT world FROM steady_world WHERE waits_by = 'device' AND annotated ORDER BY world"); row.next();)
-    worlds.push_back(row.integer(0));
-  for (const int64_t world : worlds) {
+  std::vector<std::pair<int64_t, size_t>> worlds;  // and how many ranks there are
+  for (Query row(db, "SELECT world, world_size FROM steady_world WHERE waits_by = 'device' AND annotated ORDER BY world"); row.next();)
+    worlds.emplace_back(row.integer(0), static_cast<size_t>(row.integer(1)));
+  for (const auto& [world, all_ranks] : worlds) {
     std::vector<StepOfGpus> steps = read_gpu_steps(db, world);
-    mark_those_apart(steps);
+    mark_those_apart(steps, all_ranks);
     std::optional<Candidate> found;
     GroupedBy by = GroupedBy::kRanks;
     for (const GroupedBy next : {GroupedBy::kRanks, GroupedBy::kHosts, GroupedBy::kApart}) {

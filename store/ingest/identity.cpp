@@ -42,11 +42,27 @@ void take_recorded_rank(Scan& scan, Sizes& sizes, Losses& losses) {
   if (!world || !(scan.header.flags & kMpiInitialized) || (world->rank == scan.rank && world->size == scan.world_size)) return;
   std::map<int32_t, int>& votes = sizes[scan.header.world_key];
   if (scan.header.rank >= 0 && votes[scan.header.world_size] > votes[world->size]) return;
-  losses.add({}, "torn_spool", kPageBytes,
+  losses.add({}, kDamagedHeader, kPageBytes,
              fmt::format("bytes of {} that are damaged: its header says rank {} of {}, its description of MPI_COMM_WORLD rank {} of {}",
                          scan.file_name, scan.header.rank, scan.header.world_size, world->rank, world->size));
   scan.rank = world->rank;
   scan.world_size = world->size;
+}
+
+/// A damaged header may name a world that nobody else is in: its process is the rank that another world of that size lacks, if one alone does.
+void join_lost_world(std::vector<Scan>& scans) {
+  std::map<std::pair<uint64_t, int32_t>, std::set<int32_t>> worlds;  // ranks by key and size
+  for (const Scan& scan : scans)
+    if (scan.rank >= 0) worlds[{scan.header.world_key, scan.world_size}].insert(scan.rank);
+  for (Scan& scan : scans) {
+    if (scan.rank < 0 || scan.world_size < 2 || !scan.reader->header_damaged()) continue;
+    if (worlds.at({scan.header.world_key, scan.world_size}).size() > 1) continue;
+    std::vector<uint64_t> lacking;
+    for (const auto& [world, ranks] : worlds)
+      if (world.first != scan.header.world_key && world.second == scan.world_size && !ranks.contains(scan.rank))
+        lacking.push_back(world.first);
+    if (lacking.size() == 1) scan.header.world_key = lacking.front();
+  }
 }
 
 std::string machine_of(const Scan& scan) { return scan.boot_id.empty() ? scan.host : scan.boot_id; }
@@ -141,6 +157,7 @@ void take_lone_rank(std::vector<Scan>& scans) {
 void settle_identities(std::vector<Scan>& scans, Losses& losses) {
   Sizes sizes = count_sizes(scans);
   for (Scan& scan : scans) take_recorded_rank(scan, sizes, losses);
+  join_lost_world(scans);
   find_exec(scans);
   take_announced_ranks(scans);
   take_nccl_ranks(scans);

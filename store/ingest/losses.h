@@ -22,6 +22,9 @@ struct Place {
   void archive(Archive& a) { a(world, rank); }
 };
 
+/// Loss of a spool whose header is damaged: what it says of the process and its clock proves nothing.
+constexpr const char* kDamagedHeader = "damaged_header";
+
 class Losses {
  public:
   /// `note` is one sentence without a full stop. Nothing happens for a count of 0.

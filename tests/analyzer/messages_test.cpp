@@ -233,7 +233,7 @@ TEST(Messages, NothingIsPairedWhereEventsAreMissing) {
 
 TEST(Messages, OtherLossesThatHideMessages) {
   for (const char* kind :
-       {"not_kept", "communicators", "threads", "torn_spool", "pages", "cannot_grow", "abandoned_calls", "undescribed"}) {
+       {"not_kept", "communicators", "threads", "torn_spool", "damaged_header", "pages", "cannot_grow", "abandoned_calls", "undescribed"}) {
     Tables run(2);
     RankRows(run, 0).call("MPI_Send", 1, 7, 30, 35);
     RankRows(run, 1).call("MPI_Recv", 0, 7, 10, 40);

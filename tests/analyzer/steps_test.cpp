@@ -230,7 +230,7 @@ TEST(Steps, ACallThatNothingDescribesIsNotCalledTransfer) {
 }
 
 TEST(Steps, ASpoolWithHolesSaysNothingOfWaiting) {
-  for (const char* kind : {"torn_spool", "pages"}) {
+  for (const char* kind : {"torn_spool", "damaged_header", "pages"}) {
     Tables run(2);
     for (int64_t rank : {0, 1}) run.step(rank, 1, 0, 100_ms, 60_ms);
     run.allreduce(1, {20_ms, 50_ms}, 10_ms, 1'000, 1);

@@ -1,4 +1,6 @@
 // The straggler: whom it accuses, whom it does not, and what is said of its host.
+#include <fmt/format.h>
+
 #include "analyzer/findings/findings.h"
 #include "tests/analyzer/findings_jobs.h"
 
@@ -152,6 +154,34 @@ TEST(Findings, StragglerFromAStepOn) {
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   const std::string sentence = run.text("SELECT sentence FROM finding");
   EXPECT_TRUE(has(sentence, "rank 5 (node1) enters last in 100% of collectives since step 70: the others wait 30")) << sentence;
+}
+
+/// One layer takes some rank 24 ms longer, in each step another one; in the last eight steps rank 1 by chance.
+TEST(Findings, WhomAnUnevenLayerHitsIsNoStraggler) {
+  constexpr int64_t kSteps = 40, kRanks = 4;
+  const auto hit = [](int64_t s) { return s >= 32 || s % 8 == 0 ? 1 : s % 3 == 0 ? 0 : s % 3 + 1; };
+  for (const bool layers : {false, true}) {
+    Tables run =
+        training(kRanks, kSteps, 5_ms, [&](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 100_us) + (r == hit(s) ? 24_ms : 0); });
+    if (layers) {
+      run.exec(
+          "INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL);"
+          " INSERT INTO region VALUES (70, 0, 'layer', 'a', NULL, 'a'), (71, 0, 'layer', 'b', NULL, 'b')");
+      for (int64_t r = 0; r < kRanks; ++r)
+        for (int64_t s = 0; s < kSteps; ++s)
+          for (const int64_t region : {70, 71})
+            run.exec(fmt::format(
+                "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns)"
+                " SELECT process, 0, {}, step, start_ns + {}, {}, 0 FROM step WHERE process = {} AND step = {}",
+                region, region == 70 ? 0 : 35_ms, 10_ms + jitter(s, r, 100_us) + (region == 70 && r == hit(s) ? 24_ms : 0), r + 1, s));
+    }
+    run.analyze();
+    EXPECT_EQ(run.findings(), layers ? Ids{"layer_imbalance"} : Ids{"straggler"})
+        << run.text("SELECT group_concat(sentence, '; ') FROM finding");
+    if (!layers) {
+      EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1) << "nobody can tell it from one that became slow";
+    }
+  }
 }
 
 TEST(Findings, OneLongDelayIsNoStraggler) {

@@ -97,6 +97,14 @@ TEST(Trust, AClockThatCannotBeTrueIsNamedOnOneHost) {
   uneven.exec("UPDATE host SET fit_residual_ns = 5e7");
   EXPECT_TRUE(told(uneven));
 
+  Tables damaged = late_rank_on_one_host(0);  // of two processes one ran for centuries
+  damaged.exec("UPDATE process SET end_ns = 1 << 61 WHERE id = 2");
+  EXPECT_TRUE(told(damaged));
+  damaged.exec("INSERT INTO loss VALUES (0, 1, 'torn_spool', 30, '')");
+  EXPECT_FALSE(told(damaged)) << "its record is damaged, the other one is not";
+  damaged.exec("INSERT INTO loss VALUES (0, 0, 'torn_spool', 30, '')");
+  EXPECT_TRUE(told(damaged)) << "both say so";
+
   Tables long_run = late_rank_on_one_host(0);
   long_run.exec(
       "UPDATE process SET start_ns = 0, end_ns = 60000000000; INSERT INTO meta VALUES ('started_realtime_ns', '1000'),"

@@ -147,8 +147,18 @@ TEST_F(IdentityTest, ADamagedSizeMakesNoSecondWorld) {
     spool.header().world_size = damaged;
     write(spool, "b");
     EXPECT_EQ(processes(), (Rows{{"0", "0", "2", "finalized"}, {"0", "1", "2", "finalized"}}));
-    EXPECT_EQ(rows("SELECT kind FROM loss"), (Rows{{"torn_spool"}}));
+    EXPECT_EQ(rows("SELECT kind FROM loss"), (Rows{{"damaged_header"}}));
   }
+}
+
+TEST_F(IdentityTest, ADamagedKeyMakesNoSecondWorld) {
+  write(rank_of(0, 3), "a");
+  SpoolBuilder spool = rank_of(1, 3);
+  spool.header().world_key ^= 1ull << 33;
+  spool.header().overhead_ticks = 1ull << 57;  // that the header is damaged is told by what it says elsewhere
+  write(spool, "b");
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "3", "finalized"}, {"0", "1", "3", "finalized"}}));
+  EXPECT_EQ(rows("SELECT kind FROM loss ORDER BY kind"), (Rows{{"damaged_header"}, {"missing_rank"}}));
 }
 
 TEST_F(IdentityTest, ADamagedDescriptionOfTheWorldDoesNotWinOverEverybodyElse) {

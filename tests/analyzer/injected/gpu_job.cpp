@@ -86,7 +86,7 @@ struct Outcome {
   std::map<Axis, double> lost_ns;  ///< waiting that nothing hides; of slow links the transfers
 };
 
-/// Over the steps that count: the slowest rank's time, and what the axes lost on all ranks together.
+/// Over the steps that count: the slowest rank's time, and what the axes lost on all ranks with a trace together.
 Outcome outcome_of(const GpuJob& job, const GpuTrace& trace, bool transfers) {
   Outcome outcome;
   const uint64_t first = std::max<uint64_t>(job.from_step, kCold);
@@ -110,6 +110,7 @@ Outcome outcome_of(const GpuJob& job, const GpuTrace& trace, bool transfers) {
     }
   }
   for (size_t rank = 0; rank < trace.activities.size(); ++rank) {
+    if (!job.is_recorded(static_cast<int>(rank))) continue;
     for (const GpuActivity& a : trace.activities[rank]) {
       if (a.communicator < 0 || a.step < first) continue;
       const int64_t came_ns = last_ns[static_cast<size_t>(a.communicator)][static_cast<size_t>(a.seq)];
@@ -169,6 +170,10 @@ void lose_ranks(GpuJob& job, double share) {
     const int rank = dice.between(0, job.ranks() - 1);
     if (job.is_recorded(rank)) job.removed.push_back(rank);
   }
+  if (job.fault == GpuFault::kNone) return;
+  GpuJob without = job;
+  without.fault = GpuFault::kNone;
+  measure(job, outcome_of(without, run_gpu_job(without), job.fault == GpuFault::kSlowLink));
 }
 
 GpuJob draw_gpu_job(uint64_t seed, GpuFault fault, GpuMesh mesh) {

@@ -79,7 +79,8 @@ enum class GpuMesh { kSmall, kLarge, kExperts };  ///< 2 x 2 x 2; 2 x 4 x 4; 8 r
 /// A job of which the fault costs at least a twentieth of the step.
 GpuJob draw_gpu_job(uint64_t seed, GpuFault fault, GpuMesh mesh);
 
-/// Takes the traces of `share` of the ranks away, of one at least: which ones the job's seed says.
+/// Takes the traces of `share` of the ranks away, of one at least: which ones the job's seed says. The axes are then those on which the ranks
+/// that are left lose most.
 void lose_ranks(GpuJob& job, double share);
 
 /// One thing that a GPU did.

@@ -1,0 +1,44 @@
+// One layer that takes some rank longer than the others, in every step perhaps another one.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "analyzer/findings/finding.h"
+
+namespace ddl {
+
+/// A layer in one step, over the ranks.
+struct LayerSpread {
+  double longest_ns = 0, sum_ns = 0;
+  int64_t ranks = 0, longest_rank = -1;
+
+  /// What the longest takes longer than the mean of the others.
+  double over_others_ns() const { return ranks < 2 ? 0 : longest_ns - (sum_ns - longest_ns) / static_cast<double>(ranks - 1); }
+};
+
+struct UnevenLayer {
+  std::string name;
+  int64_t region = 0;  ///< one of those with its name
+  std::map<int64_t, LayerSpread> steps;
+  double excess_ns = 0;  ///< longest less mean, mean over the steps
+  double mean_ns = 0;
+  std::vector<std::pair<size_t, int64_t>> longest;  ///< in how many steps a rank was, most first
+  double saving_ns = 0;                             ///< per step
+  std::optional<double> others_excess;              ///< of the other layers, their longest against their mean; nothing: there is none
+
+  double excess() const { return mean_ns > 0 ? excess_ns / mean_ns : 0; }
+};
+
+/// Nothing: no layer stands out, or its unevenness costs too little.
+const std::optional<UnevenLayer>& find_uneven_layer(const FindingInput& input);
+
+/// Whether a rank that computes `longer_ns` longer than the others, from `since` on, only happens to be the one that the uneven layer takes
+/// longest in those steps: most of what that layer takes longer, over the run, is on others.
+bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<int64_t> since, double longer_ns);
+
+}  // namespace ddl
