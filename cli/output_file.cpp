@@ -76,14 +76,23 @@ void OutputFile::fail(int error) const {
               error == ENOSPC ? "the disk is full" : "name a file in a folder that you may write to; - is standard output");
 }
 
-OutputFolder::OutputFolder(const std::string& path, Readers readers) : path_(path), readers_(readers) {
+MadeFolders::MadeFolders(const std::filesystem::path& path) {
   std::error_code error;
+  for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path()) made_.push_back(at);
   std::filesystem::create_directories(path, error);
-  if (!std::filesystem::is_directory(path)) {
-    throw Error(fmt::format("cannot make the folder {}{}", path, error ? ": " + error.message() : ""),
-                "several files go into a folder: name one that may be made, or is there");
-  }
+  if (std::filesystem::is_directory(path)) return;
+  remove();
+  throw Error(fmt::format("cannot make the folder {}{}", path.string(), error ? ": " + error.message() : ""),
+              "several files go into a folder: name one that may be made, or is there");
 }
+
+MadeFolders::~MadeFolders() { remove(); }
+
+void MadeFolders::remove() const {
+  for (const std::filesystem::path& folder : made_) rmdir(folder.c_str());
+}
+
+OutputFolder::OutputFolder(const std::string& path, Readers readers) : path_(path), readers_(readers), folders_(path_) {}
 
 OutputFolder::~OutputFolder() {
   for (const std::string& file : new_) unlink(file.c_str());
@@ -99,6 +108,7 @@ void OutputFolder::finish() {
   for (OutputFile& file : files_)
     if (file.place()) new_.push_back(file.target_);
   new_.clear();
+  folders_.keep();
 }
 
 void write_output(const std::string& path, std::string_view text, Readers readers) {

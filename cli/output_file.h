@@ -34,6 +34,22 @@ class OutputFile {
   int fd_ = -1;        ///< -1: standard output, or finished
 };
 
+/// The folders of a path that were not there. Those that are still empty go with it, unless it is told to keep them. Throws ddl::Error.
+class MadeFolders {
+ public:
+  explicit MadeFolders(const std::filesystem::path& path);
+  ~MadeFolders();
+  MadeFolders(const MadeFolders&) = delete;
+  MadeFolders& operator=(const MadeFolders&) = delete;
+
+  void keep() { made_.clear(); }
+
+ private:
+  void remove() const;
+
+  std::vector<std::filesystem::path> made_;  ///< the innermost first
+};
+
 /// Several files in a folder, which is made if it is not there. They get their names at the end, all or none: who finds one has the others, too.
 /// All but the destructor throw ddl::Error.
 class OutputFolder {
@@ -50,6 +66,7 @@ class OutputFolder {
  private:
   std::filesystem::path path_;
   Readers readers_;
+  MadeFolders folders_;  ///< before what lies in them, which goes first
   std::deque<OutputFile> files_;
   std::vector<std::string> new_;  ///< placed, where nothing was before
 };
