@@ -16,8 +16,12 @@
 
 namespace ddl::cli {
 
-OutputFile::OutputFile(const std::string& path, Readers readers) : path_(path) {
+OutputFile::OutputFile(const std::string& path, Readers readers, NamedBy by) : path_(path) {
   if (path == "-") return;
+  if (by == NamedBy::kFolder) {
+    if (const std::string why = why_no_file(path, by); !why.empty())
+      throw Error(fmt::format("cannot write {}: {}", path, why), "ddl replaces regular files only: remove it, or name another folder");
+  }
   struct stat there {};
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
     if (S_ISDIR(there.st_mode)) fail(EISDIR);
@@ -100,7 +104,7 @@ OutputFolder::~OutputFolder() {
 
 OutputFile& OutputFolder::add(const std::string& name) {
   if (!files_.empty()) files_.back().close();
-  return files_.emplace_back((path_ / name).string(), readers_);
+  return files_.emplace_back((path_ / name).string(), readers_, NamedBy::kFolder);
 }
 
 void OutputFolder::finish() {
@@ -111,8 +115,8 @@ void OutputFolder::finish() {
   folders_.keep();
 }
 
-void write_output(const std::string& path, std::string_view text, Readers readers) {
-  OutputFile file(path, readers);
+void write_output(const std::string& path, std::string_view text, Readers readers, NamedBy by) {
+  OutputFile file(path, readers, by);
   file.write(text);
   file.finish();
 }

@@ -7,15 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "core/regular_file.h"
+
 namespace ddl::cli {
 
 enum class Readers { kOwner, kAll };  ///< kAll: as far as the umask lets them
 
 /// Written aside and renamed by finish(), so that nobody ever reads half of it, and a full disk or an error leaves the old file. "-" is
-/// standard output; what is not a regular file (a pipe, /dev/null) is written to as it is. All but the destructor throw ddl::Error.
+/// standard output. What the user named and is no regular file (a pipe, /dev/null) is written to as it is; with a name that we chose it is refused, and
+/// a link as well. All but the destructor throw ddl::Error.
 class OutputFile {
  public:
-  explicit OutputFile(const std::string& path, Readers readers = Readers::kOwner);
+  explicit OutputFile(const std::string& path, Readers readers = Readers::kOwner, NamedBy by = NamedBy::kUser);
   ~OutputFile();  ///< without finish(): as if nothing had been written
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -72,6 +75,6 @@ class OutputFolder {
 };
 
 /// All of `text` as one OutputFile.
-void write_output(const std::string& path, std::string_view text, Readers readers = Readers::kOwner);
+void write_output(const std::string& path, std::string_view text, Readers readers = Readers::kOwner, NamedBy by = NamedBy::kUser);
 
 }  // namespace ddl::cli
