@@ -128,11 +128,12 @@ bool write_if_it_runs(const RunDirectory& run, const Destination& to, const Rend
 
 void write_while_it_runs(Watch& watch, const Destination& to, double interval_s, const Rendering& rendering) {
   try {
-    for (double next_s = 0; !watch.ended(); usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
+    for (double next_s = 0;; usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
       Interrupts::check();
       watch.look();
       if (tui::monotonic_s() < next_s && !watch.ended()) continue;
       to.write(watch.page(rendering));
+      if (watch.ended()) return;
       next_s = tui::monotonic_s() + interval_s;
     }
   } catch (const Error&) {
