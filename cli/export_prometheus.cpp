@@ -35,7 +35,7 @@ struct Destination {
   NamedBy by;
 
   void write(const std::string& page) const { write_output(file, page, Readers::kAll, by); }
-  /// Nobody is to take the last page for news. What is no file stays: /dev/null, a FIFO.
+  /// The last page is not to be taken for news. Only a file is removed: -o may name /dev/null, or a FIFO.
   void remove() const {
     std::error_code ignored;
     if (file != "-" && fs::is_regular_file(file, ignored)) fs::remove(file, ignored);
