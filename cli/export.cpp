@@ -224,20 +224,14 @@ int run_export(const Arguments& arguments) {
   const ExportFormat& format = known_format(words[0]);
   refuse_other_options(format, options);
   const std::string name = words.size() > 1 ? words[1] : "";
-  const Interrupts interrupts;
-  try {
-    if (format.write_live != nullptr) {
-      format.write_live(name, options);
-      return 0;
-    }
-    const Readers who = readers(options);
-    Run run = open_run(name);
-    share(run, options);
-    format.write({run, options, options.maybe<std::string>("output"), who});
-  } catch (const Error&) {
-    Interrupts::obey();
-    throw;
+  if (format.write_live != nullptr) {
+    format.write_live(name, options);
+    return 0;
   }
+  const Readers who = readers(options);
+  Run run = open_run(name);
+  share(run, options);
+  interruptible([&] { format.write({run, options, options.maybe<std::string>("output"), who}); });
   return 0;
 }
 

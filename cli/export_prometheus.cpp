@@ -29,11 +29,22 @@ namespace {
 constexpr double kFastest_s = 30;  // a scrape of every node is not to cost more than what it tells
 constexpr double kLook_s = 1;
 
-// What is written here is for node_exporter, which is another user: Readers::kAll.
+/// What is written is for node_exporter, which is another user.
+struct Destination {
+  std::string file;
+  NamedBy by;
+
+  void write(const std::string& page) const { write_output(file, page, Readers::kAll, by); }
+  /// The last page is not to be taken for news. Only a file is removed: -o may name /dev/null, or a FIFO.
+  void remove() const {
+    std::error_code ignored;
+    if (file != "-" && fs::is_regular_file(file, ignored)) fs::remove(file, ignored);
+  }
+};
 
 /// ddl-NAME.prom, whatever the name holds: node_exporter reads *.prom.
-std::string file_of(const PrometheusRequest& request, const fs::path& run) {
-  if (!request.textfile) return request.output.value_or("-");
+Destination file_of(const PrometheusRequest& request, const fs::path& run) {
+  if (!request.textfile) return {request.output.value_or("-"), NamedBy::kUser};
   std::error_code error;
   if (!fs::is_directory(*request.textfile, error))
     throw Error(fmt::format("--textfile {}: there is no such folder", *request.textfile),
@@ -43,7 +54,7 @@ std::string file_of(const PrometheusRequest& request, const fs::path& run) {
   std::replace_if(
       name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
   constexpr size_t kMost = 200;  // of the 255 bytes that a file's name may have
-  return *request.textfile + "/ddl-" + name.substr(0, kMost) + ".prom";
+  return {*request.textfile + "/ddl-" + name.substr(0, kMost) + ".prom", NamedBy::kFolder};
 }
 
 struct Rendering {
@@ -88,7 +99,6 @@ class Watch {
 /// A job may be about to begin: `patience_s` for that.
 RunDirectory wait_for_run(const std::string& name, double patience_s) {
   for (const double end_s = tui::monotonic_s() + patience_s;; usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
-    Interrupts::check();
     try {
       const RunDirectory run = find_run(name.empty() ? std::nullopt : std::optional(name));
       Watch(run).poll();
@@ -100,7 +110,7 @@ RunDirectory wait_for_run(const std::string& name, double patience_s) {
 }
 
 /// False: it has ended, or its spools tell nothing.
-bool write_if_it_runs(const RunDirectory& run, const std::string& file, const Rendering& rendering) {
+bool write_if_it_runs(const RunDirectory& run, const Destination& to, const Rendering& rendering) {
   if (run.spools().empty()) return false;
   Watch watch(run);
   try {
@@ -111,22 +121,23 @@ bool write_if_it_runs(const RunDirectory& run, const std::string& file, const Re
   }
   if (watch.ended()) return false;
   watch.observe();
-  write_output(file, watch.page(rendering), Readers::kAll);
+  const std::string page = watch.page(rendering);
+  interruptible([&] { to.write(page); });
   return true;
 }
 
-void write_while_it_runs(Watch& watch, const std::string& file, double interval_s, const Rendering& rendering) {
+void write_while_it_runs(Watch& watch, const Destination& to, double interval_s, const Rendering& rendering) {
   try {
-    for (double next_s = 0; !watch.ended(); usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
+    for (double next_s = 0;; usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
       Interrupts::check();
       watch.look();
       if (tui::monotonic_s() < next_s && !watch.ended()) continue;
-      write_output(file, watch.page(rendering), Readers::kAll);
+      to.write(watch.page(rendering));
+      if (watch.ended()) return;
       next_s = tui::monotonic_s() + interval_s;
     }
   } catch (const Error&) {
-    std::error_code ignored;
-    if (file != "-") fs::remove(file, ignored);
+    to.remove();
     throw;
   }
 }
@@ -142,15 +153,17 @@ void export_prometheus(const PrometheusRequest& request) {
   if (request.watch_s) {
     const RunDirectory run = wait_for_run(request.run, *request.watch_s);
     Watch watch(run);
-    write_while_it_runs(watch, file_of(request, run.directory), *request.watch_s, rendering);
+    watch.poll();  // most of the reading: until there is a page, a signal ends it at once
+    interruptible([&] { write_while_it_runs(watch, file_of(request, run.directory), *request.watch_s, rendering); });
     return;
   }
   const RunDirectory run = find_run(request.run.empty() ? std::nullopt : std::optional(request.run));
-  const std::string file = file_of(request, run.directory);
-  if (write_if_it_runs(run, file, rendering)) return;
+  const Destination to = file_of(request, run.directory);
+  if (write_if_it_runs(run, to, rendering)) return;
   Run stored = open_run(request.run);
   const reports::RunView view(stored.db, std::nullopt);
-  write_output(file, rendering.page(reports::job_numbers(view, stored.directory.string()), end_ns(stored.db)), Readers::kAll);
+  const std::string page = rendering.page(reports::job_numbers(view, stored.directory.string()), end_ns(stored.db));
+  interruptible([&] { to.write(page); });
 }
 
 }  // namespace ddl::cli

@@ -87,14 +87,10 @@ int run_import(const Arguments& arguments) {
   const ImportFormat& format = import_format(words[0]);
   if (words.size() == 1) throw Error("which files?", fmt::format("e.g. ddl import {} {}", format.name, format.files), ExitCode::kUsage);
 
-  const Interrupts interrupts;
-  try {
+  interruptible([&] {
     make_run(format, {words.begin() + 1, words.end()}, options.maybe<std::string>("output").value_or(""), options.has("one-clock"),
              options.maybe<size_t>("max-events"));
-  } catch (const Error&) {
-    Interrupts::obey();
-    throw;
-  }
+  });
   return 0;
 }
 

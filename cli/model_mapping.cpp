@@ -5,7 +5,6 @@
 #include <cctype>
 #include <cmath>
 #include <filesystem>
-#include <fstream>
 #include <map>
 #include <numeric>
 #include <string>
@@ -16,6 +15,7 @@
 #include "analyzer/models/run_traffic.h"
 #include "cli/model.h"
 #include "cli/model_topology.h"
+#include "cli/output_file.h"
 #include "core/error.h"
 #include "store/text.h"
 
@@ -127,8 +127,6 @@ std::string slurm_distribution(const std::vector<HostSlot>& slots) {
 
 /// hostfile, rankfile, slurm.sh and places.csv in `folder`, which is made. Throws ddl::Error where they cannot be written.
 void write_placement(const std::filesystem::path& folder, const models::Topology& topology, const std::vector<size_t>& place_of_rank) {
-  std::error_code error;
-  std::filesystem::create_directories(folder, error);
   const std::vector<HostSlot> slots = host_slots(topology, place_of_rank);
   std::string hostfile, rankfile, places = "rank,place,host,slot\n";
   for (size_t rank = 0; rank < slots.size(); ++rank) {
@@ -148,14 +146,12 @@ void write_placement(const std::filesystem::path& folder, const models::Topology
     slurm += fmt::format("# The same, where Slurm lists the hosts in the order of the file: srun --distribution={}\n", distribution);
   slurm += fmt::format("export SLURM_HOSTFILE={} SLURM_DISTRIBUTION=arbitrary\n",
                        shell_quoted(std::filesystem::absolute(folder / "hostfile").string()));
-  for (const auto& [name, text] : {std::pair<const char*, const std::string*>{"hostfile", &hostfile},
-                                   {"rankfile", &rankfile},
-                                   {"slurm.sh", &slurm},
-                                   {"places.csv", &places}}) {
-    std::ofstream file(folder / name);
-    file << *text;
-    if (!file.flush()) throw Error(fmt::format("cannot write {}", (folder / name).string()), "is the disk full, or the folder read-only?");
-  }
+  OutputFolder files(folder.string(), Readers::kAll);
+  files.add("hostfile").write(hostfile);
+  files.add("rankfile").write(rankfile);
+  files.add("slurm.sh").write(slurm);
+  files.add("places.csv").write(places);
+  files.finish();
 }
 
 }  // namespace

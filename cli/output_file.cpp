@@ -16,8 +16,12 @@
 
 namespace ddl::cli {
 
-OutputFile::OutputFile(const std::string& path, Readers readers) : path_(path) {
+OutputFile::OutputFile(const std::string& path, Readers readers, NamedBy by) : path_(path) {
   if (path == "-") return;
+  if (by == NamedBy::kFolder) {
+    if (const std::string why = why_no_file(path, by); !why.empty())
+      throw Error(fmt::format("cannot write {}: {}", path, why), "ddl replaces regular files only: remove it, or name another folder");
+  }
   struct stat there {};
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
     if (S_ISDIR(there.st_mode)) fail(EISDIR);
@@ -76,14 +80,23 @@ void OutputFile::fail(int error) const {
               error == ENOSPC ? "the disk is full" : "name a file in a folder that you may write to; - is standard output");
 }
 
-OutputFolder::OutputFolder(const std::string& path, Readers readers) : path_(path), readers_(readers) {
+MadeFolders::MadeFolders(const std::filesystem::path& path) {
   std::error_code error;
+  for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path()) made_.push_back(at);
   std::filesystem::create_directories(path, error);
-  if (!std::filesystem::is_directory(path)) {
-    throw Error(fmt::format("cannot make the folder {}{}", path, error ? ": " + error.message() : ""),
-                "several files go into a folder: name one that may be made, or is there");
-  }
+  if (std::filesystem::is_directory(path)) return;
+  remove();
+  throw Error(fmt::format("cannot make the folder {}{}", path.string(), error ? ": " + error.message() : ""),
+              "several files go into a folder: name one that may be made, or is there");
 }
+
+MadeFolders::~MadeFolders() { remove(); }
+
+void MadeFolders::remove() const {
+  for (const std::filesystem::path& folder : made_) rmdir(folder.c_str());
+}
+
+OutputFolder::OutputFolder(const std::string& path, Readers readers) : path_(path), readers_(readers), folders_(path_) {}
 
 OutputFolder::~OutputFolder() {
   for (const std::string& file : new_) unlink(file.c_str());
@@ -91,7 +104,7 @@ OutputFolder::~OutputFolder() {
 
 OutputFile& OutputFolder::add(const std::string& name) {
   if (!files_.empty()) files_.back().close();
-  return files_.emplace_back((path_ / name).string(), readers_);
+  return files_.emplace_back((path_ / name).string(), readers_, NamedBy::kFolder);
 }
 
 void OutputFolder::finish() {
@@ -99,10 +112,11 @@ void OutputFolder::finish() {
   for (OutputFile& file : files_)
     if (file.place()) new_.push_back(file.target_);
   new_.clear();
+  folders_.keep();
 }
 
-void write_output(const std::string& path, std::string_view text, Readers readers) {
-  OutputFile file(path, readers);
+void write_output(const std::string& path, std::string_view text, Readers readers, NamedBy by) {
+  OutputFile file(path, readers, by);
   file.write(text);
   file.finish();
 }

@@ -7,15 +7,18 @@
 #include <string_view>
 #include <vector>
 
+#include "core/regular_file.h"
+
 namespace ddl::cli {
 
 enum class Readers { kOwner, kAll };  ///< kAll: as far as the umask lets them
 
 /// Written aside and renamed by finish(), so that nobody ever reads half of it, and a full disk or an error leaves the old file. "-" is
-/// standard output; what is not a regular file (a pipe, /dev/null) is written to as it is. All but the destructor throw ddl::Error.
+/// standard output. What the user named and is no regular file (a pipe, /dev/null) is written to as it is; with a name that we chose it is refused, and
+/// a link as well. All but the destructor throw ddl::Error.
 class OutputFile {
  public:
-  explicit OutputFile(const std::string& path, Readers readers = Readers::kOwner);
+  explicit OutputFile(const std::string& path, Readers readers = Readers::kOwner, NamedBy by = NamedBy::kUser);
   ~OutputFile();  ///< without finish(): as if nothing had been written
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
@@ -34,6 +37,22 @@ class OutputFile {
   int fd_ = -1;        ///< -1: standard output, or finished
 };
 
+/// The folders of a path that were not there. Those that are still empty go with it, unless it is told to keep them. Throws ddl::Error.
+class MadeFolders {
+ public:
+  explicit MadeFolders(const std::filesystem::path& path);
+  ~MadeFolders();
+  MadeFolders(const MadeFolders&) = delete;
+  MadeFolders& operator=(const MadeFolders&) = delete;
+
+  void keep() { made_.clear(); }
+
+ private:
+  void remove() const;
+
+  std::vector<std::filesystem::path> made_;  ///< the innermost first
+};
+
 /// Several files in a folder, which is made if it is not there. They get their names at the end, all or none: who finds one has the others, too.
 /// All but the destructor throw ddl::Error.
 class OutputFolder {
@@ -50,11 +69,12 @@ class OutputFolder {
  private:
   std::filesystem::path path_;
   Readers readers_;
+  MadeFolders folders_;  ///< before what lies in them, which goes first
   std::deque<OutputFile> files_;
   std::vector<std::string> new_;  ///< placed, where nothing was before
 };
 
 /// All of `text` as one OutputFile.
-void write_output(const std::string& path, std::string_view text, Readers readers = Readers::kOwner);
+void write_output(const std::string& path, std::string_view text, Readers readers = Readers::kOwner, NamedBy by = NamedBy::kUser);
 
 }  // namespace ddl::cli

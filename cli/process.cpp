@@ -20,6 +20,7 @@
 #include <sstream>
 
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace ddl::cli {
 namespace {
@@ -56,6 +57,7 @@ class Spawn {
     posix_spawnattr_init(&attributes_);
   }
   ~Spawn() {
+    if (output_ >= 0) close(output_);
     posix_spawn_file_actions_destroy(&actions_);
     posix_spawnattr_destroy(&attributes_);
   }
@@ -76,8 +78,16 @@ class Spawn {
     posix_spawnattr_setflags(&attributes_, flags_);
   }
   void redirect(int from, int to) { posix_spawn_file_actions_adddup2(&actions_, from, to); }
+  /// Opened here, where it can be seen what it is: in the child, opening a FIFO would wait, and we for the child.
   void write_to(const std::string& file) {
-    posix_spawn_file_actions_addopen(&actions_, STDOUT_FILENO, file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW, 0600);
+    std::string why = why_no_file(file, NamedBy::kFolder);
+    if (why.empty()) {
+      output_ = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
+      if (output_ < 0) why = std::strerror(errno);
+    }
+    if (!why.empty()) throw CannotWrite(fmt::format("cannot write {}: {}", file, why), "remove it, or name another folder with -o");
+    fcntl(output_, F_SETFL, 0);
+    redirect(output_, STDOUT_FILENO);
     redirect(STDOUT_FILENO, STDERR_FILENO);
   }
   void null_input() { posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0); }
@@ -92,6 +102,7 @@ class Spawn {
   posix_spawn_file_actions_t actions_;
   posix_spawnattr_t attributes_;
   short flags_ = 0;
+  int output_ = -1;
 };
 
 }  // namespace
@@ -158,8 +169,8 @@ class Jobs {
     Spawn spawn;
     spawn.signal_mask(watch_.before());
     if (!launch.output.empty()) {
-      spawn.null_input();
       spawn.write_to(launch.output);
+      spawn.null_input();
     }
     pid_t pid = 0;
     if (const int error = spawn.start(launch.command, launch.settings, pid); error != 0)
@@ -369,10 +380,12 @@ Captured run_and_capture(const std::vector<std::string>& command, const Settings
   for (bool open = captured.started; open;) {
     const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
     pollfd ready{.fd = pipe_fds[0], .events = POLLIN, .revents = 0};
-    if (left <= 0 || poll(&ready, 1, static_cast<int>(left)) == 0) {
+    const int answer = left <= 0 ? 0 : poll(&ready, 1, static_cast<int>(left));
+    if (answer == 0) {
       kill(pid, SIGKILL);
       break;
     }
+    if (answer < 0) continue;  // a signal of ours: reading would wait without an end
     char buffer[4096];
     const ssize_t count = read(pipe_fds[0], buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;

@@ -81,8 +81,9 @@ void leave(const TuneRequest& request, const Tuning& tuning, bool json) {
   const reports::Document whole = tune_document(request, tuning, true);
   const tune::Tuned tuned = tuned_of(request, tuning);
   const std::vector<tune::EmittedFile> files = tune::emit(tuned, request.directory);
-  write_output((request.directory / "report.html").string(), reports::html::render_page(whole, tune_figures(tuning)));
-  write_output((request.directory / "report.json").string(), reports::render_json(whole));
+  write_output((request.directory / "report.html").string(), reports::html::render_page(whole, tune_figures(tuning)), Readers::kOwner,
+               NamedBy::kFolder);
+  write_output((request.directory / "report.json").string(), reports::render_json(whole), Readers::kOwner, NamedBy::kFolder);
   print_out(json ? reports::render_json(whole) : reports::render_text(tune_document(request, tuning, false), output_options()));
   for (const std::string& note : tune::overridden_by_rules(tuned)) print_note(note);
   print_note(fmt::format("{} files and report.html in {}", files.size(), shown_path(request.directory)));

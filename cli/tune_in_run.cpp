@@ -205,7 +205,7 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
   tuning.base = facts_of(*run, step_s_of(trials, 0));
   if (tuning.result.winner != 0) tuning.best = facts_of(*run, step_s_of(trials, tuning.result.winner));
   tuning.spent_s = run->spent_s();
-  write_output((folder / "schedule.csv").string(), run->schedule_csv());
+  write_output((folder / "schedule.csv").string(), run->schedule_csv(), Readers::kOwner, NamedBy::kFolder);
   return tuning;
 }
 

@@ -127,7 +127,8 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
       if (!tune::is_preset(value)) continue;
       const auto rules = tune::preset_rules(value, tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm"));
       if (rules.empty()) throw Error(fmt::format("algorithm={}: this Open MPI lacks what it is made of", value), "", ExitCode::kUsage);
-      write_output((folder / (value + ".rules")).string(), tune::write_openmpi_rules(tuning.base.ranks, rules));
+      write_output((folder / (value + ".rules")).string(), tune::write_openmpi_rules(tuning.base.ranks, rules), Readers::kOwner,
+                   NamedBy::kFolder);
     }
     return;
   }
@@ -141,7 +142,8 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
     tuning.rules = tune::rules_of(*tuning.sweep, ids);
     if (!tuning.rules.empty()) {
       tunable.values.emplace_back(tune::kRules);
-      write_output((folder / "allreduce.rules").string(), tune::write_openmpi_rules(tuning.base.ranks, tuning.rules));
+      write_output((folder / "allreduce.rules").string(), tune::write_openmpi_rules(tuning.base.ranks, tuning.rules), Readers::kOwner,
+                   NamedBy::kFolder);
     }
     for (const auto& [algorithm, times] : tuning.sweep->seconds)
       if (const std::string value = tune::algorithm_value(algorithm); !value.empty()) tunable.values.push_back(value);

@@ -38,6 +38,9 @@ if(DDL_PRECOMPILE)
   # GCC looks for what it may forget each time that its memory has grown by a third, which takes a twelfth of a batch's time. Told to begin at
   # 500 MB, the largest batch needs 1.6 GB.
   target_compile_options(ddl_tool_flags INTERFACE $<$<COMPILE_LANG_AND_ID:CXX,GNU>:--param=ggc-min-heapsize=500000>)
+  # fmt asks for -Og by a pragma where nothing is optimised and takes that back at its end. GCC keeps its macro __OPTIMIZE__ in precompiled headers all the
+  # same, for which the intrinsics that Eigen includes then take constants that are none without optimisation.
+  target_compile_options(ddl_tool_flags INTERFACE $<$<AND:$<CONFIG:Debug>,$<COMPILE_LANG_AND_ID:CXX,GNU>>:-Og>)
   ddl_add_precompiled(ddl_headers OPTIONS ${DDL_TOOL_OPTIONS} HEADERS ${DDL_COMMON_HEADERS} LIBRARIES SQLiteCpp SQLite::SQLite3 fmt::fmt)
 endif()
 function(ddl_tool_library target)  # where little is computed: "ddl_tool_library(target -Og)"

@@ -106,10 +106,25 @@ TEST_F(Export, WhatCannotBeWrittenLeavesNothing) {
   EXPECT_EQ(ddl_command({"export", "csv", run, "--table", "nonsense", "-o", path("file")}).code, 2);
   EXPECT_EQ(contents(folder_ / "file"), "mine");
   EXPECT_EQ(ddl_command({"export", "csv", run, "--table", "v_step", "-o", path("none/steps.csv")}).code, 1);
+  EXPECT_EQ(ddl_command({"export", "csv", run, "-o", path("file/below")}).code, 1);
   EXPECT_EQ(std::distance(fs::directory_iterator(folder_.path()), {}), 2) << "the run and the file";
   const Result full = ddl_command({"export", "csv", run, "--table", "v_step", "-o", "/dev/full"});
   EXPECT_EQ(full.code, 1);
   EXPECT_TRUE(has(full.err, "the disk is full")) << full.err;
+}
+
+TEST_F(Export, FoldersThatWereMadeGoWithWhatFailed) {
+  const std::string run = write(job());
+  fs::create_directories(folder_ / "mine" / "views" / "v_step.csv");  // a folder has the name of one of the files
+  EXPECT_EQ(ddl_command({"export", "csv", run, "-o", path("mine/views")}).code, 1);
+  EXPECT_EQ(std::distance(fs::recursive_directory_iterator(folder_ / "mine"), {}), 2) << "they were there before";
+  fs::create_symlink("/proc", folder_ / "proc");  // nobody makes a folder there
+  EXPECT_EQ(ddl_command({"export", "csv", run, "-o", path("new/../proc/views")}).code, 1);
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
+  EXPECT_EQ(ddl_command({"export", "chakra", run, "--steps", "77", "-o", path("new/traces/")}).code, 3);
+  EXPECT_FALSE(fs::exists(folder_ / "new"));
+  EXPECT_EQ(ddl_command({"export", "csv", run, "-o", path("new/views/")}).code, 0);
+  EXPECT_TRUE(fs::exists(folder_ / "new" / "views" / "v_step.csv"));
 }
 
 TEST_F(Export, ATraceOfEachRank) {

@@ -45,7 +45,7 @@ Ended in_child(const Arguments& arguments, const fs::path& folder, double term_s
   if (child == 0) {
     const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     const fs::path question = folder / "question";
-    const int input = open(fs::exists(question) ? question.c_str() : "/dev/null", O_RDONLY);
+    const int input = open(fs::exists(question) ? question.c_str() : "/dev/null", O_RDWR);  // of a FIFO that waits for no writer
     if (fd < 0 || dup2(input, 0) < 0 || dup2(output < 0 ? fd : output, 1) < 0 || dup2(fd, 2) < 0) _exit(99);
     _exit(run_ddl(arguments));
   }
@@ -220,10 +220,45 @@ TEST_F(NonFiles, InARunDirectory) {
   std::printf("%zu verbs in %zu places with a file that is none\n", cases, std::size(places));
 }
 
+/// Told to end after a while that is now shorter, now longer than what it does until then.
+double moment_s(size_t number) {
+  constexpr double kMoments_s[] = {0, 0.002, 0.005, 0.01, 0.02, 0.05};
+  return kMoments_s[number % std::size(kMoments_s)];
+}
+
+TEST_F(NonFiles, SigtermEndsEveryVerbInEveryPlace) {
+  const std::string run = run_.string();
+  const std::vector<Arguments> verbs = verbs_of(run, folder_.path());
+  ask_about_the_run(folder_.path());
+  const fs::path places[] = {
+      run_ / "run.sqlite",         run_ / "job.json",       run_ / "stalls.jsonl",    spool_, fs::path(spool_).replace_extension(".live"),
+      run_ / "run.sqlite-journal", run_ / "run.sqlite-wal", folder_ / "job.ddl.notes"};
+  size_t cases = 0, number = 0;
+  for (const fs::path& place : places) {
+    for (const Kind kind : kKinds) {
+      if (!put(kind, place)) continue;
+      for (const Arguments& verb : verbs) {
+        // Every eleventh triple; all of them, each at one of the moments, are for soak.
+        if (++number; !kAll && number % 11 != 0) continue;
+        if (place != run_ / "run.sqlite") fs::remove(run_ / "run.sqlite");  // most verbs make it, which takes a while
+        const Ended ended = in_child(verb, folder_.path(), moment_s(number));
+        ++cases;
+        const std::string which =
+            verb[0] + " " + verb[1] + ", " + place.filename().string() + ": a " + kKindNames[static_cast<int>(kind)] + ": ";
+        EXPECT_LT(ended.time_s, kMostOnceTold_s) << which;
+        EXPECT_EQ(ended.text.find("killed"), std::string::npos) << which;
+        for (const char* made : {"page.html", "trace", "traces", "job.share", "history.sqlite"}) fs::remove_all(folder_ / made);
+      }
+      take_away(place);
+    }
+  }
+  fs::remove(run_ / "run.sqlite");
+  EXPECT_EQ(in_child({"report", run}, folder_.path()).code, 0) << "nothing was lost by it";
+  std::printf("%zu verbs told to end\n", cases);
+}
+
 /// A verb that is told to end while it waits, wherever that is: at a FIFO that somebody named for its output or its input, at a stopped reader.
 TEST_F(NonFiles, SigtermEndsEveryVerb) {
-  const fs::path fifo = folder_ / "fifo";
-  ASSERT_EQ(mkfifo(fifo.c_str(), 0600), 0);
   for (const Arguments& verb : verbs_of(run_.string(), folder_.path())) {
     if (verb[0] == "mcp") continue;
     // Nobody reads what it prints.
@@ -272,6 +307,43 @@ TEST_F(NonFiles, InWhatAUserNames) {
   }
 }
 
+/// Where it writes several files they have names of its own: what is there and no file is named, and stays.
+TEST_F(NonFiles, InFoldersThatAreWrittenTo) {
+  const std::string run = run_.string();
+  const fs::path out = folder_ / "out";
+  std::ofstream(folder_ / "links.csv") << "from,to,gb_per_s\na,b,10\nb,a,10\n";
+  struct Case {
+    const char* file;
+    Arguments verb;
+  };
+  const Case cases[] = {{"v_step.csv", {"export", "csv", run, "-o", out.string()}},
+                        {"communicators.json", {"export", "chakra", run, "-o", out.string()}},
+                        {"ddl.1.et", {"export", "chakra", run, "-o", out.string()}},
+                        {"ddl-job.prom", {"export", "prometheus", run, "--textfile", out.string()}},
+                        {"rankfile", {"model", "mapping", run, "--links", (folder_ / "links.csv").string(), "--emit", out.string()}}};
+  for (const Case& c : cases) {
+    fs::create_directory(out);
+    const Ended good = in_child(c.verb, folder_.path());
+    EXPECT_EQ(good.code, 0) << c.verb[0] << " " << c.verb[1] << good.text;
+    EXPECT_TRUE(fs::is_regular_file(out / c.file)) << c.file;
+    for (const Kind kind : kKinds) {
+      fs::remove_all(out);
+      fs::create_directory(out);
+      if (!put(kind, out / c.file)) continue;
+      const fs::file_status before = fs::symlink_status(out / c.file);
+      const Ended ended = in_child(c.verb, folder_.path());
+      const std::string which = std::string(c.file) + ": a " + kKindNames[static_cast<int>(kind)] + ": ";
+      EXPECT_LT(ended.time_s, kMost_s) << which;
+      EXPECT_EQ(ended.code, 1) << which << ended.text;
+      EXPECT_NE(ended.text.find(which.substr(0, which.size() - 2)), std::string::npos) << which << ended.text;
+      EXPECT_EQ(fs::symlink_status(out / c.file).type(), before.type()) << which;
+      EXPECT_EQ(std::distance(fs::directory_iterator(out), {}), 1) << which << "nothing beside it";
+    }
+    fs::remove_all(out);
+  }
+  EXPECT_FALSE(fs::exists(folder_ / "nowhere"));
+}
+
 TEST_F(NonFiles, ALinkThatTheUserNamesIsFollowed) {
   fs::create_symlink(run_ / "run.sqlite", folder_ / "link.sqlite");
   EXPECT_EQ(in_child({"query", (folder_ / "link.sqlite").string(), "SELECT 1"}, folder_.path()).code, 0);
@@ -279,13 +351,14 @@ TEST_F(NonFiles, ALinkThatTheUserNamesIsFollowed) {
 
 TEST_F(NonFiles, InFilesOfTheTuner) {
   const fs::path tuned = folder_ / "tuned";
-  fs::create_directory(tuned);
+  fs::create_directories(tuned / "trials");
   struct Case {
     const char* file;
     Arguments verb;
   };
   const Case cases[] = {{"tune.sqlite", {"tune", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true", "{n}"}},
                         {"tune.sqlite-journal", {"tune", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true", "{n}"}},
+                        {"trials/0001.log", {"tune", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true", "{n}"}},
                         {"manifest.json", {"tune", "--apply", tuned.string(), "--", "true"}}};
   for (const Case& c : cases) {
     for (const Kind kind : kKinds) {
@@ -293,9 +366,12 @@ TEST_F(NonFiles, InFilesOfTheTuner) {
       const Ended ended = in_child(c.verb, folder_.path());
       EXPECT_LT(ended.time_s, kMost_s) << c.file << " " << kKindNames[static_cast<int>(kind)];
       EXPECT_GT(ended.code, 0) << c.file << " " << kKindNames[static_cast<int>(kind)] << ": " << ended.text;
+      if (kind != Kind::kFolder) {
+        EXPECT_NE(ended.text.find(c.file), std::string::npos) << kKindNames[static_cast<int>(kind)] << ": " << ended.text;
+      }
       take_away(tuned / c.file);
       fs::remove_all(tuned);
-      fs::create_directory(tuned);
+      fs::create_directories(tuned / "trials");
     }
   }
 }
@@ -320,17 +396,33 @@ TEST_F(NonFiles, TheSetupOfTop) {
 TEST_F(NonFiles, SigtermEndsWhatWaits) {
   const fs::path output = folder_ / "output";
   ASSERT_EQ(mkfifo(output.c_str(), 0600), 0);
+  ASSERT_EQ(mkfifo((folder_ / "question").c_str(), 0600), 0);  // ddl mcp is asked nothing
   const Arguments verbs[] = {
       {"export", "csv", run_.string(), "--table", "v_rank", "-o", output.string()},
       {"export", "perfetto", run_.string(), "-o", output.string()},
+      {"export", "chrome-json", run_.string(), "--ranks", "0", "-o", output.string()},
+      {"export", "folded", run_.string(), "-o", output.string()},
+      {"export", "prometheus", run_.string(), "-o", output.string()},
+      {"export", "prometheus", run_.string(), "--watch", "30s", "-o", output.string()},
+      {"export", "otlp", run_.string(), "-o", output.string()},
       {"report", run_.string(), "--html", output.string()},
+      {"scaling", run_.string(), run_.string(), "--strong", "--html", output.string()},
+      {"record", "-o", (folder_ / "other.ddl").string(), "--", "sleep", "60"},
+      {"mcp", folder_.path().string()},
       {"export", "prometheus", (folder_ / "none.ddl").string(), "--watch", "30s"},
       {"query", run_.string(), "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT max(i) FROM n"},
       {"top", run_.string(), "-b", "-n", "1000"}};
   for (const Arguments& verb : verbs) {
-    const Ended ended = in_child(verb, folder_.path(), 0.2);
-    EXPECT_LT(ended.time_s, kMost_s) << verb[0] << " " << verb[1] << ended.text;
-    EXPECT_EQ(ended.code, -1) << verb[0] << " " << verb[1] << ": ended by itself: " << ended.text;
+    for (const double told_s :
+         {0.0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.2}) {  // before it waits, too
+      const Ended ended = in_child(verb, folder_.path(), told_s);
+      EXPECT_LT(ended.time_s, kMostOnceTold_s) << verb[0] << " " << verb[1] << " after " << told_s << " s: " << ended.text;
+      EXPECT_TRUE(ended.code == -1 || (verb[0] == "record" && ended.code == 128 + SIGTERM))
+          << verb[0] << " " << verb[1] << ": ended by itself: " << ended.code << " " << ended.text;
+      EXPECT_EQ(ended.text.find("killed)"), std::string::npos) << verb[0] << " " << verb[1] << " after " << told_s << " s";
+      EXPECT_TRUE(fs::is_fifo(output)) << "it is the user's";
+      fs::remove_all(folder_ / "other.ddl");
+    }
   }
   // A reader that has stopped: the pipe is full.
   const int reader = open(output.c_str(), O_RDONLY | O_NONBLOCK);

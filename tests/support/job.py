@@ -89,10 +89,10 @@ def environment(**extra):
     return env
 
 
-def run(command, timeout=120, check_rc=None, **env):
+def run(command, timeout=120, check_rc=None, cwd=None, **env):
     """Runs to the end. The result has returncode, stdout, stderr as text."""
     done = subprocess.run([str(c) for c in command], env=environment(**env), capture_output=True, text=True, timeout=timeout,
-                          errors="surrogateescape")
+                          errors="surrogateescape", cwd=cwd)
     if check_rc is not None and done.returncode != check_rc:
         check(False, f"{' '.join(map(str, command))}: exit code {done.returncode}, expected {check_rc}\n{done.stdout[-2000:]}\n{done.stderr[-2000:]}")
     return done

@@ -26,7 +26,8 @@ def calls_of(log):
 
 
 def files_of(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()}
+    """Their bytes; None of a folder."""
+    return {path.relative_to(folder): None if path.is_dir() else path.read_bytes() for path in sorted(folder.rglob("*"))}
 
 
 def without_times(text):
@@ -57,7 +58,8 @@ def verb(folder, name, command, place, restore, seen=files_of):
                     refused += 1
                     job.check("error: " in done.stderr, f"{what}: not said: {done.stderr!r}")
                     after = seen(place)
-                    job.check(after == before, f"{what}: left {sorted(str(p) for p in after if after[p] != before.get(p))}, removed {sorted(set(map(str, before)) - set(map(str, after)))}")
+                    job.check(after == before, f"{what}: left {sorted(str(p) for p in after if p not in before or after[p] != before[p])}, "
+                                             f"removed {sorted(set(map(str, before)) - set(map(str, after)))}")
                 again = job.run(command, check_rc=0, TMPDIR=folder / "tmp")
                 job.check(without_times(again.stdout) == without_times(whole.stdout), f"{what}: afterwards another answer")
                 job.check(list((folder / "tmp").iterdir()) == [], f"{what}: left {list((folder / 'tmp').iterdir())}")
@@ -97,6 +99,10 @@ def verbs(folder):
     run = place / "run.ddl"
     verb(folder, "report", [job.DDL, "report", run], place, recorded)
     verb(folder, "export", [job.DDL, "export", "perfetto", run, "-o", place / "out.pftrace"], place, reported)
+    verb(folder, "csv", [job.DDL, "export", "csv", run, "--table", "v_rank", "-o", place / "ranks.csv"], place, reported)
+    verb(folder, "all csv", [job.DDL, "export", "csv", run, "-o", place / "deep" / "tables"], place, reported)
+    verb(folder, "chrome-json", [job.DDL, "export", "chrome-json", run, "--ranks", "1", "-o", place / "rank.json"], place, reported)
+    verb(folder, "all chrome-json", [job.DDL, "export", "chrome-json", run, "-o", place / "traces"], place, reported)
     verb(folder, "html", [job.DDL, "report", run, "--html", place / "page.html"], place, reported)
     verb(folder, "chakra", [job.DDL, "export", "chakra", run, "-o", place / "traces"], place, reported)
     if EVERY:
