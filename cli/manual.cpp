@@ -1,7 +1,6 @@
 // ddl manual: prints a page for man(1).
 #include <fmt/format.h>
 
-#include "cli/command_tables.h"
 #include "cli/manual_page.h"
 #include "cli/terminal.h"
 #include "cli/verbs.h"
@@ -24,7 +23,7 @@ int run_manual(const Arguments& arguments) {
   if (program == "ddl") {
     print_out(ddl_manual(command_tables()));
   } else if (program == "ddl-top") {
-    print_out(ddl_top_manual(command_table("top")));
+    print_out(ddl_top_manual(command_table({"top", "", run_top})));
   } else {
     throw Error(fmt::format("no manual page for '{}'", program), did_you_mean(program, programs, "ddl or ddl-top"), ExitCode::kUsage);
   }
