@@ -1,8 +1,6 @@
 #include "core/recorder.h"
 
 #include <errno.h>
-#include <sched.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
