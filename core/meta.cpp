@@ -1,6 +1,8 @@
 // Meta chunks: the low-rate, variable-length entries of the spool, one writer at a time.
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 #include <unistd.h>

@@ -1,6 +1,7 @@
 // The per-thread profile: entries in the order of their first use, in tables inside the spool that are added as they fill, and an index
 // over them in anonymous memory. Entries never move, so that a call may keep a pointer to its own while it runs. See ProfileEntry in
 // format.h.
+#include <string.h>
 
 #include <algorithm>
 

@@ -6,6 +6,7 @@
 // once more. A ring is written
 // round and round; how many records it ever got says what is new, and what was written over while it was read is recognised by the count
 // after it.
+#include <string.h>
 
 #include <algorithm>
 

@@ -1,6 +1,8 @@
 #include "core/recorder.h"
 
 #include <errno.h>
+#include <sched.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
