@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "core/error.h"
+#include "core/number.h"
 #include "core/regular_file.h"
 
 namespace ddl {
@@ -76,12 +76,10 @@ const std::string& CsvTable::text(size_t row, const std::string& column) const {
 
 double CsvTable::number(size_t row, const std::string& column) const {
   const std::string& field = text(row, column);
-  double value = 0;
-  const auto [end, error] = std::from_chars(field.data(), field.data() + field.size(), value);
-  if (error != std::errc() || end != field.data() + field.size() || !std::isfinite(value)) {
+  const auto value = number_in<double>(field);
+  if (!value || !std::isfinite(*value))
     throw Error(fmt::format("{}:{}: invalid number '{}' in column '{}'", name_, lines_[row], field, column));
-  }
-  return value;
+  return *value;
 }
 
 }  // namespace ddl

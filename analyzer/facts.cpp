@@ -16,7 +16,7 @@ namespace {
 /// Where one more step of a resource is added; rows come resource by resource.
 ResourceTime& next_step(std::vector<ResourceTime>& resources, int64_t rank, std::optional<int64_t> device) {
   if (resources.empty() || resources.back().rank != rank || resources.back().device != device)
-    resources.push_back({.rank = rank, .device = device, .steps = 0, .mean = {}, .why = {}});
+    resources.push_back({.rank = rank, .device = device, .steps = 0});
   ++resources.back().steps;
   return resources.back();
 }
@@ -74,7 +74,7 @@ void read_threads(SQLite::Database& db, int64_t world, Facts& facts) {
   for (row.bind(world); row.next();) {
     uint32_t& place = places[static_cast<uint64_t>(row.integer(0))];
     if (place == 0) {
-      facts.by_thread.push_back({.rank = row.integer(0), .device = {}, .steps = 0, .mean = {}, .why = {}});
+      facts.by_thread.push_back({.rank = row.integer(0), .steps = 0});
       place = static_cast<uint32_t>(facts.by_thread.size());
     }
     ResourceTime& one = facts.by_thread[place - 1];

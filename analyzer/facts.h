@@ -45,11 +45,11 @@ enum class Resource { kThread, kDevice, kMixed, kUnseen };
 /// One of them, its mean step.
 struct ResourceTime {
   int64_t rank = 0;
-  std::optional<int64_t> device;  ///< of GPUs
-  int64_t steps = 0;              ///< that the mean is over
-  TimeParts mean;
+  std::optional<int64_t> device = {};  ///< of GPUs
+  int64_t steps = 0;                   ///< that the mean is over
+  TimeParts mean = {};
   std::optional<double> waiting_ns = 0;  ///< all waiting, of GPUs also where they compute beside it; unset if one step does not tell
-  std::string why;                       ///< of what is not split
+  std::string why = {};                  ///< of what is not split
   bool bounded = false;                  ///< waits are lower bounds, transfers upper ones (specification.md J7)
 };
 

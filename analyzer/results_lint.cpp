@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
-#include <charconv>
 #include <optional>
 #include <set>
+
+#include "core/number.h"
 
 namespace ddl {
 namespace {
@@ -36,11 +36,7 @@ constexpr LintKey kKeys[] = {
 constexpr double kFewestSteps = 30;
 constexpr double kFewestRuns = 3;
 
-std::optional<double> number(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  return error == std::errc() && end != text.data() ? std::optional(value) : std::nullopt;
-}
+std::optional<double> number(std::string_view text) { return take_number<double>(text); }
 
 class Table {
  public:

@@ -72,8 +72,7 @@ Range difference_interval(double a, const Range& of_a, double b, const Range& of
 }
 
 MetricChange compare_metric(const MetricValue& before, const MetricValue& after, const std::string& better) {
-  MetricChange result{
-      .id = {}, .name = {}, .unit = {}, .before = before, .after = after, .change = Change::kAbsent, .ratio = {}, .interval = {}};
+  MetricChange result{.before = before, .after = after, .change = Change::kAbsent};
   if (!before.value || !after.value) {
     result.change = after.value ? Change::kAppeared : before.value ? Change::kGone : Change::kAbsent;
     return result;
@@ -101,7 +100,7 @@ std::vector<MetricChange> compare_metrics(SQLite::Database& before, int64_t worl
   const std::map<std::string, MetricValue> old = metrics_of(before, world_before), now = metrics_of(after, world_after);
   const auto value = [](const std::map<std::string, MetricValue>& values, const std::string& id) {
     const auto at = values.find(id);
-    return at == values.end() ? MetricValue{.value = {}, .why = "NO_DATA", .interval = {}} : at->second;
+    return at == values.end() ? MetricValue{.why = "NO_DATA"} : at->second;
   };
   std::vector<MetricChange> changes;
   for (const Metric& metric : all_metrics()) {

@@ -14,9 +14,9 @@ namespace ddl {
 
 /// A metric of a run as table `metric` holds it.
 struct MetricValue {
-  std::optional<double> value;
-  std::string why;                ///< of no value
-  std::optional<Range> interval;  ///< 95 %, of the median over steps
+  std::optional<double> value = {};
+  std::string why;                     ///< of no value
+  std::optional<Range> interval = {};  ///< 95 %, of the median over steps
 };
 
 enum class Change {
@@ -32,12 +32,12 @@ enum class Change {
 const char* name_of(Change change);
 
 struct MetricChange {
-  std::string id, name, unit;
+  std::string id = {}, name = {}, unit = {};
   MetricValue before, after;
   Change change = Change::kAbsent;
   // Relative to the value before; nothing if that is 0 or n/a.
-  std::optional<double> ratio;
-  std::optional<Range> interval;
+  std::optional<double> ratio = {};
+  std::optional<Range> interval = {};
 };
 
 /// The interval of the difference b - a of two independent medians from the interval of each (MOVER: Zou and Donner, 2008): the square

@@ -1,7 +1,6 @@
 // A directory of emitted files, as it lies there now: what `ddl tune --apply` sets and `--verify` measures.
 #pragma once
 
-#include <cstdint>
 #include <filesystem>
 #include <string>
 #include <utility>

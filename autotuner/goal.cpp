@@ -2,11 +2,11 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <string_view>
 
 #include "autotuner/predict.h"
 #include "core/error.h"
+#include "core/number.h"
 
 namespace ddl::tune {
 
@@ -32,9 +32,8 @@ Goal goal_of(const Tuned& tuned) {
   goal.elapsed = tuned.goal_kind == "elapsed";
   goal.metric = tuned.metric;
   if (tuned.goal_kind.empty() && tuned.goal.starts_with(kUntil)) {
-    double loss = 0;
-    const char* begin = tuned.goal.data() + kUntil.size();
-    if (std::from_chars(begin, tuned.goal.data() + tuned.goal.size(), loss).ec == std::errc()) goal.target_loss = loss;
+    std::string_view loss = std::string_view(tuned.goal).substr(kUntil.size());
+    if (const auto target = take_number<double>(loss)) goal.target_loss = target;
   }
   return goal;
 }

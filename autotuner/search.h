@@ -14,7 +14,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,9 +26,9 @@ namespace ddl::tune {
 
 /// What one trial gave.
 struct Outcome {
-  std::optional<double> cost;  ///< seconds per sample at equal statistical efficiency, positive; unset: it failed
-  std::string why;             ///< it failed
-  double wall_s = 0;           ///< what the trial took of the time that is left
+  std::optional<double> cost = {};  ///< seconds per sample at equal statistical efficiency, positive; unset: it failed
+  std::string why;                  ///< it failed
+  double wall_s = 0;                ///< what the trial took of the time that is left
 };
 
 enum class Stage { kCalibrate, kExplore, kRace, kConfirm, kExplain };  ///< the last is not of the search

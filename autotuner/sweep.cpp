@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <optional>
 
 #include "analyzer/statistics.h"
 #include "autotuner/paired.h"
 #include "core/error.h"
+#include "core/number.h"
 
 namespace ddl::tune {
 namespace {
@@ -20,11 +19,9 @@ constexpr std::string_view kHeading = "# allreduce 1 ";
 
 template <typename Number>
 Number number(std::string_view word, size_t line) {
-  Number value{};
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  if (error != std::errc() || end != word.data() + word.size())
-    throw Error(fmt::format("sweep of the algorithms, line {}: invalid number '{}'", line, word));
-  return value;
+  const auto value = number_in<Number>(word);
+  if (!value) throw Error(fmt::format("sweep of the algorithms, line {}: invalid number '{}'", line, word));
+  return *value;
 }
 
 std::vector<std::string_view> fields_of(std::string_view text, char sign) {
@@ -178,13 +175,12 @@ std::string short_bytes(int64_t bytes) {
 }
 
 int64_t bytes_of(const std::string& word) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-  const std::string_view unit(end, word.data() + word.size());
+  std::string_view unit = word;
+  const auto value = take_number<int64_t>(unit);
   const int shift = unit.empty() ? 0 : unit == "K" ? 10 : unit == "M" ? 20 : -1;
-  if (error != std::errc() || shift < 0 || value < 0 || value > (int64_t{1} << 40))
+  if (!value || shift < 0 || *value < 0 || *value > (int64_t{1} << 40))
     throw Error(fmt::format("invalid number of bytes '{}'", word), "such as 65536, 64K or 1M", ExitCode::kUsage);
-  return value << shift;
+  return *value << shift;
 }
 
 }  // namespace ddl::tune

@@ -3,15 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <set>
 
 #include "autotuner/predict.h"
 #include "autotuner/sweep.h"
 #include "core/error.h"
+#include "core/number.h"
 #include "store/text.h"
 
 namespace ddl::tune {
@@ -81,10 +80,8 @@ void check_values(const JobTunable& tunable) {
     if (value.empty()) throw Error(fmt::format("tunable {} has an empty value", tunable.name), "--tunable NAME=1,2,4", ExitCode::kUsage);
     const bool whole = tunable.name == kMicroBatches;
     if (tunable.name != kBatch && tunable.name != kBucketMb && !whole) continue;
-    double number = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    if (error != std::errc() || end != value.data() + value.size() || !(number >= 0) || number > 1e9 ||
-        (tunable.name != kBucketMb && number < 1) || (whole && number != std::floor(number)))
+    const auto number = number_in<double>(value);
+    if (!(number >= 0) || number > 1e9 || (tunable.name != kBucketMb && number < 1) || (whole && number != std::floor(*number)))
       throw Error(fmt::format("invalid value '{}' of {}", value, tunable.name), "a number", ExitCode::kUsage);
   }
 }
@@ -224,11 +221,9 @@ std::map<std::string, int64_t> openmpi_algorithms(std::string_view ompi_info, st
   const std::string mark = fmt::format(":{}:enumerator:value:", parameter);
   std::map<std::string, int64_t> result;
   for (size_t at = ompi_info.find(mark); at != std::string_view::npos; at = ompi_info.find(mark, at + 1)) {
-    const std::string_view line = ompi_info.substr(at + mark.size(), ompi_info.find('\n', at) - at - mark.size());
-    int64_t id = 0;
-    const auto [end, error] = std::from_chars(line.data(), line.data() + line.size(), id);
-    if (error == std::errc() && end != line.data() + line.size() && *end == ':')
-      result.emplace(std::string(end + 1, line.data() + line.size()), id);
+    std::string_view line = ompi_info.substr(at + mark.size(), ompi_info.find('\n', at) - at - mark.size());
+    const auto id = take_number<int64_t>(line);
+    if (id && line.starts_with(':')) result.emplace(line.substr(1), *id);
   }
   return result;
 }

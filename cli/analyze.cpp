@@ -9,7 +9,6 @@
 #include "cli/options.h"
 #include "cli/parts.h"
 #include "cli/terminal.h"
-#include "cli/threads_option.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "core/regular_file.h"

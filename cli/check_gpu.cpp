@@ -39,7 +39,7 @@ std::string find_shared(const std::vector<std::string>& names, const std::string
 
 Check found(const char* what, const std::string& path, const char* good_for, const char* without) {
   if (path.empty()) return {.state = State::kOff, .what = what, .detail = "not found", .hint = without};
-  return {.state = State::kOk, .what = what, .detail = fmt::format("{}: {}", path, good_for), .hint = {}};
+  return {.state = State::kOk, .what = what, .detail = fmt::format("{}: {}", path, good_for)};
 }
 
 /// The variable by which a library would find us is somebody else's.
@@ -62,10 +62,7 @@ std::string nccl_timing_cost(const std::string& version) {
 std::vector<Check> check_sources() {
   const Captured ldconfig = run_and_capture({"/sbin/ldconfig", "-p"});
   const std::string cache = ldconfig.started ? ldconfig.output : "";
-  Check nvtx{.state = State::kOk,
-             .what = "NVTX",
-             .detail = "in the programs themselves: their ranges become steps, phases and layers",
-             .hint = {}};
+  Check nvtx{.state = State::kOk, .what = "NVTX", .detail = "in the programs themselves: their ranges become steps, phases and layers"};
   mark_held(nvtx, "NVTX_INJECTION64_PATH", "NVTX ranges go there");
   const std::string driver = find_shared({"libcuda.so.1"}, cache);
   Check cuda = found("CUDA driver", driver, "GPU jobs can run here", "no GPU jobs on this machine");

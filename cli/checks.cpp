@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
 #include "cli/doctor.h"
@@ -24,7 +23,7 @@ using State = Check::State;
 constexpr int64_t kLowSpaceBytes = int64_t{1} << 30;
 
 Check check_library() {
-  Check check{.state = State::kOk, .what = "libddl.so", .detail = {}, .hint = {}};
+  Check check{.state = State::kOk, .what = "libddl.so"};
   try {
     const std::filesystem::path path = find_library(Flavour::kOpenMpi);
     preload_value(path);
@@ -50,7 +49,7 @@ Check check_library() {
 std::string first_line(const std::string& text) { return text.substr(0, text.find('\n')); }
 
 Check check_mpi() {
-  Check check{.state = State::kOk, .what = "MPI", .detail = {}, .hint = {}};
+  Check check{.state = State::kOk, .what = "MPI"};
   const Captured version = run_and_capture({"mpirun", "--version"});
   if (!version.started) {
     check.state = State::kOff;
@@ -85,7 +84,7 @@ Check check_clock() {
     constant = constant || line.find(" constant_tsc") != std::string::npos;
     nonstop = nonstop || line.find(" nonstop_tsc") != std::string::npos;
   }
-  if (constant && nonstop) return {.state = State::kOk, .what = "clock", .detail = "TSC, constant and nonstop", .hint = {}};
+  if (constant && nonstop) return {.state = State::kOk, .what = "clock", .detail = "TSC, constant and nonstop"};
   return {.state = State::kOff,
           .what = "clock",
           .detail = "no steady TSC: CLOCK_MONOTONIC is used",
@@ -98,8 +97,7 @@ Check check_counters() {
   std::getline(file, level);
   return {.state = State::kOk,
           .what = "permissions",
-          .detail = fmt::format("none needed: no root, no perf events (perf_event_paranoid is {})", level.empty() ? "unknown" : level),
-          .hint = {}};
+          .detail = fmt::format("none needed: no root, no perf events (perf_event_paranoid is {})", level.empty() ? "unknown" : level)};
 }
 
 struct FileSystem {
@@ -123,7 +121,7 @@ std::string space(const struct statfs& fs) {
 }
 
 Check check_disk() {
-  Check check{.state = State::kOk, .what = "disk here", .detail = {}, .hint = {}};
+  Check check{.state = State::kOk, .what = "disk here"};
   struct statfs fs {};
   if (statfs(".", &fs) != 0 || access(".", W_OK) != 0) {
     check.state = State::kProblem;
@@ -179,7 +177,7 @@ std::vector<Check> check_machine() {
 }
 
 Check check_smoke_run() {
-  Check check{.state = State::kOk, .what = "smoke run", .detail = {}, .hint = {}};
+  Check check{.state = State::kOk, .what = "smoke run"};
   try {
     Captured bare, loaded;
     const double bare_us = fastest_us({"/bin/true"}, {}, bare);

@@ -40,8 +40,6 @@ reports::Table names_table(const NameDiff& diff, const std::string& by) {
                   {"time_after_ns", "after", Unit::kDuration, 5},
                   {"change_ns", "change", Unit::kDuration},
                   {"name", by, Unit::kText}},
-      .rows = {},
-      .note = "",
       .when_empty = fmt::format("No {} in either run.", by)};
   const auto calls = [](const std::optional<NameChange::Side>& side) {
     return side ? Value::number(side->calls) : Value::absent(Unit::kNumber, "NOT_APPLICABLE");

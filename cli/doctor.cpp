@@ -114,13 +114,11 @@ std::vector<Check> check_run(SQLite::Database& db) {
   checks.push_back(source(db, "values", "SELECT count(*) FROM value", "value",
                           "ddl_value(\"samples\", n), value() of ddl_annotate.py, gives the throughput"));
   if (Query row(db, "SELECT kind, count, note FROM loss"); row.next()) do
-      checks.push_back({.state = State::kOff,
-                        .what = "missing",
-                        .detail = fmt::format("{}: {} {}", row.text(0), row.integer(1), row.text(2)),
-                        .hint = {}});
+      checks.push_back(
+          {.state = State::kOff, .what = "missing", .detail = fmt::format("{}: {} {}", row.text(0), row.integer(1), row.text(2))});
     while (row.next());
   else
-    checks.push_back({.state = State::kOk, .what = "missing", .detail = "nothing", .hint = {}});
+    checks.push_back({.state = State::kOk, .what = "missing", .detail = "nothing"});
   return checks;
 }
 

@@ -9,9 +9,9 @@ namespace ddl::cli {
 struct Check {
   enum class State { kOk, kOff, kProblem };
   State state = State::kOk;
-  std::string what;    ///< a word or two
-  std::string detail;  ///< what was found
-  std::string hint;    ///< for problems, and for what is off
+  std::string what;         ///< a word or two
+  std::string detail = {};  ///< what was found
+  std::string hint = {};    ///< for problems, and for what is off
 };
 
 /// Where ddl works without it, "off" is not a problem.

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <span>
+#include <limits>
 
 #include "cli/export_prometheus.h"
 #include "cli/interrupts.h"
@@ -14,14 +14,13 @@
 #include "cli/progress_bar.h"
 #include "cli/share.h"
 #include "cli/terminal.h"
-#include "cli/trace_options.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/number.h"
 #include "reports/csv.h"
 #include "reports/folded.h"
-#include "reports/trace/chakra.h"
-#include "reports/trace/kineto.h"
-#include "reports/trace/perfetto.h"
+#include "reports/trace/selection.h"
+#include "reports/trace/traces.h"
 
 namespace fs = std::filesystem;
 
@@ -43,6 +42,60 @@ struct ExportFormat {
   /// Instead, of a format that also takes a run that is not finished: gets its name.
   void (*write_live)(const std::string& run, const VerbOptions& options) = nullptr;
 };
+
+constexpr int64_t kOpenEnd = std::numeric_limits<int64_t>::max();
+
+std::optional<int64_t> whole_number(std::string_view digits) {
+  const auto value = number_in<int64_t>(digits);
+  return value >= 0 ? value : std::nullopt;
+}
+
+/// "A:B" with `separator` :, both included; "A:" and ":B" are open; "A" is A alone.
+std::optional<reports::TraceRequest::Steps> range(std::string_view text, char separator) {
+  const size_t at = text.find(separator);
+  if (at == std::string_view::npos) {
+    const auto only = whole_number(text);
+    return only ? std::optional(reports::TraceRequest::Steps{*only, *only}) : std::nullopt;
+  }
+  const std::string_view head = text.substr(0, at), tail = text.substr(at + 1);
+  if (head.empty() && tail.empty()) return std::nullopt;
+  const auto first = head.empty() ? std::optional<int64_t>(0) : whole_number(head),
+             last = tail.empty() ? std::optional(kOpenEnd) : whole_number(tail);
+  if (!first || !last || *first > *last) return std::nullopt;
+  return reports::TraceRequest::Steps{*first, *last};
+}
+
+std::vector<int64_t> ranks_of(std::string_view text) {
+  constexpr int64_t kMostRanks = 1 << 20;
+  std::vector<int64_t> ranks;
+  const auto refuse = [&] {
+    return Error(fmt::format("--ranks: invalid list of ranks '{}'", text), "e.g. --ranks 0-3,8", ExitCode::kUsage);
+  };
+  for (std::string_view rest = text;;) {
+    const size_t comma = std::min(rest.find(','), rest.size());
+    const std::string_view part = rest.substr(0, comma);
+    const auto from_to = part.starts_with('-') || part.ends_with('-') ? std::nullopt : range(part, '-');
+    if (!from_to || from_to->last >= kMostRanks) throw refuse();
+    for (int64_t rank = from_to->first; rank <= from_to->last; ++rank) ranks.push_back(rank);
+    if (ranks.size() > kMostRanks) throw refuse();
+    if (comma == rest.size()) break;
+    rest.remove_prefix(comma + 1);
+  }
+  std::sort(ranks.begin(), ranks.end());
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
+/// Of --steps A:B and --ranks LIST, where they are given. Throws ddl::Error (usage).
+reports::TraceRequest trace_request(const VerbOptions& options) {
+  reports::TraceRequest request;
+  if (const auto steps = options.maybe<std::string>("steps")) {
+    request.steps = range(*steps, ':');
+    if (!request.steps) throw Error(fmt::format("--steps: invalid range '{}'", *steps), "e.g. --steps 100:109", ExitCode::kUsage);
+  }
+  if (const auto ranks = options.maybe<std::string>("ranks")) request.ranks = ranks_of(*ranks);
+  return request;
+}
 
 /// For what is written piece by piece.
 reports::Sink into(OutputFile& file) {
@@ -128,17 +181,14 @@ void export_folded(const Request& request) {
 }
 
 void export_prometheus_numbers(const std::string& run, const VerbOptions& options) {
-  PrometheusRequest request{.run = run,
-                            .output = options.maybe<std::string>("output"),
-                            .textfile = options.maybe<std::string>("textfile"),
-                            .watch_s = std::nullopt};
+  PrometheusRequest request{.run = run, .output = options.maybe<std::string>("output"), .textfile = options.maybe<std::string>("textfile")};
   if (const auto watch = options.maybe<std::string>("watch")) request.watch_s = parse_duration(*watch);
   if (const auto ranks = options.maybe<size_t>("top")) request.ranks = *ranks;
   export_prometheus(request);
 }
 
 void export_otlp_numbers(const std::string& run, const VerbOptions& options) {
-  PrometheusRequest request{.run = run, .output = options.maybe<std::string>("output"), .textfile = std::nullopt, .watch_s = std::nullopt};
+  PrometheusRequest request{.run = run, .output = options.maybe<std::string>("output")};
   request.otlp = true;
   if (const auto ranks = options.maybe<size_t>("top")) request.ranks = *ranks;
   export_prometheus(request);

@@ -13,7 +13,6 @@
 #include "cli/open_run.h"
 #include "cli/output_file.h"
 #include "core/error.h"
-#include "reports/otlp.h"
 #include "reports/prometheus.h"
 #include "store/run_directory.h"
 #include "tui/job_numbers.h"

@@ -1,9 +1,7 @@
 #include "cli/flavour.h"
 
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
-#include <sstream>
 #include <string_view>
 
 #include "cli/library.h"
@@ -49,6 +47,11 @@ Flavour flavour_of(const std::vector<std::string>& command) {
     if (const auto flavour = linked_to(file)) return *flavour;
   }
   return is_mpich_launcher(command) ? Flavour::kMpich : Flavour::kOpenMpi;
+}
+
+std::string openmpi_parameters() {
+  return run_and_capture({"ompi_info", "--param", "coll", "tuned", "--level", "9", "--parsable"}).output +
+         run_and_capture({"ompi_info", "--param", "coll", "libnbc", "--level", "9", "--parsable"}).output;
 }
 
 }  // namespace ddl::cli

@@ -15,4 +15,7 @@ Flavour flavour_of(const std::vector<std::string>& command);
 /// True if command[0] is a launcher of MPICH or a relative.
 bool is_mpich_launcher(const std::vector<std::string>& command);
 
+/// Parameters of its collectives, as `ompi_info --parsable` prints them; empty if it cannot be asked.
+std::string openmpi_parameters();
+
 }  // namespace ddl::cli

@@ -1,7 +1,6 @@
 // ddl goodput: what the wall time of a job went to, over its restarts.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "analyzer/query.h"
@@ -10,6 +9,7 @@
 #include "cli/terminal.h"
 #include "cli/verbs.h"
 #include "core/error.h"
+#include "core/number.h"
 #include "reports/goodput.h"
 #include "reports/json.h"
 #include "reports/text.h"
@@ -20,11 +20,10 @@ namespace {
 constexpr size_t kMostRestarts = 1000;
 
 double parse_price(const std::string& text) {
-  double price = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price, std::chars_format::fixed);
-  if (error != std::errc() || end != text.data() + text.size() || !std::isfinite(price) || price < 0)
+  const auto price = number_in<double>(text, std::chars_format::fixed);
+  if (!price || !std::isfinite(*price) || *price < 0)
     throw Error(fmt::format("--price: invalid price '{}'", text), "the price of a rank for an hour, such as 2.49", ExitCode::kUsage);
-  return price;
+  return *price;
 }
 
 std::vector<reports::FindingCost> costs_of(SQLite::Database& db, const std::string& name, size_t workers) {

@@ -3,8 +3,6 @@
 #include <pwd.h>
 #include <unistd.h>
 
-#include <algorithm>
-
 #include "cli/job_file.h"
 #include "cli/open_run.h"
 #include "cli/options.h"

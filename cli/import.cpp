@@ -1,7 +1,6 @@
 // ddl import: traces of other tools as a run.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <filesystem>
 #include <optional>
 

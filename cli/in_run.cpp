@@ -285,8 +285,7 @@ std::vector<Outcome> InRun::measure_round(Stage stage, const tune::Round& round)
       steps_counted_ += times.back().size() - std::min<uint64_t>(times.back().size(), tune::kWarmUpSteps);
     }
     trial.step_s = tune::step_s_of(times);
-    Outcome outcome{
-        .cost = std::nullopt, .why = "none of its steps could be counted: are they numbered one by one?", .wall_s = trial.wall_s};
+    Outcome outcome{.why = "none of its steps could be counted: are they numbered one by one?", .wall_s = trial.wall_s};
     if (trial.step_s) {
       outcome.cost = *trial.step_s / samples_;
       outcome.why.clear();

@@ -28,7 +28,7 @@ class InRun : public tune::Bench {
   struct Request {
     tune::PlacedJob job;                  ///< with the defaults, where it is to run
     std::filesystem::path folder;         ///< for its recording, its output and the schedule; on a file system that all its ranks see
-    tune::Environment start;              ///< names and values of the knobs that it begins with
+    tune::Environment start = {};         ///< names and values of the knobs that it begins with
     std::optional<double> budget_s = {};  ///< from its start on
     std::optional<size_t> trials = {};
   };

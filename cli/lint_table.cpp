@@ -29,8 +29,6 @@ reports::Table lint_table(std::vector<Stated> rows, const Stated& by_user) {
   reports::Table table{.id = "lint",
                        .caption = "What this table does not say, or should not be read as",
                        .columns = {{"code", "code", Unit::kText}, {"remark", "remark", Unit::kText}},
-                       .rows = {},
-                       .note = {},
                        .when_empty = "No remarks."};
   for (const LintRemark& remark : lint_results(rows)) table.rows.push_back({Value::text(remark.code), Value::text(remark.text)});
   if (!table.rows.empty()) table.note = "Say what you know: --state precision=fp32,data=real,accuracy=76.3%,accuracy_on=test";

@@ -1,11 +1,12 @@
-#include "cli/manual_page.h"
-
+// ddl manual: prints a page for man(1), from what --help says.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <cctype>
 
+#include "cli/terminal.h"
 #include "cli/verbs.h"
+#include "core/error.h"
 
 namespace ddl::cli {
 namespace {
@@ -71,30 +72,12 @@ constexpr Entry kKeys[] = {
 
 /// Text of a line: nothing in it is a request or an escape to roff, and what was typed can be copied.
 std::string roff(std::string_view text) {
+  constexpr std::pair<char, const char*> kEscapes[] = {{'\\', "\\e"},  {'-', "\\-"},   {'\'', "\\(aq"},
+                                                       {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
   std::string out;
   for (const char c : text) {
-    switch (c) {
-      case '\\':
-        out += "\\e";
-        break;
-      case '-':
-        out += "\\-";
-        break;
-      case '\'':
-        out += "\\(aq";
-        break;
-      case '`':
-        out += "\\(ga";
-        break;
-      case '^':
-        out += "\\(ha";
-        break;
-      case '~':
-        out += "\\(ti";
-        break;
-      default:
-        out += c;
-    }
+    const auto escape = std::find_if(std::begin(kEscapes), std::end(kEscapes), [c](const auto& one) { return one.first == c; });
+    out += escape == std::end(kEscapes) ? std::string(1, c) : escape->second;
   }
   return out.starts_with('.') ? "\\&" + out : out;
 }
@@ -176,8 +159,7 @@ std::string entries(const char* heading, const Entry (&rows)[N]) {
   return out;
 }
 
-}  // namespace
-
+/// Of all commands.
 std::string ddl_manual(const std::vector<CommandTable>& tables) {
   std::string out = title("ddl") +
                     "ddl \\- where the time of a distributed training job goes\n"
@@ -195,6 +177,7 @@ std::string ddl_manual(const std::vector<CommandTable>& tables) {
   return out + ".SH SEE ALSO\n.BR ddl\\-top (1)\n";
 }
 
+/// Its options and keys.
 std::string ddl_top_manual(const CommandTable& top) {
   return title("ddl-top") +
          "ddl\\-top \\- watch a running job: who is late, who waits, where the step goes\n"
@@ -202,6 +185,30 @@ std::string ddl_top_manual(const CommandTable& top) {
          roff(top.usage) + "\n.SH DESCRIPTION\n" + prose(top.text) + ".PP\n" + prose("The same as ddl top.") + ".SH OPTIONS\n" +
          options_of(top) + entries("KEYS", kKeys) + ".SH EXAMPLES\n" + as_typed(top.example) + entries("FILES", kFiles) +
          ".SH SEE ALSO\n.BR ddl (1)\n";
+}
+
+}  // namespace
+
+int run_manual(const Arguments& arguments) {
+  VerbOptions options({.verb = "manual",
+                       .usage = "[ddl|ddl-top]",
+                       .text =
+                           "Prints the manual page of a program, all verbs with their options, as man(1) reads it. cmake --install puts\n"
+                           "both pages where man finds them.",
+                       .example = "  ddl manual | man -l -\n"
+                                  "  ddl manual ddl-top | man -l -"});
+  const std::vector<std::string> programs = {"ddl", "ddl-top"};
+  options.allow_words(1, WordKind::kName, programs);
+  if (!options.parse(arguments)) return 0;
+  const std::string program = options.words().empty() ? "ddl" : options.words()[0];
+  if (program == "ddl") {
+    print_out(ddl_manual(command_tables()));
+  } else if (program == "ddl-top") {
+    print_out(ddl_top_manual(command_table({"top", "", run_top})));
+  } else {
+    throw Error(fmt::format("no manual page for '{}'", program), did_you_mean(program, programs, "ddl or ddl-top"), ExitCode::kUsage);
+  }
+  return 0;
 }
 
 }  // namespace ddl::cli

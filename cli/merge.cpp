@@ -5,7 +5,6 @@
 #include "cli/options.h"
 #include "cli/parts.h"
 #include "cli/terminal.h"
-#include "cli/threads_option.h"
 #include "cli/verbs.h"
 
 namespace ddl::cli {

@@ -2,13 +2,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 
 #include "analyzer/models/run_facts.h"
 #include "cli/model.h"
 #include "cli/terminal.h"
 #include "core/error.h"
+#include "core/number.h"
 #include "reports/format.h"
 #include "reports/json.h"
 #include "reports/text.h"
@@ -27,8 +27,7 @@ void Answer::given(std::string key, std::string name, reports::Value value, std:
 }
 
 reports::Table& Answer::table(std::string id, std::string caption, std::vector<reports::Column> columns) {
-  tables_.push_back(
-      {.id = std::move(id), .caption = std::move(caption), .columns = std::move(columns), .rows = {}, .note = "", .when_empty = ""});
+  tables_.push_back({.id = std::move(id), .caption = std::move(caption), .columns = std::move(columns)});
   return tables_.back();
 }
 
@@ -68,12 +67,10 @@ std::vector<std::string> split_list(const std::string& text) {
 int64_t parse_bytes(const std::string& text) {
   constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},     {"B", 1},        {"kB", 1e3},     {"MB", 1e6},
                                                             {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit(end, static_cast<size_t>(text.data() + text.size() - end));
-  if (error == std::errc())
+  std::string_view unit = text;
+  if (const auto number = take_number<double>(unit); number >= 0)
     for (const auto& [name, factor] : kUnits)
-      if (unit == name && number >= 0 && number * factor < 1e18) return std::llround(number * factor);
+      if (unit == name && *number * factor < 1e18) return std::llround(*number * factor);
   bad_option("bytes", text, "a size such as 25e6, 25MB or 25MiB");
 }
 
@@ -86,11 +83,10 @@ std::vector<int64_t> parse_bytes_list(const std::string& text) {
 std::vector<int64_t> parse_counts(const std::string& text) {
   std::vector<int64_t> counts;
   for (const std::string& part : split_list(text)) {
-    int64_t count = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), count);
-    if (error != std::errc() || end != part.data() + part.size() || count < 1)
+    const auto count = number_in<int64_t>(part);
+    if (!count || *count < 1)
       throw Error(fmt::format("invalid count '{}'", part), "whole numbers from 1, separated by commas", ExitCode::kUsage);
-    counts.push_back(count);
+    counts.push_back(*count);
   }
   return counts;
 }

@@ -1,7 +1,6 @@
 // ddl model consistency: recorded computing and transfers under other rules of who waits for whom.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <optional>
 
@@ -9,6 +8,7 @@
 #include "analyzer/models/run_consistency.h"
 #include "cli/model.h"
 #include "core/error.h"
+#include "core/number.h"
 #include "reports/format.h"
 
 namespace ddl::cli {
@@ -44,10 +44,8 @@ NamedRule parse_rule(const std::string& text) {
   const std::string_view value = word.size() < text.size() ? std::string_view(text).substr(word.size() + 1) : "";
   for (const RuleWord& known : kRuleWords) {
     if (word != known.word) continue;
-    int64_t number = known.without;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-    const bool is_number = !value.empty() && error == std::errc() && end == value.data() + value.size() && number >= 0;
-    if (word.size() == text.size() ? known.without >= 0 : known.takes_value && is_number) return {text, {known.kind, number}};
+    const auto number = word.size() == text.size() ? known.without : known.takes_value ? number_in<int64_t>(value).value_or(-1) : -1;
+    if (number >= 0) return {text, {known.kind, number}};
   }
   throw Error(fmt::format("--rules: unknown rule '{}'", text), kRuleHint, ExitCode::kUsage);
 }
@@ -82,11 +80,9 @@ models::ConsistencyJob typed_job(const VerbOptions& options) {
   constexpr const char* kHint = "milliseconds that each rank computes in a step, above 0: 10,10,10,14; or a recorded run";
   models::ConsistencyJob job;
   for (const std::string& text : split_list(needed(options.maybe<std::string>("compute-ms"), "compute-ms", kHint))) {
-    double ms = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), ms);
-    if (error != std::errc() || end != text.data() + text.size() || !(ms > 0) || !std::isfinite(ms))
-      throw Error(fmt::format("--compute-ms: invalid time '{}'", text), kHint, ExitCode::kUsage);
-    job.compute_s.emplace_back(100, ms * 1e-3);
+    const auto ms = number_in<double>(text);
+    if (!(ms > 0) || !std::isfinite(*ms)) throw Error(fmt::format("--compute-ms: invalid time '{}'", text), kHint, ExitCode::kUsage);
+    job.compute_s.emplace_back(100, *ms * 1e-3);
   }
   const double transfer_ms = needed(number_option(options, "transfer-ms", 0), "transfer-ms", "exchanging the gradients of a step");
   job.exchange_s.assign(100, transfer_ms * 1e-3);

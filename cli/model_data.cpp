@@ -1,7 +1,6 @@
 // ddl model dataset, ddl model links: how much data an error needs; what links carry.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 #include <string>
 #include <tuple>
@@ -11,6 +10,7 @@
 #include "analyzer/models/dataset_law.h"
 #include "cli/model.h"
 #include "core/error.h"
+#include "core/number.h"
 #include "store/ingest/gpu_facts.h"
 
 namespace ddl::cli {
@@ -26,11 +26,10 @@ constexpr double kFarBeyondData = 10;
 std::vector<double> numbers_of(const std::string& text, const char* option) {
   std::vector<double> numbers;
   for (const std::string& part : split_list(text)) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error != std::errc() || end != part.data() + part.size() || !(value > 0) || !std::isfinite(value))
+    const auto value = number_in<double>(part);
+    if (!(value > 0) || !std::isfinite(*value))
       throw Error(fmt::format("--{}: invalid number '{}'", option, part), "numbers above 0, separated by commas", ExitCode::kUsage);
-    numbers.push_back(value);
+    numbers.push_back(*value);
   }
   return numbers;
 }

@@ -5,7 +5,6 @@
 #include <cmath>
 #include <functional>
 #include <set>
-#include <sstream>
 
 #include "analyzer/csv_table.h"
 #include "analyzer/models/microbatch.h"

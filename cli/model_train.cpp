@@ -1,7 +1,6 @@
 // ddl model train, epochs, compression: time to train, its price, and what shortens it.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <cmath>
 
 #include "analyzer/csv_table.h"
@@ -13,6 +12,7 @@
 #include "cli/model.h"
 #include "cli/model_layers.h"
 #include "core/error.h"
+#include "core/number.h"
 
 namespace ddl::cli {
 namespace {
@@ -139,11 +139,10 @@ namespace {
 std::vector<double> speedups_of(const std::string& text) {
   std::vector<double> speedups;
   for (const std::string& part : split_list(text)) {
-    double value = 0;
-    const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), value);
-    if (error != std::errc() || end != part.data() + part.size() || !(value >= 1) || !std::isfinite(value))
+    const auto value = number_in<double>(part);
+    if (!(value >= 1) || !std::isfinite(*value))
       throw Error(fmt::format("invalid speed-up '{}'", part), "numbers from 1, separated by commas: 2,3.31,8", ExitCode::kUsage);
-    speedups.push_back(value);
+    speedups.push_back(*value);
   }
   return speedups;
 }

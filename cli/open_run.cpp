@@ -5,13 +5,11 @@
 #include <sqlite3.h>
 
 #include "analyzer/analyze.h"
-#include "cli/progress_bar.h"
 #include "cli/scratch_folder.h"
 #include "cli/terminal.h"
 #include "core/error.h"
 #include "store/database.h"
 #include "store/draft.h"
-#include "store/ingest.h"
 #include "store/ordered_work.h"
 #include "store/run_directory.h"
 
@@ -140,6 +138,19 @@ std::string demo_run(const std::string& argument) {
 
 Run open_demo(const std::string& argument, unsigned threads) {
   return read_aside(find_run(demo_run(argument)), false, ScratchFolder(), threads);
+}
+
+void add_threads_option(VerbOptions& options) {
+  options.add()("threads", takes<int64_t>("N"),
+                "read and analyze the run with N threads, if that is to be done; default: one for each core. The results are the same");
+}
+
+unsigned threads_of(const VerbOptions& options) {
+  constexpr int64_t kMost = 1024;
+  const int64_t threads = options.maybe<int64_t>("threads").value_or(0);
+  if (options.has("threads") && (threads < 1 || threads > kMost))
+    throw Error(fmt::format("--threads {}: not a number of threads", threads), fmt::format("1 to {}", kMost), ExitCode::kUsage);
+  return static_cast<unsigned>(threads);
 }
 
 }  // namespace ddl::cli

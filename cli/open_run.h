@@ -4,9 +4,9 @@
 #include <SQLiteCpp/Database.h>
 
 #include <filesystem>
-#include <optional>
 #include <string>
 
+#include "cli/options.h"
 #include "cli/progress_bar.h"
 #include "store/ingest.h"
 
@@ -47,5 +47,11 @@ Run open_run_and_analyze(const std::string& argument, unsigned threads = 0);
 IngestOptions options_with(ProgressBar& bar);
 /// The analyzer, likewise.
 std::function<void(SQLite::Database&)> analysis_with(ProgressBar& bar, unsigned threads);
+
+// ---- Option --threads of the verbs that read and analyze a run.
+void add_threads_option(VerbOptions& options);
+
+/// As open_run() takes it. Throws Error (kUsage): none, or more than any machine has use for.
+unsigned threads_of(const VerbOptions& options);
 
 }  // namespace ddl::cli

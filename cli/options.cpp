@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <boost/program_options.hpp>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <numeric>
@@ -12,6 +11,7 @@
 
 #include "cli/terminal.h"
 #include "core/error.h"
+#include "core/number.h"
 
 namespace po = boost::program_options;
 
@@ -46,10 +46,8 @@ void split_parameter(const std::string& text, OptionRow& row) {
   row.argument = text.substr(0, bracket);
   if (bracket == std::string::npos) return;
   row.default_value = text.substr(bracket + 3, text.size() - bracket - 4);
-  double number = 0;
-  const char* const end = row.default_value.data() + row.default_value.size();
-  if (row.default_value.find('.') != std::string::npos && std::from_chars(row.default_value.data(), end, number).ptr == end)
-    row.default_value = fmt::format("{:g}", number);
+  if (const auto number = number_in<double>(row.default_value); number && row.default_value.find('.') != std::string::npos)
+    row.default_value = fmt::format("{:g}", *number);
 }
 
 /// Fills lines of kHelpWidth, each but the first behind `indent` spaces; the first one has `used` characters already.
@@ -98,21 +96,19 @@ HelpReader::~HelpReader() { help_reader = nullptr; }
 
 double parse_share(std::string_view option, const std::string& text) {
   const std::string digits = text.ends_with('%') ? text.substr(0, text.size() - 1) : text;
-  double value = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-  if (error != std::errc() || end != digits.data() + digits.size() || !std::isfinite(value) || value < 0)
+  const auto value = number_in<double>(digits);
+  if (!(value >= 0) || !std::isfinite(*value))
     throw Error(fmt::format("--{}: invalid share '{}'", option, text), "such as 5% or 0.05", ExitCode::kUsage);
-  return text.ends_with('%') ? value / 100 : value;
+  return text.ends_with('%') ? *value / 100 : *value;
 }
 
 double parse_duration(const std::string& text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const std::string_view unit(end, text.data() + text.size());
+  std::string_view unit = text;
+  const auto value = take_number<double>(unit);
   const double factor = unit.empty() || unit == "s" ? 1 : unit == "m" ? 60 : unit == "h" ? 3600 : 0;
-  if (error != std::errc() || factor == 0 || !(value > 0) || value > 1e6)
+  if (factor == 0 || !(value > 0) || value > 1e6)
     throw Error(fmt::format("invalid duration '{}'", text), "such as 90s, 10m or 1h", ExitCode::kUsage);
-  return value * factor;
+  return *value * factor;
 }
 
 std::string nearest(std::string_view word, const std::vector<std::string>& names) {

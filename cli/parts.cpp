@@ -1,15 +1,11 @@
 #include "cli/parts.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <atomic>
-#include <charconv>
 #include <chrono>
 #include <condition_variable>
 #include <filesystem>
-#include <fstream>
 #include <mutex>
 #include <optional>
 #include <thread>
@@ -22,8 +18,8 @@
 #include "cli/progress_bar.h"
 #include "cli/slurm_array.h"
 #include "cli/terminal.h"
-#include "cli/threads_option.h"
 #include "core/error.h"
+#include "core/number.h"
 #include "core/regular_file.h"
 #include "store/ordered_work.h"
 #include "store/parts.h"
@@ -35,10 +31,8 @@ namespace {
 
 /// A whole number from 1 to `most`; nothing: it is none.
 std::optional<unsigned> number_of(std::string_view text, unsigned most) {
-  unsigned number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size() || number < 1 || number > most) return std::nullopt;
-  return number;
+  const auto number = number_in<unsigned>(text);
+  return number >= 1U && *number <= most ? number : std::nullopt;
 }
 
 PartNumber part_of(const std::string& text) {

@@ -1,8 +1,6 @@
 // An analysis in parts: ddl analyze --prepare, --part K/N, --on, and ddl merge (store/parts.h).
 #pragma once
 
-#include <string>
-
 #include "cli/options.h"
 #include "store/run_directory.h"
 

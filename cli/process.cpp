@@ -12,11 +12,9 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <optional>
 #include <sstream>
 
 #include "core/error.h"

@@ -3,13 +3,13 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdlib>
 
 #include "cli/options.h"
 #include "core/error.h"
 #include "core/format.h"
+#include "core/number.h"
 
 namespace ddl::cli {
 namespace {
@@ -20,22 +20,17 @@ namespace {
 
 // "5", "5:", ":9" or "5:9".
 bool is_step_range(std::string_view text) {
-  const auto number = [](std::string_view digits, uint64_t& value) {
-    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value);
-    return digits.empty() || (error == std::errc() && end == digits.data() + digits.size());
-  };
   const size_t colon = std::min(text.find(':'), text.size());
-  const std::string_view tail = text.substr(std::min(colon + 1, text.size()));
-  uint64_t first = 0, last = UINT64_MAX;
-  return !text.empty() && text != ":" && number(text.substr(0, colon), first) && number(tail, last) && first <= last;
+  const std::string_view head = text.substr(0, colon), tail = text.substr(std::min(colon + 1, text.size()));
+  const auto first = head.empty() ? 0 : number_in<uint64_t>(head), last = tail.empty() ? UINT64_MAX : number_in<uint64_t>(tail);
+  return !text.empty() && text != ":" && first && last && *first <= *last;
 }
 
 // "1%" or "0.05%" up to "100%", or "off".
 bool is_share(std::string_view text) {
-  double percent = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), percent, std::chars_format::fixed);
-  return text == "off" ||
-         (error == std::errc() && std::string_view(end, text.data() + text.size() - end) == "%" && percent > 0 && percent <= 100);
+  if (text == "off") return true;
+  const auto percent = take_number<double>(text, std::chars_format::fixed);
+  return text == "%" && percent > 0 && percent <= 100;
 }
 
 struct Collector {

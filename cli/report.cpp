@@ -6,7 +6,6 @@
 #include "cli/output_file.h"
 #include "cli/share.h"
 #include "cli/terminal.h"
-#include "cli/threads_option.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/csv.h"

@@ -68,7 +68,7 @@ ScalingInput scaling_from_runs(const VerbOptions& options) {
     if (point.throughput.lo < point.throughput.hi) said["interval"] = "bootstrap 95% over steps";
     if (samples) said["global_batch"] = fmt::format("{:g}", *samples);
     if (input.largest && input.largest->ranks >= ranks) continue;
-    input.largest = models::RecordedScale{.ranks = ranks, .parts = step.parts, .efficiency = {}, .samples = {}, .fit = {}};
+    input.largest = models::RecordedScale{.ranks = ranks, .parts = step.parts};
     input.no_fit.clear();
     try {
       input.largest->samples = models::samples_of(models::measured_collectives(db, world));

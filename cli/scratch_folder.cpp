@@ -1,7 +1,6 @@
 #include "cli/scratch_folder.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <cerrno>
 #include <cstdlib>

@@ -10,8 +10,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
-#include <cmath>
 #include <cstdlib>
 #include <map>
 
@@ -20,7 +18,7 @@
 #include "cli/stacks.h"
 #include "cli/terminal.h"
 #include "core/error.h"
-#include "reports/format.h"
+#include "core/number.h"
 #include "store/run_directory.h"
 #include "store/stalls.h"
 #include "store/text.h"
@@ -249,12 +247,10 @@ void watch_for_stalls(const std::filesystem::path& directory, const StallOptions
 
 std::optional<nanoseconds> parse_stall_limit(const std::string& text) {
   if (text == "off") return std::nullopt;
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, std::chars_format::fixed);
-  const std::string unit(end, text.data() + text.size());
-  const double seconds = number * (unit == "h" ? 3600 : unit == "m" || unit == "min" ? 60 : 1);
-  const bool known_unit = unit.empty() || unit == "s" || unit == "m" || unit == "min" || unit == "h";
-  if (error != std::errc() || !known_unit || !(seconds >= 1) || seconds > 1e7)
+  std::string_view unit = text;
+  const double number = take_number<double>(unit, std::chars_format::fixed).value_or(0);
+  const double seconds = number * (unit == "h" ? 3600 : unit == "m" || unit == "min" ? 60 : unit.empty() || unit == "s" ? 1 : 0);
+  if (!(seconds >= 1) || seconds > 1e7)
     throw Error(fmt::format("--stall: invalid duration '{}'", text), "at least a second, such as 60s or 5m; or off", ExitCode::kUsage);
   return nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }

@@ -9,7 +9,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <optional>
-#include <string>
 
 #include "cli/interrupts.h"
 #include "core/error.h"

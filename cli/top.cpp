@@ -19,7 +19,7 @@
 #include "tui/store_source.h"
 #include "tui/top.h"
 #ifdef DDL_TERMINAL
-#include "tui/screen.h"
+#include "tui/terminal.h"
 #endif
 
 namespace ddl::cli {

@@ -8,8 +8,8 @@
 
 #include "autotuner/openmpi_rules.h"
 #include "autotuner/predict.h"
+#include "cli/flavour.h"
 #include "cli/library.h"
-#include "cli/openmpi_info.h"
 #include "cli/tune.h"
 
 namespace fs = std::filesystem;

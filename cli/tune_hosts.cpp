@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdio>
 #include <cstdlib>
 #include <set>
@@ -13,6 +12,7 @@
 #include "cli/mpirun.h"
 #include "cli/process.h"
 #include "core/error.h"
+#include "core/number.h"
 
 namespace ddl::cli {
 namespace {
@@ -78,12 +78,8 @@ std::vector<LaneHosts> lanes_of(const std::optional<std::string>& typed, size_t 
   for (const std::string& host : hosts) {
     const size_t colon = host.find(':');
     const bool is_host = colon != 0 && !host.empty() && !host.starts_with('-') && host.find(' ') == std::string::npos;
-    int slots = 1;
-    if (colon != std::string::npos) {
-      const char* const end = host.data() + host.size();
-      if (const auto read = std::from_chars(host.data() + colon + 1, end, slots); read.ec != std::errc() || read.ptr != end) slots = 0;
-    }
-    if (!is_host || slots < 1) throw Error(fmt::format("--hosts: '{}' is not a node", host), "NAME or NAME:SLOTS", ExitCode::kUsage);
+    const auto slots = colon == std::string::npos ? 1 : number_in<int>(std::string_view(host).substr(colon + 1));
+    if (!is_host || !(slots >= 1)) throw Error(fmt::format("--hosts: '{}' is not a node", host), "NAME or NAME:SLOTS", ExitCode::kUsage);
     if (!names.insert(name_of(host)).second)
       throw Error(fmt::format("--hosts names {} twice", name_of(host)), "no two trials may run on one node at the same time",
                   ExitCode::kUsage);

@@ -47,7 +47,7 @@ std::map<std::string, std::string> first_values(const std::vector<JobTunable>& t
 InRun::Request run_of(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables, const LaneHosts& hosts,
                       const fs::path& folder) {
   const std::map<std::string, std::string> values = first_values(tunables);
-  InRun::Request request{.job = placed_on(tune::place(command, tunables, values, ""), hosts), .folder = folder, .start = {}};
+  InRun::Request request{.job = placed_on(tune::place(command, tunables, values, ""), hosts), .folder = folder};
   for (const auto& [name, value] : values) request.start.emplace_back(name, value);
   return request;
 }

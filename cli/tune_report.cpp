@@ -2,13 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "autotuner/openmpi_allreduce.h"
 #include "cli/lint_table.h"
-#include "cli/tune_lint.h"
 #include "reports/format.h"
 #include "reports/html/tuning_figures.h"
 
@@ -43,10 +40,7 @@ Table split_table(const Tuning& tuning) {
                   {"transfer_ns", "Transfer", Unit::kDuration},
                   {"memory_bytes", "Memory", Unit::kBytes, 2},
                   {"samples", "Samples", Unit::kReal},
-                  {"allreduces", "Allreduces", Unit::kCount}},
-      .rows = {},
-      .note = {},
-      .when_empty = {}};
+                  {"allreduces", "Allreduces", Unit::kCount}}};
   const auto row = [&](const std::string& name, const tune::TrialFacts& facts) {
     const auto of_steps = [&](std::optional<double> value) { return seconds(facts.steps > 0 ? value : std::nullopt); };
     table.rows.push_back({Value::text(name), of_steps(facts.step_s), of_steps(facts.compute_s), of_steps(facts.wait_s),
@@ -68,10 +62,7 @@ Table choices_table(const Tuning& tuning) {
                           {"default", "Default", Unit::kText},
                           {"best", "Best", Unit::kText},
                           {"worth", "Worth", Unit::kText},
-                          {"values", "Values", Unit::kText, 1}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"values", "Values", Unit::kText, 1}}};
   for (size_t i = 0; i < tuning.tunables.size(); ++i) {
     const tune::JobTunable& tunable = tuning.tunables[i];
     const std::string& best = tuning.space.value(tuning.result.best_seen, i);
@@ -113,10 +104,7 @@ Table trials_table(const Tuning& tuning) {
                           tuning.goal.metric ? reports::Column{"metric", cost_name(tuning), Unit::kReal}
                                              : reports::Column{"cost_ns", cost_name(tuning), Unit::kDuration},
                           {"predicted_ns", "Predicted", Unit::kDuration, 3},
-                          {"why", "Failed", Unit::kText, 2}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"why", "Failed", Unit::kText, 2}}};
   for (const tune::Trial& trial : tuning.result.trials) {
     table.rows.push_back({Value::count(static_cast<int64_t>(trial.round)), Value::text(std::string(tune::name_of(trial.stage))),
                           Value::text(tuning.space.words(trial.point)), cost_value(tuning, trial.outcome.cost),
@@ -131,10 +119,7 @@ Table rules_table(const Tuning& tuning) {
               .columns = {{"from_bytes", "From", Unit::kBytes},
                           {"algorithm", "Algorithm", Unit::kText},
                           {"segment_bytes", "Segment", Unit::kBytes},
-                          {"default", "Default would have used", Unit::kText}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"default", "Default would have used", Unit::kText}}};
   for (size_t i = 0; i < tuning.rules.size(); ++i) {
     const tune::AllreduceRule& rule = tuning.rules[i];
     const auto below = i + 1 < tuning.rules.size() ? std::optional(tuning.rules[i + 1].from_bytes) : std::nullopt;

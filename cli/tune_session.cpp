@@ -3,17 +3,15 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
-#include <sstream>
 
 #include "autotuner/calibration.h"
 #include "autotuner/memory.h"
 #include "autotuner/openmpi_rules.h"
 #include "autotuner/paired.h"
 #include "autotuner/predict.h"
+#include "cli/flavour.h"
 #include "cli/mpirun.h"
-#include "cli/openmpi_info.h"
 #include "cli/output_file.h"
 #include "cli/process.h"
 #include "cli/terminal.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <chrono>
 #include <fstream>
 #include <regex>
@@ -14,8 +13,8 @@
 #include "analyzer/statistics.h"
 #include "cli/mpirun.h"
 #include "cli/open_run.h"
-#include "cli/process.h"
 #include "core/error.h"
+#include "core/number.h"
 #include "core/regular_file.h"
 #include "store/text.h"
 
@@ -37,9 +36,7 @@ std::vector<double> numbers_in(const fs::path& file, const std::string& metric) 
     if (line.size() > kMostCharacters) line.resize(kMostCharacters);
     for (std::sregex_iterator match(line.begin(), line.end(), pattern), none; match != none; ++match) {
       const std::string text = (*match)[1];
-      double number = 0;
-      const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-      if (error == std::errc() && end == text.data() + text.size()) numbers.push_back(number);
+      if (const auto number = number_in<double>(text)) numbers.push_back(*number);
     }
   }
   return numbers;

@@ -6,7 +6,6 @@
 #include <new>
 
 #include "cli/model.h"
-#include "cli/options.h"
 #include "cli/terminal.h"
 #include "core/error.h"
 
@@ -59,6 +58,7 @@ int dispatch(const Arguments& arguments) {
     print_out("ddl " DDL_VERSION "\n");
     return 0;
   }
+  if (word == "__complete") return run_complete({arguments.begin() + 1, arguments.end()});
   std::vector<std::string> names;
   for (const Verb& verb : kVerbs) {
     if (word == verb.name) return verb.run({arguments.begin() + 1, arguments.end()});
@@ -71,6 +71,20 @@ int dispatch(const Arguments& arguments) {
 }  // namespace
 
 std::span<const Verb> verbs() { return kVerbs; }
+
+CommandTable command_table(const Verb& verb, const std::string& question) {
+  HelpReader reader;
+  verb.run(question.empty() ? Arguments{"--help"} : Arguments{question, "--help"});
+  return std::move(reader.tables.at(0));
+}
+
+std::vector<CommandTable> command_tables() {
+  std::vector<CommandTable> tables;
+  for (const Verb& verb : kVerbs)
+    for (const std::string& question : verb.questions == nullptr ? std::vector<std::string>{""} : verb.questions())
+      tables.push_back(command_table(verb, question));
+  return tables;
+}
 
 int run_ddl(const Arguments& arguments) {
   try {

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <cctype>
-#include <charconv>
 #include <sstream>
 
 #include "core/error.h"
+#include "core/number.h"
 #include "core/regular_file.h"
 
 namespace fs = std::filesystem;
@@ -61,9 +61,9 @@ std::optional<std::string> commit_at(const fs::path& folder, int64_t realtime_ns
   for (std::string line; std::getline(lines, line);) {
     const size_t first = line.find(' '), second = line.find(' ', first + 1), address = line.rfind('>', line.find('\t'));
     if (second == std::string::npos || address == std::string::npos || address + 2 > line.size()) continue;
-    int64_t seconds = 0;
-    if (std::from_chars(line.data() + address + 2, line.data() + line.size(), seconds).ec != std::errc()) continue;
-    if (seconds <= realtime_ns / 1'000'000'000) commit = commit_in(line.substr(first + 1, second - first - 1));
+    std::string_view time = std::string_view(line).substr(address + 2);
+    const auto seconds = take_number<int64_t>(time);
+    if (seconds && *seconds <= realtime_ns / 1'000'000'000) commit = commit_in(line.substr(first + 1, second - first - 1));
   }
   return commit;
 }

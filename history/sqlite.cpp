@@ -1,6 +1,5 @@
 // SQLite. The journal is the classic one and not a write-ahead log: that needs memory which all writers share, so all of them on one node. A writer takes its turn
 // at BEGIN IMMEDIATE: a transaction that begins by reading and then wants to write may find that it cannot, and would have to start again.
-#include <SQLiteCpp/Database.h>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>

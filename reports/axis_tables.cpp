@@ -1,5 +1,4 @@
 // Axes of parallelism, rank by rank: for whom the others waited on each axis, and what ranks sent in all-to-alls.
-#include <algorithm>
 
 #include "analyzer/query.h"
 #include "reports/overview.h"
@@ -15,8 +14,6 @@ Table axis_blame_table(const RunView& run) {
                           {"instances", "Collectives", Unit::kCount, 1},
                           {"late", "Late rank", Unit::kCount},
                           {"axis", "Axis", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No rank waited on a communicator that serves an axis, or its waiting is not known (ddl report loss)."};
   Query row(run.db, R"(
     SELECT a.axis, l.rank, sum(l.wait_ns) AS wait_ns, max(l.longest_ns), sum(l.instances), sum(sum(l.wait_ns)) OVER (PARTITION BY a.axis) AS all_ns
@@ -45,8 +42,6 @@ Table traffic_table(const RunView& run) {
                           {"axis", "Axis", Unit::kText},
                           {"op", "Name", Unit::kText, 4},
                           {"comm", "Communicator", Unit::kText, 1}},
-              .rows = {},
-              .note = {},
               .when_empty = "The job called no all-to-all."};
   // v_traffic goes through all events.
   if (!Query(run.db, "SELECT 1 FROM collective_group g JOIN op o ON o.id = g.op WHERE lower(o.name) LIKE '%alltoall%'").next())
@@ -57,16 +52,13 @@ Table traffic_table(const RunView& run) {
     WHERE world = ? AND lower(op) LIKE '%alltoall%' AND rank IS NOT NULL
     ORDER BY comm, op, bytes DESC, rank)");
   row.bind(run.world);
-  const auto duration = [&](int column) {
-    return row.is_null(column) ? Value::absent(Unit::kDuration, "PARTIAL_RANKS") : Value::duration_ns(row.integer(column));
-  };
+  const auto duration = [&](int column) { return cell(row, column, Unit::kDuration, "PARTIAL_RANKS"); };
   while (row.next())
     add_row(run, table,
-            {row.is_null(0) ? Value::absent(Unit::kBytes, "NO_DATA") : Value::bytes(row.integer(0)),
+            {cell(row, 0, Unit::kBytes, "NO_DATA"),
              row.is_null(1) ? Value::absent(Unit::kRatio, row.is_null(0) ? "NO_DATA" : "ZERO_DENOM") : Value::ratio(row.real(1)),
              Value::count(row.integer(2)), duration(3), duration(4), Value::count(row.integer(5)),
-             row.is_null(6) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(6)), Value::text(row.text(7)),
-             Value::text(row.text(8))});
+             cell(row, 6, Unit::kText, "NOT_APPLICABLE"), Value::text(row.text(7)), Value::text(row.text(8))});
   return table;
 }
 

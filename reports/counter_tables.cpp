@@ -15,16 +15,12 @@ Table counters_table(const RunView& run) {
                           {"kind", "Range", Unit::kText},
                           {"phase", "Phase", Unit::kText},
                           {"layer", "Name", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No counters were recorded. Name some: ddl record --counters PAPI_TOT_INS,PAPI_TOT_CYC."};
   Query row(run.db,
             "SELECT counter, sum(value), sum(calls), max(coalesce(source, why)), kind, phase, layer FROM v_counter WHERE world = ?"
             " GROUP BY counter, kind, phase, layer ORDER BY counter, kind = 'step' DESC, sum(value) DESC, phase, layer");
   row.bind(run.world);
-  const auto text = [&](int column) {
-    return row.is_null(column) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(column));
-  };
+  const auto text = [&](int column) { return cell(row, column, Unit::kText, "NOT_APPLICABLE"); };
   while (row.next()) {
     const bool known = !row.is_null(1) && row.integer(2) > 0;
     const auto count = [&](int64_t n) { return known ? Value::count(n) : Value::absent(Unit::kCount, "NO_DATA"); };

@@ -24,8 +24,6 @@ Table findings_table(const NamedRun& before, const NamedRun& after) {
                           {"saving_after_ns", "after", Unit::kDuration},
                           {"id", "id", Unit::kText, 0},
                           {"sentence", "finding", Unit::kText}},
-              .rows = {},
-              .note = "",
               .when_empty = "No findings, neither before nor after."};
   const auto saving = [](const std::optional<int64_t>& ns, const std::string& bound) {
     return ns ? Value::duration_ns(*ns).bounded(Value::bound_of(bound)) : Value::absent(Unit::kDuration, "NOT_APPLICABLE");
@@ -53,9 +51,7 @@ Table metric_changes_table(const std::vector<MetricChange>& metrics) {
                           {"unit", "unit", Unit::kText, 2},
                           {"id", "name", Unit::kText},
                           {"meaning", "meaning", Unit::kText, 3}},
-              .rows = {},
-              .note = "what exactly each one says: ddl analyze --list",
-              .when_empty = ""};
+              .note = "what exactly each one says: ddl analyze --list"};
   const Value none = Value::absent(Unit::kRatio, "NOT_APPLICABLE");
   int64_t absent = 0;
   for (const MetricChange& metric : metrics) {
@@ -96,7 +92,7 @@ Document build_diff(const NamedRun& before, const NamedRun& after, const std::ve
   const SlowdownGate gate = slowdown_gate(metrics);
   if (gate.slower) {
     const auto value = [&](const MetricValue& one) { return metric_value(one.value, gate.by->unit, one.why); };
-    NumberLine line{.id = "speed", .title = gate.by->id == "throughput" ? "THROUGHPUT" : "STEP", .items = {}, .remark = ""};
+    NumberLine line{.id = "speed", .title = gate.by->id == "throughput" ? "THROUGHPUT" : "STEP"};
     line.items = {{"before", "before", value(gate.by->before), ""}, {"after", "after", value(gate.by->after), ""}};
     document.lines.push_back(std::move(line));
     const std::string by =

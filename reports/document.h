@@ -46,8 +46,8 @@ struct NumberLine {
   };
   std::string id;
   std::string title;
-  std::vector<Item> items;
-  std::string remark;
+  std::vector<Item> items = {};
+  std::string remark = {};
 };
 
 struct Column {
@@ -58,14 +58,14 @@ struct Column {
 };
 
 struct Table {
-  std::string id;       ///< name of the section
-  std::string caption;  ///< one line above
+  std::string id = {};       ///< name of the section
+  std::string caption = {};  ///< one line above
   std::vector<Column> columns;
-  std::vector<std::vector<Value>> rows;
-  std::string note;        ///< below, e.g. how many rows were left out
-  std::string when_empty;  ///< printed instead of a table without rows; "" = print nothing at all
-  size_t left_out = 0;     ///< rows that follow and were not built (RunView::rows_wanted)
-  size_t handed_on = 0;    ///< rows that are not here for RunView::each_row has them
+  std::vector<std::vector<Value>> rows = {};
+  std::string note = {};        ///< below, e.g. how many rows were left out
+  std::string when_empty = {};  ///< printed instead of a table without rows; "" = print nothing at all
+  size_t left_out = 0;          ///< rows that follow and were not built (RunView::rows_wanted)
+  size_t handed_on = 0;         ///< rows that are not here for RunView::each_row has them
 };
 
 /// Something that is missing from the data.

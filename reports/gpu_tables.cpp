@@ -23,10 +23,6 @@ Value part_of(int64_t part, int64_t whole) {
   return whole == 0 ? Value::absent(Unit::kShare, "ZERO_DENOM") : Value::share(static_cast<double>(part) / static_cast<double>(whole));
 }
 
-Value text_or_absent(const Query& row, int column, const char* why) {
-  return row.is_null(column) ? Value::absent(Unit::kText, why) : Value::text(row.text(column));
-}
-
 /// The first names of a sequence; how many more there are.
 std::string head_of(const std::string& sequence, int64_t kernels) {
   constexpr std::string_view kBetween = " | ";
@@ -86,8 +82,6 @@ Table gpu_table(const RunView& run) {
                           {"bytes", "Bytes", Unit::kBytes, 1},
                           {"name", "Name", Unit::kText},
                           {"class", "", Unit::kText, 0}},
-              .rows = {},
-              .note = {},
               .when_empty = "No GPU activity was recorded. If the job used GPUs, ddl report loss says why."};
   // Summed by number before names are looked at.
   Query row(run.db, R"(
@@ -108,9 +102,8 @@ Table gpu_table(const RunView& run) {
     const int64_t time_ns = row.integer(2), calls = row.integer(3);
     table.rows.push_back({part_of(time_ns, row.integer(7)), Value::duration_ns(time_ns), Value::count(calls),
                           Value::duration_ns((time_ns + calls / 2) / calls), Value::duration_ns(row.integer(4)),
-                          Value::duration_ns(row.integer(5)),
-                          row.is_null(6) ? Value::absent(Unit::kBytes, "NOT_APPLICABLE") : Value::bytes(row.integer(6)),
-                          Value::text(row.text(0)), Value::text(row.text(1))});
+                          Value::duration_ns(row.integer(5)), cell(row, 6, Unit::kBytes, "NOT_APPLICABLE"), Value::text(row.text(0)),
+                          Value::text(row.text(1))});
   }
   table.note = note_of_unclassified(run);
   return table;
@@ -128,8 +121,6 @@ Table gpu_layers_table(const RunView& run) {
                           {"copy_bytes", "Copied", Unit::kBytes, 3},
                           {"phase", "Phase", Unit::kText},
                           {"layer", "Name", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No GPU activity was recorded. If the job used GPUs, ddl report loss says why."};
   struct Sums {
     int64_t kernels = 0, compute_ns = 0, comm_ns = 0, copy_ns = 0, copy_bytes = 0;
@@ -193,8 +184,6 @@ Table critical_path_table(const RunView& run) {
                           {"kind", "What", Unit::kText},
                           {"layer", "Layer", Unit::kText, 2},
                           {"name", "Name", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No GPU activity was recorded in a steady step."};
   Query row(run.db, R"(
     WITH paths AS MATERIALIZED (
@@ -220,7 +209,8 @@ Table critical_path_table(const RunView& run) {
     const int64_t time_ns = row.integer(4), steps = row.integer(6);
     const auto per_step = [&](int64_t sum) { return (sum + steps / 2) / steps; };
     table.rows.push_back({part_of(time_ns, row.integer(5)), Value::duration_ns(per_step(time_ns)), Value::count(per_step(row.integer(3))),
-                          Value::text(row.text(0)), text_or_absent(row, 2, "NOT_APPLICABLE"), text_or_absent(row, 1, "NOT_APPLICABLE")});
+                          Value::text(row.text(0)), cell(row, 2, Unit::kText, "NOT_APPLICABLE"),
+                          cell(row, 1, Unit::kText, "NOT_APPLICABLE")});
   }
   return table;
 }
@@ -234,7 +224,6 @@ Table sequences_table(const RunView& run) {
                           {"host_ns", "On host", Unit::kDuration},
                           {"range", "In", Unit::kText},
                           {"name", "Sequence", Unit::kText}},
-              .rows = {},
               .note = "of operators and layers inside each other that launched the same, the outermost",
               .when_empty = "No operator or layer launched two kernels, or none was recorded."};
   // Equal sums are those of the same calls; max() picks the row.
@@ -266,8 +255,6 @@ Table memory_table(const RunView& run) {
                           {"last_bytes", "At the end", Unit::kBytes, 2},
                           {"changes", "Changes", Unit::kCount, 3},
                           {"name", "In", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No memory was recorded: torch.profiler does with profile_memory=True."};
   Query range(run.db, R"(
     SELECT r.name
@@ -299,8 +286,6 @@ Table links_table(const RunView& run) {
                           {"memory", "Memory", Unit::kText},
                           {"link", "Link", Unit::kText, 1},
                           {"name", "Name", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No GPU copied anything."};
   Query row(run.db,
             "SELECT kind, memory, link, sum(time_ns), sum(calls), sum(bytes), peak_bytes_per_second FROM v_link WHERE world = ?"
@@ -314,11 +299,11 @@ Table links_table(const RunView& run) {
     const bool of_host = kind == "HtoD" || kind == "DtoH" || kind == "HtoA" || kind == "AtoH";
     const char* why = of_host || kind == "PtoP" ? "NO_DATA" : "NOT_APPLICABLE";
     pageable = pageable || row.text(1) == "pageable";
-    table.rows.push_back({Value::duration_ns(time_ns), Value::count(row.integer(4)), Value::bytes(bytes),
-                          time_ns > 0 ? Value::bandwidth(per_second) : Value::absent(Unit::kBandwidth, "ZERO_DENOM"),
-                          row.is_null(6) ? Value::absent(Unit::kBandwidth, why) : Value::bandwidth(row.real(6)),
-                          row.is_null(6) || time_ns == 0 ? Value::absent(Unit::kRatio, why) : Value::ratio(per_second / row.real(6)),
-                          text_or_absent(row, 1, of_host ? "NO_DATA" : "NOT_APPLICABLE"), text_or_absent(row, 2, why), Value::text(kind)});
+    table.rows.push_back(
+        {Value::duration_ns(time_ns), Value::count(row.integer(4)), Value::bytes(bytes),
+         time_ns > 0 ? Value::bandwidth(per_second) : Value::absent(Unit::kBandwidth, "ZERO_DENOM"), cell(row, 6, Unit::kBandwidth, why),
+         row.is_null(6) || time_ns == 0 ? Value::absent(Unit::kRatio, why) : Value::ratio(per_second / row.real(6)),
+         cell(row, 1, Unit::kText, of_host ? "NO_DATA" : "NOT_APPLICABLE"), cell(row, 2, Unit::kText, why), Value::text(kind)});
   }
   if (pageable) table.note = "pageable: the driver copies through a buffer of its own; pinned memory (cudaMallocHost) avoids that";
   return table;
@@ -346,8 +331,6 @@ Table gpus_table(const RunView& run) {
                           {"idle_dep_copy_ns", "For copy", Unit::kDuration, 1},
                           {"idle_other_ns", "Other", Unit::kDuration, 2},
                           {"name", "Name", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No GPU activity was recorded. If the job used GPUs, ddl report loss says why."};
   Query row(
       run.db,
@@ -361,14 +344,13 @@ Table gpus_table(const RunView& run) {
   row.bind(run.world, run.has_steps ? 1 : 0);
   while (row.next()) {
     const int64_t windows = row.integer(4);
-    std::vector<Value> cells = {row.is_null(0) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(0)),
-                                Value::count(row.integer(1))};
+    std::vector<Value> cells = {cell(row, 0, Unit::kCount, "NOT_APPLICABLE"), Value::count(row.integer(1))};
     for (int column = 6; column < 20; ++column) {
       const bool known = column != 10 || row.integer(5) == windows;
       cells.push_back(known ? Value::duration_ns((row.integer(column) + windows / 2) / windows)
                             : Value::absent(Unit::kDuration, row.text(3)));
     }
-    cells.push_back(text_or_absent(row, 2, "NO_DATA"));
+    cells.push_back(cell(row, 2, Unit::kText, "NO_DATA"));
     table.rows.push_back(std::move(cells));
   }
   Query tracing(run.db, "SELECT total(g.duration_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind = 5");

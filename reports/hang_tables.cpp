@@ -1,7 +1,5 @@
 // Hangs as flight recorders show them: who waits for whom, and from where.
-#include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 #include <tuple>
 
@@ -56,11 +54,9 @@ Table hang_table(const RunView& run) {
     auto& members = parts[row.integer(0)];
     const std::string why = row.text(6);
     const std::string part = why == "mismatch" ? "other" : why;
-    table.rows.push_back({Value::count(row.integer(1)), Value::text(row.text(2)),
-                          row.is_null(3) ? Value::absent(Unit::kCount) : Value::count(row.integer(3)), Value::text(row.text(4)),
+    table.rows.push_back({Value::count(row.integer(1)), Value::text(row.text(2)), cell(row, 3, Unit::kCount), Value::text(row.text(4)),
                           text_or_absent(row.text(5)), text_or_absent(rank_list(members["in"])), text_or_absent(rank_list(members[part])),
-                          Value::text(why_in_words(why)),
-                          row.is_null(7) ? Value::absent(Unit::kDuration) : Value::duration_ns(row.integer(7))});
+                          Value::text(why_in_words(why)), cell(row, 7, Unit::kDuration)});
   }
   return table;
 }

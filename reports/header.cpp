@@ -3,7 +3,6 @@
 
 #include <cmath>
 #include <cstdlib>
-#include <cstring>
 
 #include "analyzer/findings/job_end.h"
 #include "analyzer/metrics/metrics.h"

@@ -61,8 +61,6 @@ Table jobs_table(const HistoryView& view) {
                           {"unknown_runs", "Unknown", Unit::kCount, 0},
                           {"step_time_ns", "Step time", Unit::kDuration},
                           {"trend", "Trend", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No run was added."};
   for (const JobSeries& series : view.series) {
     const auto now = step_now(series);
@@ -93,10 +91,7 @@ Table changes_table(const HistoryView& view) {
                           {"job", "Job", Unit::kText},
                           {"ranks", "Ranks", Unit::kCount, 4},
                           {"hosts", "Hosts", Unit::kCount, 1},
-                          {"sentence", "", Unit::kText, 0}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"sentence", "", Unit::kText, 0}}};
   std::vector<std::pair<int64_t, std::vector<Value>>> rows;
   for (const JobSeries& series : view.series)
     for (const RunChange& change : series.changes) {
@@ -139,10 +134,7 @@ Table runs_table(const HistoryView& view, size_t most_runs) {
                           {"run", "Run", Unit::kText, 8},
                           {"command", "Command", Unit::kText, 0},
                           {"started_ns", "", Unit::kCount, 0},
-                          {"id", "", Unit::kText, 0}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"id", "", Unit::kText, 0}}};
   const size_t shown = std::min(most_runs, view.rows.size());
   for (size_t i = 0; i < shown; ++i) {
     const RunRow& run = view.rows[view.rows.size() - 1 - i];
@@ -183,10 +175,7 @@ Table nodes_table(const HistoryView& view) {
                           {"corrected_p", "p corrected", Unit::kNumber},
                           {"jobs", "Jobs", Unit::kCount, 2},
                           {"newest", "Newest", Unit::kText, 5},
-                          {"judgement", "", Unit::kText}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"judgement", "", Unit::kText}}};
   for (const SlowHost& host : view.nodes.hosts)
     table.rows.push_back({Value::text(host.host), Value::count(host.slow), Value::count(host.runs), Value::number(host.expected),
                           Value::number(host.p), Value::number(host.corrected), Value::count(host.jobs),

@@ -1,7 +1,6 @@
 // What the history says: jobs and their change points, runs, hosts that were slow again and again.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

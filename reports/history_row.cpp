@@ -3,10 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <set>
 
 #include "analyzer/query.h"
+#include "core/number.h"
 #include "history/commit.h"
 #include "reports/job_numbers.h"
 #include "store/text.h"
@@ -23,12 +23,7 @@ std::optional<std::string> maybe_text(const std::string& text) {
   return text.empty() ? std::nullopt : std::optional(without_secrets(text));
 }
 
-std::optional<int64_t> meta_number(const RunView& run, const char* key) {
-  const std::string text = run.meta(key);
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  return error == std::errc() && end == text.data() + text.size() && !text.empty() ? std::optional(number) : std::nullopt;
-}
+std::optional<int64_t> meta_number(const RunView& run, const char* key) { return number_in<int64_t>(run.meta(key)); }
 
 /// Where and when its first rank began: what stays when the run is copied, or analyzed again, also while it still runs.
 std::string identity(const RunView& run, int64_t epoch_ns) {

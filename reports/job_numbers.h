@@ -2,7 +2,6 @@
 // Times are ns, ratios 0 to 1, what is not known is absent.
 #pragma once
 
-#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>

@@ -32,7 +32,6 @@ Table launches_table(const RunView& run) {
                           {"short", "Shorter than call", Unit::kCount},
                           {"slow_calls", "Calls > 50us", Unit::kCount},
                           {"late", "Delays > 100us", Unit::kCount}},
-              .rows = {},
               .note = "delay: from the end of the call to the begin on the GPU; with what a full queue holds up, too",
               .when_empty = kNoLaunches};
   Query row(
@@ -61,8 +60,6 @@ Table durations_table(const RunView& run) {
                           {"copies_ns", "Their time", Unit::kDuration, 3},
                           {"calls", "Calls", Unit::kCount},
                           {"delays", "Delays", Unit::kCount}},
-              .rows = {},
-              .note = {},
               .when_empty = kNoLaunches};
   struct Bin {
     int64_t kernels = 0, kernels_ns = 0, copies = 0, copies_ns = 0, calls = 0, delays = 0;

@@ -48,7 +48,7 @@ std::map<std::string, Metric> by_id(const std::vector<Metric>& metrics) {
 
 template <size_t n>
 NumberLine line_of(std::string id, std::string title, const MetricItem (&items)[n], const std::map<std::string, Metric>& metrics) {
-  NumberLine line{.id = std::move(id), .title = std::move(title), .items = {}, .remark = {}};
+  NumberLine line{.id = std::move(id), .title = std::move(title)};
   for (const MetricItem& item : items) {
     const auto metric = metrics.find(item.metric);
     if (metric == metrics.end()) continue;
@@ -65,7 +65,7 @@ NumberLine line_of(std::string id, std::string title, const MetricItem (&items)[
 void add_step(const RunView& run, Document& document) {
   const StepFacts& step = run.facts.step;
   if (!step.p50_ns) return;
-  NumberLine line{.id = "step", .title = run.has_steps ? "STEP" : "RUN", .items = {}, .remark = {}};
+  NumberLine line{.id = "step", .title = run.has_steps ? "STEP" : "RUN"};
   if (run.has_steps) {
     line.items = {{"p50_ns", "p50", Value::duration_ns(*step.p50_ns), ""},
                   {"p99_ns", "p99", Value::duration_ns(*step.p99_ns), ""},
@@ -144,7 +144,7 @@ void add_coordination(const RunView& run, Document& document) {
 }
 
 void add_by_rank(const RunView& run, const std::map<std::string, Metric>& metrics, Document& document) {
-  NumberLine line{.id = "by_rank", .title = "BY RANK", .items = {}, .remark = {}};
+  NumberLine line{.id = "by_rank", .title = "BY RANK"};
   struct Late {
     int64_t late_ns, rank;
   };

@@ -1,4 +1,4 @@
-#include "reports/otlp.h"
+#include "reports/prometheus.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

@@ -1,7 +1,6 @@
 // Builders: from an analyzed run to a Document. To add a section: a function that returns its Table, and a row in sections.cpp.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <span>
 #include <string>
@@ -11,6 +10,10 @@
 #include "analyzer/metrics/metrics.h"
 #include "reports/document.h"
 #include "reports/run_view.h"
+
+namespace ddl {
+class Query;
+}
 
 namespace ddl::reports {
 
@@ -44,6 +47,9 @@ const Section* find_section(std::string_view name);
 
 /// A row more of `table`: into it, or to RunView::each_row; beyond RunView::rows_wanted it is counted in Table::left_out.
 void add_row(const RunView& run, Table& table, std::vector<Value> cells);
+
+/// What a column of the query says, in `unit`; NULL: absent, for the reason `why`.
+Value cell(const Query& row, int column, Unit unit, const std::string& why = "NO_DATA");
 
 // The parts.
 /// What the job is called: by its user, else after its program, behind python after its script.

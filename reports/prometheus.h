@@ -5,6 +5,7 @@
 // limits are left out, and ddl_left_out says how many.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
@@ -38,5 +39,10 @@ struct PrometheusFamily {
   std::string name, type, help;
 };
 std::vector<PrometheusFamily> prometheus_families();
+
+// ---- Numbers of a job as OpenTelemetry's metrics: an ExportMetricsServiceRequest in OTLP's JSON, in one line, as a collector takes it at /v1/metrics.
+// The same families, names and values as for Prometheus (reports/prometheus.h).
+/// `time_ns`: Unix time of the numbers.
+std::string render_otlp(const JobNumbers& job, const PrometheusLimits& limits, int64_t time_ns);
 
 }  // namespace ddl::reports

@@ -1,10 +1,8 @@
 // Tables with a row per rank, step or loss.
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "analyzer/query.h"
 #include "reports/format.h"
@@ -41,8 +39,6 @@ Table ranks_table(const RunView& run) {
                   {"ended", "Ended", Unit::kText},
                   {"host", "Host", Unit::kText, 2},
                   {"cpus", "CPUs", Unit::kText, 0}},
-      .rows = {},
-      .note = {},
       .when_empty = "No process is a rank of this world: ddl report processes lists those that recorded something."};
   Query row(run.db, "SELECT rank, ended, abort_code, cpus FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank, process");
   row.bind(run.world);
@@ -57,7 +53,7 @@ Table ranks_table(const RunView& run) {
     add_row(run, table,
             {Value::count(rank.rank), per_step(rank.late_ns), per_step(rank.wait_ns, Value::Bound::kLower),
              per_step(rank.xfer_ns, Value::Bound::kUpper), per_step(rank.compute_ns), Value::text(how_it_ended(row, 1, 2)),
-             Value::text(rank.host), row.is_null(3) ? Value::absent(Unit::kText, "NO_DATA") : Value::text(row.text(3))});
+             Value::text(rank.host), cell(row, 3, Unit::kText, "NO_DATA")});
   }
   if (bindings.size() > 1) table.columns[kCpus].keep = 1;  // of interest where ranks are bound, and not all to the same
   return table;
@@ -73,8 +69,6 @@ Table blame_table(const RunView& run) {
                           {"late", "Late rank", Unit::kCount},
                           {"waiter", "Waiting rank", Unit::kCount},
                           {"kind", "In", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No rank waited for another, or its waiting is not known (ddl report loss)."};
   // Pairs of ranks: there may be millions. With a limit SQLite sorts no more than it returns, without one it does so on disk.
   Query all(run.db, "SELECT count(*), sum(wait_ns) FROM v_blame WHERE world = ?");
@@ -107,21 +101,16 @@ Table processes_table(const RunView& run) {
                           {"sits_in", "Sits in", Unit::kText},
                           {"host", "Host", Unit::kText, 2},
                           {"exe", "Program", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No process recorded anything: ddl report loss says why."};
   Query row(run.db,
             "SELECT pid, rank, start_ns, end_ns, ended, abort_code, (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op"
             " WHERE x.process = r.process ORDER BY x.start_ns LIMIT 1), host, exe FROM v_rank r WHERE world = ? ORDER BY process");
   row.bind(run.world);
-  const auto text = [&](int column) {
-    return row.is_null(column) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(column));
-  };
+  const auto text = [&](int column) { return cell(row, column, Unit::kText, "NOT_APPLICABLE"); };
   while (row.next())
     add_row(run, table,
-            {Value::count(row.integer(0)), row.is_null(1) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(1)),
-             Value::duration_ns(row.integer(2)), Value::duration_ns(row.integer(3)), Value::text(how_it_ended(row, 4, 5)), text(6), text(7),
-             text(8)});
+            {Value::count(row.integer(0)), cell(row, 1, Unit::kCount, "NOT_APPLICABLE"), Value::duration_ns(row.integer(2)),
+             Value::duration_ns(row.integer(3)), Value::text(how_it_ended(row, 4, 5)), text(6), text(7), text(8)});
   return table;
 }
 
@@ -135,8 +124,6 @@ Table steps_table(const RunView& run) {
                           {"wait_ns", "Wait", Unit::kDuration},
                           {"ranks", "Ranks", Unit::kCount, 1},
                           {"slowest_rank", "Slowest rank", Unit::kCount}},
-              .rows = {},
-              .note = {},
               .when_empty = "The job marks no steps. Mark them with ddl/annotate.h (ddl_step_begin), ddl_annotate.py (step) or NVTX."};
   // Each rank by its resource, as in facts.h: of several GPUs the mean.
   Query row(run.db, R"(
@@ -167,9 +154,7 @@ Table steps_table(const RunView& run) {
   row.bind(run.world, run.facts.waits_by == Resource::kDevice, unseen, unseen && !run.facts.threads_tell());
   while (row.next()) {
     const auto part = [&](int column, Value::Bound bound = Value::Bound::kNone) {
-      return row.is_null(column)
-                 ? Value::absent(Unit::kDuration)
-                 : Value::duration_ns(row.integer(column)).bounded(run.facts.coverage.bounded ? bound : Value::Bound::kNone);
+      return cell(row, column, Unit::kDuration).bounded(run.facts.coverage.bounded ? bound : Value::Bound::kNone);
     };
     table.rows.push_back({Value::count(row.integer(0)), part(1), part(2), part(3, Value::Bound::kUpper), part(4, Value::Bound::kLower),
                           Value::count(row.integer(5)), Value::count(row.integer(6))});
@@ -190,19 +175,13 @@ Table open_calls_table(const RunView& run) {
                           {"op", "", Unit::kText, 0},
                           {"comm", "", Unit::kText, 0},
                           {"layer", "Layer", Unit::kText, 2}},
-              .rows = {},
-              .note = {},
               .when_empty = "Every call returned."};
   Query row(run.db,
             "SELECT rank, since_ns, seq, step, bytes, peer, op, comm, layer FROM v_open_call WHERE world = ? ORDER BY rank, since_ns DESC");
   row.bind(run.world);
   while (row.next()) {
-    const auto count = [&](int column) {
-      return row.is_null(column) ? Value::absent(Unit::kCount, "NOT_APPLICABLE") : Value::count(row.integer(column));
-    };
-    const auto text = [&](int column) {
-      return row.is_null(column) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(column));
-    };
+    const auto count = [&](int column) { return cell(row, column, Unit::kCount, "NOT_APPLICABLE"); };
+    const auto text = [&](int column) { return cell(row, column, Unit::kText, "NOT_APPLICABLE"); };
     const std::string name = row.is_null(7) ? row.text(6) : fmt::format("{} {}", row.text(6), row.text(7));
     table.rows.push_back({count(0), Value::duration_ns(row.integer(1)), count(2), count(3), Value::bytes(row.integer(4)), count(5),
                           Value::text(name), text(6), text(7), text(8)});
@@ -217,8 +196,6 @@ Table loss_table(const RunView& run) {
                           {"note", "What", Unit::kText},
                           {"kind", "Kind", Unit::kText, 1},
                           {"rank", "Rank", Unit::kCount}},
-              .rows = {},
-              .note = {},
               .when_empty = "Nothing is missing."};
   Document document;
   add_loss(run, document);

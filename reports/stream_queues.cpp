@@ -105,7 +105,6 @@ Table table_of_queues(const RunView& run, const std::vector<StreamQueue>& queues
                           {"mean", "Mean over time", Unit::kNumber},
                           {"empty_ns", "Empty for", Unit::kDuration},
                           {"full_ns", "1024 for", Unit::kDuration}},
-              .rows = {},
               .note = "from a stream's first launch to the begin of its last operation",
               .when_empty = "No launch was recorded. If the job used GPUs, ddl report loss says why."};
   const auto count_or_absent = [](const std::optional<int64_t>& count) {

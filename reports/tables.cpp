@@ -17,10 +17,6 @@
 namespace ddl::reports {
 namespace {
 
-Value integer_or_absent(const Query& row, int column, Value (*make)(int64_t), Unit unit, const std::string& why = {}) {
-  return row.is_null(column) ? Value::absent(unit, why) : make(row.integer(column));
-}
-
 Value share(int64_t part, int64_t whole) {
   return whole == 0 ? Value::absent(Unit::kRatio, "ZERO_DENOM") : Value::ratio(static_cast<double>(part) / static_cast<double>(whole));
 }
@@ -36,6 +32,13 @@ int64_t total(SQLite::Database& db, std::string_view sql, int64_t world) {
 }
 
 }  // namespace
+
+Value cell(const Query& row, int column, Unit unit, const std::string& why) {
+  if (row.is_null(column)) return Value::absent(unit, why);
+  return unit == Unit::kText ? Value::text(row.text(column))
+         : is_integer(unit)  ? Value::of(unit, row.integer(column))
+                             : Value::of(unit, row.real(column));
+}
 
 Table collectives_table(const RunView& run) {
   Table table{.id = "collectives",
@@ -55,8 +58,6 @@ Table collectives_table(const RunView& run) {
                           {"instances", "", Unit::kCount, 0},
                           {"xfer_ns", "", Unit::kDuration, 0},
                           {"upper_bound", "", Unit::kCount, 0}},
-              .rows = {},
-              .note = {},
               .when_empty = "No collective was kept: the job calls none, or none ran in the window (--steps, --after)."};
   const int64_t all_ns = total(run.db, "SELECT sum(time_ns) FROM collective_group WHERE world = ?", run.world);
   Query row(run.db,
@@ -73,14 +74,12 @@ Table collectives_table(const RunView& run) {
     const std::string size = row.is_null(2) || row.integer(2) == 0 ? "" : fmt::format(" {}", size_text(row.integer(2)));
     table.rows.push_back({share(row.integer(5), all_ns), Value::duration_ns(row.integer(5)), Value::count(row.integer(4)),
                           average(row.integer(5), row.integer(4)), Value::duration_ns(row.integer(6)), Value::duration_ns(row.integer(7)),
-                          integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, bound && why == "NOT_APPLICABLE" ? "NO_DATA" : why)
+                          cell(row, 8, Unit::kDuration, bound && why == "NOT_APPLICABLE" ? "NO_DATA" : why)
                               .bounded(known_from_below ? Value::Bound::kLower : Value::Bound::kNone),
-                          row.is_null(10) ? Value::absent(Unit::kBandwidth, why) : Value::bandwidth(row.real(10)),
+                          cell(row, 10, Unit::kBandwidth, why),
                           Value::text(fmt::format("{}{}{} {}", op, bound ? "*" : "", size, row.text(13) == "world" ? "world" : comm)),
-                          Value::text(op), Value::text(comm), integer_or_absent(row, 2, Value::bytes, Unit::kBytes, why),
-                          Value::count(row.integer(3)),
-                          integer_or_absent(row, 9, Value::duration_ns, Unit::kDuration, why)
-                              .bounded(known_from_below ? Value::Bound::kUpper : Value::Bound::kNone),
+                          Value::text(op), Value::text(comm), cell(row, 2, Unit::kBytes, why), Value::count(row.integer(3)),
+                          cell(row, 9, Unit::kDuration, why).bounded(known_from_below ? Value::Bound::kUpper : Value::Bound::kNone),
                           Value::count(bound ? 1 : 0)});
   }
   if (any_bound) table.note = "* non-blocking, from post to completion: hidden time included, so no bandwidth can be told";
@@ -161,8 +160,6 @@ Table axes_table(const RunView& run) {
                           {"communicators", "Communicators", Unit::kCount, 0},
                           {"source", "Known by", Unit::kText, 4},
                           {"axis", "Axis", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No collective ran on a communicator of two ranks."};
   Query row(run.db, R"(
     WITH axis AS (
@@ -201,14 +198,13 @@ Table axes_table(const RunView& run) {
   while (row.next()) {
     const std::string why = row.text(7);
     const bool blamed = !row.is_null(10), bounded = row.integer(11) != 0;
-    table.rows.push_back(
-        {share(row.integer(4), all_ns), Value::duration_ns(row.integer(4)), Value::count(row.integer(3)),
-         integer_or_absent(row, 5, Value::duration_ns, Unit::kDuration, why).bounded(bounded ? Value::Bound::kLower : Value::Bound::kNone),
-         integer_or_absent(row, 6, Value::duration_ns, Unit::kDuration, why).bounded(bounded ? Value::Bound::kUpper : Value::Bound::kNone),
-         integer_or_absent(row, 8, Value::duration_ns, Unit::kDuration, "NOT_APPLICABLE"),
-         blamed ? Value::count(row.integer(9)) : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
-         blamed ? Value::ratio(row.real(10)) : Value::absent(Unit::kRatio, "NOT_APPLICABLE"), Value::count(row.integer(2)),
-         Value::text(row.text(1)), Value::text(row.text(0))});
+    table.rows.push_back({share(row.integer(4), all_ns), Value::duration_ns(row.integer(4)), Value::count(row.integer(3)),
+                          cell(row, 5, Unit::kDuration, why).bounded(bounded ? Value::Bound::kLower : Value::Bound::kNone),
+                          cell(row, 6, Unit::kDuration, why).bounded(bounded ? Value::Bound::kUpper : Value::Bound::kNone),
+                          cell(row, 8, Unit::kDuration, "NOT_APPLICABLE"),
+                          blamed ? Value::count(row.integer(9)) : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
+                          blamed ? Value::ratio(row.real(10)) : Value::absent(Unit::kRatio, "NOT_APPLICABLE"), Value::count(row.integer(2)),
+                          Value::text(row.text(1)), Value::text(row.text(0))});
   }
   return table;
 }
@@ -236,8 +232,6 @@ Table calls_table(const RunView& run) {
                           {"bytes", "Bytes", Unit::kBytes, 4},
                           {"name", "Name", Unit::kText},
                           {"time_estimated", "", Unit::kCount, 0}},
-              .rows = {},
-              .note = {},
               .when_empty = "No MPI call was completed."};
   Query row(run.db,
             "SELECT o.name, sum(f.calls), iif(count(f.bytes) = count(*), sum(f.bytes), NULL), sum(f.time_ns), min(f.min_ns), max(f.max_ns),"
@@ -251,9 +245,8 @@ Table calls_table(const RunView& run) {
     any_estimated = any_estimated || estimated;
     all_ns += row.integer(3);
     table.rows.push_back({Value::absent(Unit::kRatio, "ZERO_DENOM"), Value::duration_ns(row.integer(3)), Value::count(row.integer(1)),
-                          average(row.integer(3), row.integer(1)), integer_or_absent(row, 4, Value::duration_ns, Unit::kDuration),
-                          integer_or_absent(row, 5, Value::duration_ns, Unit::kDuration),
-                          integer_or_absent(row, 2, Value::bytes, Unit::kBytes), Value::text(row.text(0) + (estimated ? " ~" : "")),
+                          average(row.integer(3), row.integer(1)), cell(row, 4, Unit::kDuration, ""), cell(row, 5, Unit::kDuration, ""),
+                          cell(row, 2, Unit::kBytes, ""), Value::text(row.text(0) + (estimated ? " ~" : "")),
                           Value::count(estimated ? 1 : 0)});
   }
   for (auto& cells : table.rows) cells[0] = share(cells[1].as_integer(), all_ns);
@@ -273,8 +266,6 @@ Table layers_table(const RunView& run) {
                           {"wait_ns", "Wait", Unit::kDuration, 4},
                           {"phase", "Phase", Unit::kText},
                           {"layer", "Name", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "The job names no layers. Name them with ddl/annotate.h, ddl_annotate.py or NVTX."};
   Query row(run.db,
             "SELECT layer, phase, calls, compute_ns, exposed_ns, wait_ns FROM layer_total WHERE world = ?"
@@ -288,8 +279,7 @@ Table layers_table(const RunView& run) {
                           average(time_ns, row.integer(2)), Value::duration_ns(row.integer(3)), Value::duration_ns(row.integer(4)),
                           row.is_null(5) ? Value::absent(Unit::kDuration, row.integer(4) == 0 ? "NOT_APPLICABLE" : "NO_DATA")
                                          : Value::duration_ns(row.integer(5)),
-                          row.is_null(1) ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(row.text(1)),
-                          Value::text(row.text(0))});
+                          cell(row, 1, Unit::kText, "NOT_APPLICABLE"), Value::text(row.text(0))});
   }
   for (auto& cells : table.rows) cells[0] = share(cells[1].as_integer(), all_ns);
   if (run.inferred_steps) {
@@ -311,7 +301,6 @@ Table empty_metrics_table() {
                       {"unit", "Unit", Unit::kText, 2},
                       {"id", "Name", Unit::kText},
                       {"meaning", "Meaning", Unit::kText, 3}},
-          .rows = {},
           .note = "what exactly each one says: ddl analyze --list",
           .when_empty = "No metric was computed. Compute them with: ddl analyze RUN."};
 }
@@ -353,8 +342,6 @@ std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& r
   Table ranks{.id = "rank_metric_table",
               .caption = "For each rank",
               .columns = {{"rank", "Rank", Unit::kCount}, {"value", "Value", Unit::kNumber}},
-              .rows = {},
-              .note = "",
               .when_empty = "The run has no rank."};
   for (const MetricResult::OfRank& rank : result.ranks)
     ranks.rows.push_back({Value::count(rank.rank), metric_value(rank.value, metric.unit, rank.why)});

@@ -27,6 +27,8 @@ class Value {
   static Value real(double number) { return Value(Unit::kReal, number); }            ///< printed in full
   static Value efficiency(double ratio) { return Value(Unit::kEfficiency, ratio); }  ///< 0.98: two decimals, halves up
   static Value factor(double factor) { return Value(Unit::kFactor, factor); }        ///< 1.179: three decimals, halves up
+  static Value of(Unit unit, int64_t number) { return Value(unit, number); }         ///< of a unit that is_integer()
+  static Value of(Unit unit, double number) { return Value(unit, number); }          ///< of one that is not
   static Value absent(Unit unit, std::string why = "NO_DATA");
 
   /// The number is not known, but what it is at least, or at most (specification.md J7).

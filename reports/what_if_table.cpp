@@ -27,8 +27,6 @@ Table what_if_table(const RunView& run) {
                           {"removed_ns", "Without it", Unit::kDuration},
                           {"removed_ratio", "Of step", Unit::kRatio, 4},
                           {"name", "Operator", Unit::kText}},
-              .rows = {},
-              .note = {},
               .when_empty = "No GPU activity was recorded in a steady step."};
   std::optional<models::OperatorReplay> replay;
   try {

@@ -11,7 +11,6 @@
 #include <filesystem>
 #include <functional>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "store/ingest.h"

@@ -4,9 +4,6 @@
 #include <SQLiteCpp/Statement.h>
 #include <sqlite3.h>
 
-#include <string>
-#include <utility>
-
 #include "store/pulled_table.h"
 
 namespace ddl {

@@ -15,7 +15,6 @@
 #include <sqlite3.h>
 
 #include <exception>
-#include <string>
 
 namespace ddl::store {
 

@@ -1,4 +1,4 @@
-#include "tui/layout.h"
+#include "tui/draw.h"
 
 #include <algorithm>
 

@@ -4,12 +4,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "analyzer/findings/job_end.h"
 #include "analyzer/findings/stall_case.h"
 #include "analyzer/statistics.h"
-#include "reports/format.h"
 #include "tui/live_stall.h"
 
 namespace ddl::tui {

@@ -1,15 +1,14 @@
-#include "tui/screen.h"
+#include "tui/terminal.h"
 
 #include <fmt/format.h>
 
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 
 #include "core/error.h"
 #include "core/regular_file.h"
 #include "tui/session.h"
-#include "tui/snapshot_json.h"
+#include "tui/snapshot.h"
 
 namespace ddl::tui {
 namespace {

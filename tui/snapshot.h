@@ -149,4 +149,7 @@ struct Snapshot {
   std::map<std::pair<int32_t, int32_t>, double> blame;  ///< (late, waiter): ns per step
 };
 
+/// A JSON object on one line, without a newline. Keys carry their unit; what is not known is null. Always valid UTF-8.
+std::string to_json(const Snapshot& snapshot);
+
 }  // namespace ddl::tui

@@ -1,4 +1,4 @@
-#include "tui/snapshot_json.h"
+#include "tui/snapshot.h"
 
 #include <cmath>
 #include <nlohmann/json.hpp>

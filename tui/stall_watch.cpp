@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <ctime>
-#include <map>
 
 #include "reports/format.h"
 #include "tui/live_stall.h"

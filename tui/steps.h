@@ -14,8 +14,6 @@
 #include <deque>
 #include <map>
 #include <optional>
-#include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "analyzer/findings/straggler_case.h"

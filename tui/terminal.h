@@ -3,6 +3,7 @@
 
 #include "tui/frame.h"
 #include "tui/keys.h"
+#include "tui/top.h"
 
 namespace ddl::tui {
 
@@ -32,5 +33,9 @@ class Terminal {
   Point click_;
   bool color_ = false;
 };
+
+// ---- ddl-top on a terminal: looks, shows, takes keys, until the user has seen enough.
+/// `source` may have nothing to show yet: then the screen says so. Returns the exit code.
+int run_screen(Source& source, const TopOptions& options, Color color);
 
 }  // namespace ddl::tui

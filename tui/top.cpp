@@ -1,11 +1,10 @@
 #include "tui/top.h"
 
-#include <fmt/format.h>
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "tui/snapshot_json.h"
+#include "tui/snapshot.h"
 
 namespace ddl::tui {
 namespace {

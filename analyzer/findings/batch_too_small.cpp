@@ -3,8 +3,6 @@
 // above the gradient noise scale, where that is known: what more samples add there is wasted.
 #include <fmt/format.h>
 
-#include <algorithm>
-
 #include "analyzer/findings/batch.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/missing_member.h"

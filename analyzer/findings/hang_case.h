@@ -1,8 +1,6 @@
 // The first causes of a hang as flight recorders show it (analyzer/passes/hang.h), in words.
 #pragma once
 
-#include <string>
-#include <string_view>
 #include <vector>
 
 #include "analyzer/findings/finding.h"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/health.h"

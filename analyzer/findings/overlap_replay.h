@@ -8,7 +8,6 @@
 // axis but data parallelism. One of them in a step has nothing to hide behind.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 

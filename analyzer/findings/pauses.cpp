@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 #include <utility>
-#include <vector>
 
 #include "analyzer/passes/process_steps.h"
 #include "analyzer/query.h"

@@ -3,7 +3,6 @@
 
 #include <mutex>
 #include <optional>
-#include <utility>
 
 #include "analyzer/findings/layer_imbalance.h"
 #include "analyzer/findings/loader_stall.h"

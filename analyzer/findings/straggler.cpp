@@ -27,13 +27,7 @@ size_t count_ranks(const FindingInput& input) {
 }
 
 StragglerInput rows_of(const FindingInput& input, size_t ranks) {
-  StragglerInput rows{.annotated = input.steps.annotated,
-                      .step_ns = input.step_ns,
-                      .ranks = ranks,
-                      .all_ranks = world_size(input),
-                      .steps = {},
-                      .each_late = {},
-                      .each_step = {}};
+  StragglerInput rows{.annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .all_ranks = world_size(input)};
   Query negotiated(input.db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
   rows.negotiated = negotiated.bind(input.world).next();
   rows.bounded = input.bounded;

@@ -6,7 +6,7 @@
 // behind them.
 //
 // Blame comes from the instances (W10) and from the calls that waited for messages (W5, W6), and is booked where the lateness began
-// (late_roots.h); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
+// (find_late_roots()); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
 // collectives add up to more than the time lost. The instances with the shortest waits, which make up a tenth of all waiting together, are
 // left out of the late rate, as are those below a thousandth of the step: who is last there says nothing, and of the many collectives of a
 // step often only the first has to wait for the late rank. A rank that became slow in mid-run is found by cutting its blame per step in two
@@ -44,15 +44,15 @@ struct StepOfRank {
 };
 
 struct StragglerInput {
-  bool annotated = false;      ///< steps are real; else everything is step 0
-  bool bounded = false;        ///< ranks left no record, and waits are lower bounds (specification.md J7)
-  bool negotiated = false;     ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
-  int64_t step_ns = 0;         ///< median step, or the duration of the run
-  size_t ranks = 0;            ///< with a record
-  size_t all_ranks = 0;        ///< that there are
-  std::vector<int64_t> steps;  ///< in which all waiting is known, ascending; used where `annotated`
-  std::function<void(const std::function<void(const LateRow&)>&)> each_late;
-  std::function<void(const std::function<void(const StepOfRank&)>&)> each_step;  ///< of steps with known waiting, by step
+  bool annotated = false;   ///< steps are real; else everything is step 0
+  bool bounded = false;     ///< ranks left no record, and waits are lower bounds (specification.md J7)
+  bool negotiated = false;  ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
+  int64_t step_ns = 0;      ///< median step, or the duration of the run
+  size_t ranks = 0;         ///< with a record
+  size_t all_ranks = 0;     ///< that there are
+  std::vector<int64_t> steps = {};  ///< in which all waiting is known, ascending; used where `annotated`
+  std::function<void(const std::function<void(const LateRow&)>&)> each_late = {};
+  std::function<void(const std::function<void(const StepOfRank&)>&)> each_step = {};  ///< of steps with known waiting, by step
 };
 
 /// How the suspects and the others spent the steps that count. What several suspects wait all the same, as by the schedule of a pipeline, is

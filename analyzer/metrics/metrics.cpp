@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
-#include <optional>
 
 #include "analyzer/metrics/sources.h"
 #include "analyzer/parallel_reads.h"

@@ -3,12 +3,10 @@
 #include <algorithm>
 #include <limits>
 #include <memory>
-#include <numeric>
 #include <queue>
 #include <stdexcept>
 
 #include "analyzer/models/clp.h"
-#include "analyzer/models/flow_columns.h"
 #include "core/error.h"
 
 namespace ddl::models {

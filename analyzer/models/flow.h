@@ -1,7 +1,7 @@
 // Traffic over links that are full duplex, routed such that the busiest one is busy as short as can be: a min-cost multi-commodity flow (the
 // subject of IBM's DDL, 1708.02188). Bytes may take several routes at once. First the time of the busiest direction of a link is minimised,
 // then under it the time of all together. Both are linear programs with one commodity for each source, solved by Clp's simplex; where that is
-// large, by routes that are added as they are found to help (flow_columns.h).
+// large, by routes that are added as they are found to help (route_by_columns()).
 //
 // By duality the least time of the busiest one is the largest, over lengths l of the directions with sum rate x l = 1, of
 // sum bytes(i, j) dist_l(i, j) (Iri 1971, Onaga and Kakusho 1971). The lengths of the solution are a certificate that shortest paths check,
@@ -39,7 +39,7 @@ struct Flow {
 constexpr size_t kMostFlows = 2000;
 
 /// `bytes` has a row and a column for each of the first nodes. `least_cost`: also the second program; else all_s is that of the flow found.
-/// Throws ddl::Error (kDataMissing): traffic without a route, or of more than kMostPairs (flow_columns.h). Thread-safe.
+/// Throws ddl::Error (kDataMissing): traffic without a route, or of more than kMostPairs. Thread-safe.
 Flow route(const FlowNetwork& network, const Traffic& bytes, bool least_cost, size_t most_flows = kMostFlows);
 
 /// Arcs that leave each node.
@@ -55,5 +55,15 @@ ShortestPaths shortest_paths(const FlowNetwork& network, const std::vector<std::
 
 /// Shortest distances by lengths of arcs, [from][to]; infinite without a route. O(nodes arcs log nodes).
 std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length);
+
+// ---- The linear programs of flow.h over routes instead of flows on arcs, for networks where those are too many: a program knows some routes of each pair,
+// and its prices tell by shortest paths which others would help, until none would (column generation; Ford and Fulkerson 1958). What it ends with is
+// optimal, and certified, as that of the other program.
+/// Pairs with traffic that are taken at most: each is a row of the program.
+constexpr size_t kMostPairs = 20000;
+
+/// `other_s`: something else takes so long anyway; the least cost is that of flows which take no longer. all_s is left alone. Throws ddl::Error
+/// (kDataMissing): traffic without a route, or more than kMostPairs. Thread-safe.
+Flow route_by_columns(const FlowNetwork& network, const Traffic& bytes, bool least_cost, double other_s);
 
 }  // namespace ddl::models

@@ -1,4 +1,4 @@
-#include "analyzer/models/flow_columns.h"
+#include "analyzer/models/flow.h"
 
 #include <fmt/format.h>
 

@@ -2,7 +2,6 @@
 // batch was seen to do. Advice, and no prediction: nothing here knows the network's loss.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>

@@ -2,8 +2,6 @@
 // weight); activations: outputs kept for backward, and their gradients. An upper bound: frameworks free and share.
 #pragma once
 
-#include <vector>
-
 #include "analyzer/models/partition.h"
 
 namespace ddl::models {

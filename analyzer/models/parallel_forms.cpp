@@ -4,13 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "analyzer/models/layer_memory.h"
 #include "analyzer/models/partition.h"
 #include "core/error.h"
+#include "core/number.h"
 
 namespace ddl::models {
 namespace {
@@ -22,14 +22,11 @@ constexpr size_t kLayouts = 4;
 /// Whole numbers with x between them, up to what is none.
 std::vector<double> extents(std::string_view text) {
   std::vector<double> numbers;
-  for (;;) {
-    int64_t number = 0;
-    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-    if (error != std::errc() || number < 1) return {};
-    numbers.push_back(static_cast<double>(number));
-    const auto used = static_cast<size_t>(end - text.data());
-    if (used == text.size() || text[used] != 'x') return numbers;
-    text.remove_prefix(used + 1);
+  for (;; text.remove_prefix(1)) {
+    const auto number = take_number<int64_t>(text);
+    if (number < 1) return {};
+    numbers.push_back(static_cast<double>(*number));
+    if (!text.starts_with('x')) return numbers;
   }
 }
 

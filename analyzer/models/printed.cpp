@@ -3,11 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 
 #include "core/error.h"
+#include "core/number.h"
 
 namespace ddl::models {
 namespace {
@@ -26,9 +26,8 @@ double last_digit(std::string_view text) {
   if (exponent_at == text.size()) return unit;
   std::string_view exponent = text.substr(exponent_at + 1);
   if (exponent.starts_with('+')) exponent.remove_prefix(1);
-  int value = 0;
-  const bool read = std::from_chars(exponent.data(), exponent.data() + exponent.size(), value).ec == std::errc();
-  return read ? unit * std::pow(10.0, value) : std::numeric_limits<double>::infinity();
+  const auto value = take_number<int>(exponent);
+  return value ? unit * std::pow(10.0, *value) : std::numeric_limits<double>::infinity();
 }
 
 }  // namespace
@@ -40,12 +39,11 @@ std::string half_up(double value, int decimals) {
 }
 
 Printed Printed::parse(std::string_view text) {
-  double value = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  const bool whole = error == std::errc() && end == text.data() + text.size() && std::isfinite(value);
-  const double half = whole ? last_digit(text) / 2 : 0;
-  if (!whole || !std::isfinite(half)) throw Error(fmt::format("invalid decimal number '{}'", text), "such as 12.5", ExitCode::kDataMissing);
-  return {value, value - half, value + half};
+  const auto value = number_in<double>(text);
+  const double half = value ? last_digit(text) / 2 : 0;
+  if (!value || !std::isfinite(*value) || !std::isfinite(half))
+    throw Error(fmt::format("invalid decimal number '{}'", text), "such as 12.5", ExitCode::kDataMissing);
+  return {*value, *value - half, *value + half};
 }
 
 bool Printed::agrees_with(const Printed& other) const {

@@ -1,7 +1,5 @@
 #include "analyzer/models/replay_imported.h"
 
-#include <algorithm>
-#include <map>
 #include <string>
 #include <tuple>
 #include <utility>

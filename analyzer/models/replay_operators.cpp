@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <map>
-#include <optional>
-#include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>

@@ -1,7 +1,5 @@
 #include "analyzer/models/run_facts.h"
 
-#include <algorithm>
-
 #include "analyzer/facts.h"
 #include "analyzer/query.h"
 #include "core/error.h"

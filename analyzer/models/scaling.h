@@ -6,7 +6,6 @@
 // interval.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>

@@ -17,9 +17,9 @@ constexpr Algorithm kProjectedAlgorithm = Algorithm::kRing;
 struct RecordedScale {
   int64_t ranks = 1;
   StepParts parts;
-  Printed efficiency;           ///< of the run itself
-  std::vector<Sample> samples;  ///< its collectives; `instances` weighs them. Those on all ranks will be on all ranks
-  LinkFit fit;                  ///< by kProjectedAlgorithm
+  Printed efficiency = {};           ///< of the run itself
+  std::vector<Sample> samples = {};  ///< its collectives; `instances` weighs them. Those on all ranks will be on all ranks
+  LinkFit fit = {};                  ///< by kProjectedAlgorithm
 };
 
 /// 95 % interval from the standard errors of the fit and from that of the run's own efficiency. `strong`: the global batch stays.

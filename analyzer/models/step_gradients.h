@@ -4,7 +4,6 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 

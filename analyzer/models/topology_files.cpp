@@ -5,7 +5,6 @@
 #include <boost/property_tree/ptree.hpp>
 #include <boost/property_tree/xml_parser.hpp>
 #include <cctype>
-#include <cmath>
 #include <map>
 #include <set>
 #include <sstream>

@@ -4,7 +4,6 @@
 #include <cmath>
 #include <iterator>
 #include <string_view>
-#include <utility>
 
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"

@@ -9,7 +9,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <tuple>
 
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/instance.h"

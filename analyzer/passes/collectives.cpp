@@ -15,7 +15,6 @@
 #include "analyzer/passes/blame.h"
 #include "analyzer/passes/collective_groups.h"
 #include "analyzer/passes/instance.h"
-#include "analyzer/passes/instance_events.h"
 #include "analyzer/passes/passed_on.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"

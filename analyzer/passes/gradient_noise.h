@@ -12,7 +12,6 @@
 
 #include <SQLiteCpp/Database.h>
 
-#include <cstdint>
 #include <optional>
 #include <vector>
 

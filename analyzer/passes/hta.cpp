@@ -1,4 +1,4 @@
-#include "analyzer/passes/hta.h"
+#include "analyzer/passes/passes.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -10,8 +10,6 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
-#include <optional>
-#include <string>
 #include <unordered_set>
 #include <vector>
 

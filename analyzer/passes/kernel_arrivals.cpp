@@ -1,7 +1,6 @@
 #include "analyzer/passes/kernel_arrivals.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"

@@ -1,4 +1,4 @@
-#include "analyzer/passes/late_roots.h"
+#include "analyzer/passes/passes.h"
 
 #include <map>
 #include <optional>

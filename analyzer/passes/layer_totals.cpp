@@ -5,7 +5,6 @@
 #include <string>
 #include <tuple>
 #include <unordered_map>
-#include <utility>
 
 #include "analyzer/query.h"
 

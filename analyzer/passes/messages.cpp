@@ -1,4 +1,4 @@
-#include "analyzer/passes/messages.h"
+#include "analyzer/passes/passes.h"
 
 #include <algorithm>
 #include <map>

@@ -1,4 +1,4 @@
-#include "analyzer/passes/metric_inputs.h"
+#include "analyzer/passes/passes.h"
 
 #include <cstdint>
 #include <map>

@@ -1,4 +1,4 @@
-#include "analyzer/passes/negotiation.h"
+#include "analyzer/passes/passes.h"
 
 #include <algorithm>
 #include <optional>

@@ -1,6 +1,5 @@
 #include "analyzer/passes/pipeline_shape.h"
 
-#include <algorithm>
 #include <map>
 #include <numeric>
 #include <set>

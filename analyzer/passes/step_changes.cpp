@@ -1,4 +1,4 @@
-#include "analyzer/passes/step_changes.h"
+#include "analyzer/passes/passes.h"
 
 #include <map>
 #include <vector>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <string>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>

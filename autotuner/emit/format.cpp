@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "analyzer/models/large_batch.h"
+#include "core/number.h"
 #include "store/text.h"
 
 namespace ddl::tune {
@@ -83,11 +83,9 @@ std::string numeric_choices(const Tuned& tuned) {
 std::optional<double> batch_factor(const Tuned& tuned) {
   const auto choice = std::find_if(tuned.choices.begin(), tuned.choices.end(), [](const Choice& c) { return c.name == "batch"; });
   if (!tuned.batch_per_rank || choice == tuned.choices.end()) return std::nullopt;
-  double before = 0;
-  const auto [end, error] =
-      std::from_chars(choice->default_value.data(), choice->default_value.data() + choice->default_value.size(), before);
-  if (error != std::errc() || before <= 0) return std::nullopt;
-  return static_cast<double>(*tuned.batch_per_rank) / before;
+  std::string_view text = choice->default_value;
+  const auto before = take_number<double>(text);
+  return before > 0 ? std::optional(static_cast<double>(*tuned.batch_per_rank) / *before) : std::nullopt;
 }
 
 std::vector<std::string> batch_advice(const Tuned& tuned) {

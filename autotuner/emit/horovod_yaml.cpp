@@ -1,10 +1,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdint>
 
 #include "autotuner/emit/format.h"
+#include "core/number.h"
 
 namespace ddl::tune {
 namespace {
@@ -13,10 +13,8 @@ constexpr int64_t kMiB = 1 << 20;
 
 /// Bytes of the variable as the MiB of the YAML file, which takes whole ones only.
 std::string mebibytes(const std::string& bytes) {
-  int64_t value = 0;
-  const auto [end, error] = std::from_chars(bytes.data(), bytes.data() + bytes.size(), value);
-  const bool whole = error == std::errc() && end == bytes.data() + bytes.size() && value >= 0 && value % kMiB == 0;
-  return whole ? std::to_string(value / kMiB) : "";
+  const auto value = number_in<int64_t>(bytes);
+  return value >= 0 && *value % kMiB == 0 ? std::to_string(*value / kMiB) : "";
 }
 
 std::string yaml_number(const std::string& value) {
@@ -27,9 +25,8 @@ std::string yaml_number(const std::string& value) {
 
 /// Horovod takes a variable's number above 0 for yes.
 std::string yaml_switch(const std::string& value) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  return error == std::errc() && end == value.data() + value.size() ? (number > 0 ? "true" : "false") : "";
+  const auto number = number_in<int64_t>(value);
+  return !number ? "" : *number > 0 ? "true" : "false";
 }
 
 struct Key {

@@ -14,14 +14,14 @@ struct BarPart {
 
 struct Bar {
   std::string name;
-  std::vector<double> parts_ns;  ///< one per BarPart
+  std::vector<double> parts_ns = {};  ///< one per BarPart
 };
 
 struct Bars {
   std::string id, title, description;  ///< as of Chart
-  std::string heading;                 ///< above the names; "" = none
-  std::vector<BarPart> parts;          ///< those that no bar has are left out of the legend
-  std::vector<Bar> bars;
+  std::string heading = {};            ///< above the names; "" = none
+  std::vector<BarPart> parts = {};     ///< those that no bar has are left out of the legend
+  std::vector<Bar> bars = {};
   bool share_rows = false;  ///< many bars, whose names are numbers in a row: thinner rows, not all named
 };
 

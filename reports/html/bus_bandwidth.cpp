@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
 
 #include "analyzer/models/link_fit.h"
 #include "analyzer/models/run_facts.h"
@@ -97,16 +96,11 @@ std::string caption_of(const std::vector<Series>& all, const Model& model) {
 }
 
 Table data_of(const std::vector<Series>& all) {
-  Table table{.id = {},
-              .caption = {},
-              .columns = {{"op", "Collective", Unit::kText},
+  Table table{.columns = {{"op", "Collective", Unit::kText},
                           {"ranks", "Ranks", Unit::kCount},
                           {"bytes", "Bytes", Unit::kBytes},
                           {"busbw", "Busbw", Unit::kBandwidth},
-                          {"model", "Model", Unit::kBandwidth}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"model", "Model", Unit::kBandwidth}}};
   for (const Series& series : all)
     for (const Point& point : series.points)
       table.rows.push_back({Value::text(series.op), Value::count(series.ranks), Value::bytes(std::llround(point.bytes)),
@@ -128,8 +122,7 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
       least = std::min({least, point.busbw, point.model.value_or(point.busbw)}),
       most = std::max({most, point.busbw, point.model.value_or(point.busbw)});
     }
-  Figure figure{
-      .id = "busbw", .title = "Bus bandwidth by size", .caption = caption_of(all, model), .svg = {}, .reading = {}, .data = data_of(all)};
+  Figure figure{.id = "busbw", .title = "Bus bandwidth by size", .caption = caption_of(all, model), .data = data_of(all)};
   const size_t drawn = std::min(all.size(), kMarks);
 
   std::vector<MarkName> legend;

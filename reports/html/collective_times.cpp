@@ -51,9 +51,7 @@ std::vector<Figure> collective_times(const RunView& run) {
   Bars bars{.id = "collectives",
             .title = "Waiting and transfer in collectives",
             .description = "A bar for each operation, size and communicator, the longest first: transfer, then waiting.",
-            .heading = {},
-            .parts = {{"transfer", "c2"}, {"waiting for others", "c3"}, {"not split", "c4"}},
-            .bars = {}};
+            .parts = {{"transfer", "c2"}, {"waiting for others", "c3"}, {"not split", "c4"}}};
   for (size_t i = 0; i < std::min(groups.size(), kCollectiveTimesMostBars); ++i)
     bars.bars.push_back(
         {groups[i].name,

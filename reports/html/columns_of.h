@@ -21,7 +21,7 @@ inline std::optional<int64_t> maybe_integer(const Value& value) {
 
 /// Some columns of a table, as the data of a figure.
 inline Table columns_of(const Table& table, std::initializer_list<std::string_view> keys) {
-  Table result{.id = {}, .caption = {}, .columns = {}, .rows = {}, .note = {}, .when_empty = {}};
+  Table result{};
   std::vector<size_t> chosen;
   for (const std::string_view key : keys) {
     chosen.push_back(column_of(table, key));

@@ -27,19 +27,14 @@ std::string caption_of(const std::vector<CopyRate>& rates) {
 }
 
 Table data_of(const std::vector<CopyRate>& rates) {
-  Table table{.id = {},
-              .caption = {},
-              .columns = {{"rank", "Rank", Unit::kCount},
+  Table table{.columns = {{"rank", "Rank", Unit::kCount},
                           {"kind", "Kind", Unit::kText},
                           {"copies", "Copies", Unit::kCount},
                           {"bytes", "Bytes", Unit::kBytes},
                           {"time_ns", "Any ran for", Unit::kDuration},
                           {"bytes_per_second", "Meanwhile", Unit::kBandwidth},
                           {"most", "Most", Unit::kBandwidth},
-                          {"peak", "Peak", Unit::kBandwidth}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"peak", "Peak", Unit::kBandwidth}}};
   int64_t unknown = 0;
   for (const CopyRate& rate : rates) {
     const auto known = [&](double bytes_per_second) {
@@ -66,12 +61,7 @@ std::vector<Figure> copies_over_time(const RunView& run) {
     has_peak = has_peak || rate.peak.has_value();
   }
   if (panels.empty()) return {};
-  Figure figure{.id = "copies",
-                .title = "What copies of GPUs move over time",
-                .caption = caption_of(rates),
-                .svg = {},
-                .reading = {},
-                .data = data_of(rates)};
+  Figure figure{.id = "copies", .title = "What copies of GPUs move over time", .caption = caption_of(rates), .data = data_of(rates)};
   const TimePanelStyle style{legend_of_most_and_mean(), [](double rate) { return bandwidth_text(rate); }};
   TimeDrawing drawing = draw_time_panels(
       figure.id, figure.title,

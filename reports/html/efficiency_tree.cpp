@@ -48,8 +48,7 @@ void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view 
   std::vector<Efficiency> values;
   for (const Node& node : nodes) values.push_back(efficiency_of(run, node.metric));
   if (!values.front().value) return;
-  Figure figure{
-      .id = std::move(id), .title = fmt::format("Parallel efficiency of {}", of), .caption = {}, .svg = {}, .reading = {}, .data = {}};
+  Figure figure{.id = std::move(id), .title = fmt::format("Parallel efficiency of {}", of)};
   const double bottom = kTreeRow * static_cast<double>(nodes.size()) + 8;
   Chart chart(figure.id, figure.title, "A tree of efficiencies from 0 to 1; each one is the product of those one level below it.",
               bottom + 22);
@@ -58,14 +57,9 @@ void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view 
     chart.line(x(tick), 4, x(tick), bottom + 4, "grid");
     chart.text(x(tick), bottom + 18, Anchor::kMiddle, fmt::format("{:.0f}%", tick * 100));
   }
-  figure.data = {.id = {},
-                 .caption = {},
-                 .columns = {{"name", "Efficiency", Unit::kText},
+  figure.data = {.columns = {{"name", "Efficiency", Unit::kText},
                              {"value", "Value", Unit::kNumber},
-                             {"lost_to", "What is missing was lost to", Unit::kText}},
-                 .rows = {},
-                 .note = {},
-                 .when_empty = {}};
+                             {"lost_to", "What is missing was lost to", Unit::kText}}};
   size_t weakest = 0;
   for (size_t i = 0; i < nodes.size(); ++i) {
     const double y = static_cast<double>(i) * kTreeRow + 8, indent = nodes[i].depth * 22;

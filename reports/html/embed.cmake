@@ -17,7 +17,7 @@ endforeach()
 string(SUBSTRING "${letters}" 0 43 letters)
 
 file(WRITE "${OUTPUT}" "// Generated from ${INPUT} by embed.cmake.
-#include \"reports/html/style.h\"
+#include \"reports/html/page.h\"
 
 namespace ddl::reports::html {
 const std::string_view kStyle = R\"~css~(${text})~css~\";

@@ -4,7 +4,6 @@
 
 #include <span>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "reports/document.h"
@@ -13,12 +12,12 @@
 namespace ddl::reports::html {
 
 struct Figure {
-  std::string id;       ///< of its element in the page, for links
-  std::string title;    ///< what it is
-  std::string caption;  ///< the result: "rank 11 enters 38 ms late from step 1795"
-  std::string svg;
-  std::string reading;  ///< how to read the drawing
-  Table data;           ///< its numbers
+  std::string id;            ///< of its element in the page, for links
+  std::string title;         ///< what it is
+  std::string caption = {};  ///< the result: "rank 11 enters 38 ms late from step 1795"
+  std::string svg = {};
+  std::string reading = {};  ///< how to read the drawing
+  Table data = {};           ///< its numbers
 };
 
 struct FigureKind {

@@ -117,18 +117,8 @@ std::string caption_of(const GpuPanel& panel) {
 std::vector<Figure> gpu_timeline(const RunView& run) {
   const std::vector<int64_t> steps = steps_with_gpus(run);
   if (steps.empty()) return {};
-  Figure figure{.id = "gpu-timeline",
-                .title = "The median and the worst step in time, on GPUs",
-                .caption = {},
-                .svg = {},
-                .reading = "Blank: idle.",
-                .data = {}};
-  figure.data = {.id = {},
-                 .caption = {},
-                 .columns = {{"which", "Which", Unit::kText}, {"step", "Step", Unit::kCount}, {"gpu", "Rank/GPU", Unit::kText}},
-                 .rows = {},
-                 .note = {},
-                 .when_empty = {}};
+  Figure figure{.id = "gpu-timeline", .title = "The median and the worst step in time, on GPUs", .reading = "Blank: idle."};
+  figure.data = {.columns = {{"which", "Which", Unit::kText}, {"step", "Step", Unit::kCount}, {"gpu", "Rank/GPU", Unit::kText}}};
   const LaneStyle style = style_of_gpus();
   for (const LaneLayer& layer : style.layers) figure.data.columns.push_back({layer.css, layer.name, Unit::kDuration});
   figure.data.columns.push_back({"idle_ns", "Idle", Unit::kDuration});

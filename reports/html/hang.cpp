@@ -80,8 +80,7 @@ std::vector<Figure> hang_calls(const RunView& run) {
   first.bind(run.world);
   std::string caption = first.next() ? first.text(0) + "." : "Operations that had not completed.";
   if (caption[0] >= 'a' && caption[0] <= 'z') caption[0] = static_cast<char>(caption[0] - 'a' + 'A');
-  Figure figure{
-      .id = "hang", .title = "Who waits for whom, call by rank", .caption = caption, .svg = {}, .reading = {}, .data = hang_table(run)};
+  Figure figure{.id = "hang", .title = "Who waits for whom, call by rank", .caption = caption, .data = hang_table(run)};
   figure.data.id.clear();
   figure.data.caption.clear();
 

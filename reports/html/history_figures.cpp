@@ -38,12 +38,7 @@ double middle_of(std::vector<double> values) {
 }
 
 Table run_rows(const JobSeries& series) {
-  Table table{.id = {},
-              .caption = {},
-              .columns = {{"date", "Date", Unit::kText}, {"run", "Run", Unit::kText}, {"step_time_ns", "Step time", Unit::kDuration}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+  Table table{.columns = {{"date", "Date", Unit::kText}, {"run", "Run", Unit::kText}, {"step_time_ns", "Step time", Unit::kDuration}}};
   const size_t first = series.runs.size() > kMostRunRows ? series.runs.size() - kMostRunRows : 0;
   for (size_t i = first; i < series.runs.size(); ++i)
     table.rows.push_back({Value::text(date_of_run(*series.runs[i])), Value::text(run_word(*series.runs[i])),
@@ -79,7 +74,6 @@ Figure times_figure(const JobSeries& series, size_t number) {
       .id = fmt::format("job-{}", number),
       .title = series_title(series),
       .caption = fmt::format("{}: {}.", plural(static_cast<int64_t>(series.runs.size()), "run"), trend_sentence(series)),
-      .svg = {},
       .reading =
           "A dash is a run, in the order of their start; the line is the median between changes, upright lines are changes. The axis does not "
           "begin at 0.",
@@ -124,17 +118,13 @@ Figure parts_of_stretches(const JobSeries& series, size_t number) {
       .id = fmt::format("job-{}-parts", number),
       .title = fmt::format("What a step consists of: {}", series_title(series)),
       .caption = change_sentence(series, series.changes.back()) + ".",
-      .svg = {},
       .reading =
           "A bar for each stretch between changes: medians over its runs of the parts of a mean step. The step time is that of the slowest rank, and may be "
-          "longer.",
-      .data = {}};
+          "longer."};
   Bars bars{.id = figure.id,
             .title = figure.title,
             .description = "A bar for each stretch between changes of the step time, cut into what a step went for.",
-            .heading = "since",
-            .parts = {},
-            .bars = {}};
+            .heading = "since"};
   figure.data.columns = {{"since", "Since", Unit::kText}, {"runs", "Runs", Unit::kCount}};
   const auto& parts = history::step_parts();
   for (size_t p = 0; p < parts.size(); ++p) {
@@ -146,7 +136,7 @@ Figure parts_of_stretches(const JobSeries& series, size_t number) {
     const std::string since = s == 0 ? "the first run" : run_word(*series.runs[ends[s]]);
     auto& cells =
         figure.data.rows.emplace_back(std::vector<Value>{Value::text(since), Value::count(static_cast<int64_t>(ends[s + 1] - ends[s]))});
-    Bar bar{.name = since, .parts_ns = {}};
+    Bar bar{.name = since};
     for (const history::StepPart& part : parts) {
       std::vector<double> values;
       for (size_t i = ends[s]; i < ends[s + 1]; ++i)

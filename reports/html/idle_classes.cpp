@@ -38,13 +38,10 @@ std::vector<Figure> idle_classes(const RunView& run) {
             .title = "Why GPUs idle",
             .description = "A bar for each GPU: its idle time by cause.",
             .heading = "rank/GPU",
-            .parts = {},
-            .bars = {},
             .share_rows = true};
   for (const IdleClass& c : kClasses) bars.parts.push_back({c.name, c.css});
   for (const auto& cells : table.rows) {
-    Bar bar{.name = fmt::format("{}/{}", table_text(cells[column_of(table, "rank")]), table_text(cells[column_of(table, "device")])),
-            .parts_ns = {}};
+    Bar bar{.name = fmt::format("{}/{}", table_text(cells[column_of(table, "rank")]), table_text(cells[column_of(table, "device")]))};
     for (size_t i = 0; i < std::size(kClasses); ++i) {
       bar.parts_ns.push_back(cells[column_of(table, kClasses[i].key)].as_double());
       sums[i] += bar.parts_ns.back();
@@ -57,9 +54,6 @@ std::vector<Figure> idle_classes(const RunView& run) {
   const auto most = static_cast<size_t>(std::max_element(sums.begin(), sums.end()) - sums.begin());
   Figure figure{.id = bars.id,
                 .title = bars.title,
-                .caption = {},
-                .svg = {},
-                .reading = {},
                 .data = columns_of(table, {"rank", "device", "idle_ns", "idle_host_ns", "idle_input_ns", "idle_launch_ns", "idle_kernel_ns",
                                            "idle_dep_comm_ns", "idle_dep_copy_ns", "idle_other_ns"})};
   figure.caption =

@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <map>
 
 #include "analyzer/query.h"
 #include "reports/format.h"
@@ -192,16 +191,11 @@ std::string caption_of(const Lateness& map) {
 }
 
 Table data_of(const Lateness& map) {
-  Table table{.id = {},
-              .caption = {},
-              .columns = {{"rank", "Rank", Unit::kCount},
+  Table table{.columns = {{"rank", "Rank", Unit::kCount},
                           {"late_ns", "Late in the mean", Unit::kDuration},
                           {"worst_ns", "Worst", Unit::kDuration},
                           {"worst_step", "In step", Unit::kCount},
-                          {"latest_ratio", "Latest of all in", Unit::kRatio}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"latest_ratio", "Latest of all in", Unit::kRatio}}};
   for (size_t i = 0; i < map.ranks.size(); ++i) {
     const RankLateness& rank = map.by_rank[i];
     const auto known = [&](Unit unit, Value value) { return rank.steps == 0 ? Value::absent(unit) : value; };
@@ -220,8 +214,7 @@ std::vector<Figure> lateness_map(const RunView& run) {
   if (!run.has_steps) return {};
   const Lateness map = lateness_of(run);
   if (map.cells.empty() || !(map.step_ns > 0)) return {};
-  Figure figure{
-      .id = "late", .title = "Lateness, rank by step", .caption = caption_of(map), .svg = {}, .reading = {}, .data = data_of(map)};
+  Figure figure{.id = "late", .title = "Lateness, rank by step", .caption = caption_of(map), .data = data_of(map)};
   const std::vector<LegendItem> legend = legend_of(map);
   const double row_height = std::clamp(320.0 / static_cast<double>(map.rows()), 3.0, 24.0);
   const double top = legend_height(legend) + 22, height = row_height * static_cast<double>(map.rows()), bottom = top + height;

@@ -26,7 +26,7 @@ Figure draw(Bars bars, const Table& table, Table data) {
   double all_ns = 0;
   for (const auto& cells : table.rows) all_ns += cells[time].as_double();
   const auto& first = table.rows.front();
-  Figure figure{.id = bars.id, .title = bars.title, .caption = {}, .svg = {}, .reading = table.caption + ".", .data = std::move(data)};
+  Figure figure{.id = bars.id, .title = bars.title, .reading = table.caption + ".", .data = std::move(data)};
   figure.caption = fmt::format("{} takes {} of the time of all layers", shown_name(name_of(first, layer, phase)),
                                percent_text(first[time].as_double() / std::max(1.0, all_ns)));
   double top_ns = 0;
@@ -49,9 +49,7 @@ void add_host(const RunView& run, std::vector<Figure>& figures) {
   Bars bars{.id = "layers",
             .title = "Layers",
             .description = "A bar for each layer, the longest first: computing, then time inside MPI.",
-            .heading = {},
-            .parts = {{"compute", "c0"}, {"in MPI: transfer", "c2"}, {"in MPI: waiting", "c3"}, {"in MPI, waiting not known", "c4"}},
-            .bars = {}};
+            .parts = {{"compute", "c0"}, {"in MPI: transfer", "c2"}, {"in MPI: waiting", "c3"}, {"in MPI, waiting not known", "c4"}}};
   // For non-blocking collectives the waiting counts where they were posted, and is not inside the time in MPI there.
   Query nonblocking(run.db, "SELECT 1 FROM collective_group WHERE world = ? AND upper_bound = 1 LIMIT 1");
   nonblocking.bind(run.world);
@@ -78,9 +76,7 @@ void add_gpus(const RunView& run, std::vector<Figure>& figures) {
   Bars bars{.id = "layers-gpu",
             .title = "Layers on GPUs",
             .description = "A bar for each layer, the longest first: kernels that compute, collectives, copies.",
-            .heading = {},
-            .parts = {{"compute", "c0"}, {"collectives", "c2"}, {"copies", "c5"}},
-            .bars = {}};
+            .parts = {{"compute", "c0"}, {"collectives", "c2"}, {"copies", "c5"}}};
   for (const auto& cells : table.rows)
     bars.bars.push_back({name_of(cells, column_of(table, "layer"), column_of(table, "phase")),
                          {cells[compute].as_double(), cells[comm].as_double(), cells[copy].as_double()}});

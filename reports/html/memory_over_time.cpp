@@ -32,19 +32,14 @@ std::string caption_of(const std::vector<HeldMemory>& all) {
 }
 
 Table data_of(const std::vector<HeldMemory>& all) {
-  Table table{.id = {},
-              .caption = {},
-              .columns = {{"rank", "Rank", Unit::kCount},
+  Table table{.columns = {{"rank", "Rank", Unit::kCount},
                           {"device", "Device", Unit::kText},
                           {"what", "What", Unit::kText},
                           {"most_bytes", "Most", Unit::kBytes},
                           {"time_ns", "At", Unit::kDuration},
                           {"step", "Step", Unit::kCount},
                           {"last_bytes", "At the end", Unit::kBytes},
-                          {"changes", "Changes", Unit::kCount}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"changes", "Changes", Unit::kCount}}};
   for (const HeldMemory& held : all)
     table.rows.push_back({Value::count(held.rank), Value::text(held.device), Value::text(held.what), Value::bytes(held.most_bytes),
                           Value::duration_ns(held.most_ns),
@@ -79,7 +74,7 @@ std::vector<Figure> memory_over_time(const RunView& run) {
     if (!is_reserved) layers.insert(layers.begin(), {&held->bins, "c0", true});
   }
   if (panels.empty()) return {};
-  Figure figure{.id = "memory", .title = "Memory over time", .caption = caption_of(all), .svg = {}, .reading = {}, .data = data_of(all)};
+  Figure figure{.id = "memory", .title = "Memory over time", .caption = caption_of(all), .data = data_of(all)};
   TimePanelStyle style{{{"c0", "given to tensors"}}, [](double bytes) { return size_text(static_cast<int64_t>(bytes)); }};
   if (has_reserved) style.legend.push_back({"ink", "reserved by the allocator"});
   TimeDrawing drawing = draw_time_panels(

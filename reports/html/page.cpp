@@ -8,8 +8,7 @@
 
 #include "analyzer/findings/finding.h"
 #include "reports/format.h"
-#include "reports/html/style.h"
-#include "reports/html/tables.h"
+#include "reports/html/markup.h"
 
 namespace ddl::reports::html {
 namespace {
@@ -37,6 +36,32 @@ std::string date_of(const Document& document) {
   tm parts{};
   if (gmtime_r(&seconds, &parts) == nullptr) return {};
   return fmt::format("{:%Y-%m-%d %H:%M} UTC", parts);
+}
+
+// Numbers are right-aligned by the style sheet, words need a class.
+bool is_words(const Column& column) { return column.unit == Unit::kText; }
+
+constexpr size_t kMostOpenRows = 24;  // longer tables scroll within themselves
+
+/// Right-aligned numbers, a box of its own that scrolls sideways, so that the page never does. `label`: what the table holds, for readers who hear it and
+/// for the keyboard, which can scroll it.
+void write_table(Markup& page, const Table& table, std::string_view label) {
+  page.open("div", {{"class", table.rows.size() > kMostOpenRows ? "scroll tall" : "scroll"},
+                    {"tabindex", "0"},
+                    {"role", "region"},
+                    {"aria-label", std::string(label)}});
+  page.open("table").open("thead").open("tr");
+  for (const Column& column : table.columns)
+    if (column.keep > 0) page.element("th", {{"scope", "col"}, {"class", is_words(column) ? "w" : ""}}, column.title);
+  page.close().close().open("tbody");
+  for (const auto& row : table.rows) {
+    page.open("tr");
+    for (size_t c = 0; c < row.size(); ++c)
+      if (table.columns[c].keep > 0) page.element("td", {{"class", is_words(table.columns[c]) ? "w" : ""}}, shown_name(table_text(row[c])));
+    page.close();
+  }
+  page.close().close().close();
+  if (!table.note.empty()) page.element("p", {{"class", "note"}}, table.note);
 }
 
 // The page, part by part, in the order of reading.
@@ -239,16 +264,12 @@ class Page {
     if (document_.metrics.empty()) return;
     out_.open("section", {{"id", "metrics"}}).element("h2", {}, "All metrics").open("details");
     out_.element("summary", {}, plural(static_cast<int64_t>(document_.metrics.size()), "metric"));
-    Table table{.id = {},
-                .caption = {},
-                .columns = {{"value", "Value", Unit::kNumber},
+    Table table{.columns = {{"value", "Value", Unit::kNumber},
                             {"lo", "From", Unit::kNumber},
                             {"hi", "To", Unit::kNumber},
                             {"unit", "Unit", Unit::kText},
                             {"id", "Name", Unit::kText}},
-                .rows = {},
-                .note = "From and to: the 95% interval of the median over steps. What each one says: ddl analyze --list",
-                .when_empty = {}};
+                .note = "From and to: the 95% interval of the median over steps. What each one says: ddl analyze --list"};
     for (const Metric& metric : document_.metrics) {
       const auto number = [](const std::optional<double>& value, const std::string& why) {
         return value ? Value::number(*value) : Value::absent(Unit::kNumber, why);

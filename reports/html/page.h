@@ -5,6 +5,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reports/document.h"
@@ -18,5 +19,9 @@ std::vector<Figure> build_figures(const RunView& run);
 
 /// `document`: build_page() of overview.h.
 std::string render_page(const Document& document, const std::vector<Figure>& figures);
+
+// ---- The style sheet, embedded at build time from style.css by embed.cmake.
+extern const std::string_view kStyle;
+extern const std::string_view kStyleHash;  ///< as a content security policy names it: sha256-...
 
 }  // namespace ddl::reports::html

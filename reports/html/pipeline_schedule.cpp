@@ -70,18 +70,13 @@ std::vector<Figure> pipeline_schedule(const RunView& run) {
   StepLanes lanes(run, *step);
   std::vector<const Lane*> shown;
   std::vector<std::string> names;
-  Figure figure{.id = "pipeline", .title = "Pipeline schedule", .caption = {}, .svg = {}, .reading = {}, .data = {}};
-  figure.data = {.id = {},
-                 .caption = {},
-                 .columns = {{"stage", "Stage", Unit::kCount},
+  Figure figure{.id = "pipeline", .title = "Pipeline schedule"};
+  figure.data = {.columns = {{"stage", "Stage", Unit::kCount},
                              {"rank", "Rank", Unit::kCount},
                              {"compute_ns", "Compute", Unit::kDuration},
                              {"backward_ns", "of which backward", Unit::kDuration},
                              {"transfer_ns", "Transfer", Unit::kDuration},
-                             {"wait_ns", "Bubble and other waiting", Unit::kDuration}},
-                 .rows = {},
-                 .note = {},
-                 .when_empty = {}};
+                             {"wait_ns", "Bubble and other waiting", Unit::kDuration}}};
   bool phases = false;
   for (const Stage& stage : pipeline.ranks) {
     const Lane& lane = lanes.lane(stage.rank);

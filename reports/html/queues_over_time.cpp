@@ -45,12 +45,8 @@ std::vector<Figure> queues_over_time(const RunView& run) {
   for (StreamQueue& queue : queues)
     if (!queue.bins.empty()) panels.push_back({stream_name(queue), most_and_mean(queue.bins), {}});
   if (panels.empty()) return {};
-  Figure figure{.id = "queue",
-                .title = "What streams of GPUs have queued",
-                .caption = caption_of(queues),
-                .svg = {},
-                .reading = {},
-                .data = table_of_queues(run, queues)};
+  Figure figure{
+      .id = "queue", .title = "What streams of GPUs have queued", .caption = caption_of(queues), .data = table_of_queues(run, queues)};
   figure.data.note.clear();
   const TimePanelStyle style{legend_of_most_and_mean(), [](double length) { return count_text(static_cast<int64_t>(length)); }};
   TimeDrawing drawing = draw_time_panels(

@@ -55,17 +55,12 @@ std::string caption_of(const std::vector<ScalingSeries>& all, const std::string&
 }
 
 Table data_of(const std::vector<ScalingRow>& rows, const std::string& worker) {
-  Table table{.id = {},
-              .caption = {},
-              .columns = {{"series", "Series", Unit::kText},
+  Table table{.columns = {{"series", "Series", Unit::kText},
                           {"workers", worker + "s", Unit::kReal},
                           {"efficiency", "Efficiency", Unit::kEfficiency},
                           {"from", "From", Unit::kEfficiency},
                           {"to", "To", Unit::kEfficiency},
-                          {"base", "Base", Unit::kText}},
-              .rows = {},
-              .note = {},
-              .when_empty = {}};
+                          {"base", "Base", Unit::kText}}};
   for (const ScalingRow& row : rows)
     table.rows.push_back({Value::text(row.point.series), Value::real(row.point.workers), Value::efficiency(row.efficiency.value),
                           Value::efficiency(row.efficiency.lo), Value::efficiency(row.efficiency.hi), Value::text(row.base)});
@@ -91,12 +86,7 @@ void draw_size_axis(Chart& chart, const std::vector<ScalingRow>& rows, const Sca
 Figure efficiency_figure(const std::vector<ScalingRow>& rows, const std::string& worker) {
   std::vector<ScalingSeries> all = models::by_series(rows);
   std::stable_sort(all.begin(), all.end(), [](const ScalingSeries& a, const ScalingSeries& b) { return a.size() > b.size(); });
-  Figure figure{.id = "scaling",
-                .title = "Efficiency by size",
-                .caption = caption_of(all, worker),
-                .svg = {},
-                .reading = {},
-                .data = data_of(rows, worker)};
+  Figure figure{.id = "scaling", .title = "Efficiency by size", .caption = caption_of(all, worker), .data = data_of(rows, worker)};
   const size_t drawn = std::min(all.size(), kMarks);
   double least = INFINITY, most = 0, highest = 1;
   for (const ScalingRow& row : rows) {
@@ -175,15 +165,9 @@ Figure parts_figure(const std::vector<ScalingRow>& rows, const std::string& work
   Figure figure{.id = "scaling-parts",
                 .title = "Where a step goes, by size",
                 .caption = loss_text(rows, worker),
-                .svg = {},
-                .reading = "Means over ranks and steady steps. Under weak scaling every bar would be as long as the first.",
-                .data = {}};
-  Bars bars{.id = figure.id,
-            .title = figure.title,
-            .description = "A bar for each run, cut into what a step went for.",
-            .heading = worker + "s",
-            .parts = {},
-            .bars = {}};
+                .reading = "Means over ranks and steady steps. Under weak scaling every bar would be as long as the first."};
+  Bars bars{
+      .id = figure.id, .title = figure.title, .description = "A bar for each run, cut into what a step went for.", .heading = worker + "s"};
   figure.data.columns = {{"run", "Run", Unit::kText}, {"workers", worker + "s", Unit::kReal}};
   for (const StepPart& part : kParts) {
     bars.parts.push_back({part.name, part.css});
@@ -191,7 +175,7 @@ Figure parts_figure(const std::vector<ScalingRow>& rows, const std::string& work
   }
   for (const ScalingRow& row : rows) {
     if (!row.point.parts) continue;
-    Bar& bar = bars.bars.emplace_back(Bar{.name = fmt::format("{:g}", row.point.workers), .parts_ns = {}});
+    Bar& bar = bars.bars.emplace_back(Bar{.name = fmt::format("{:g}", row.point.workers)});
     auto& cells = figure.data.rows.emplace_back(std::vector<Value>{Value::text(row.point.label), Value::real(row.point.workers)});
     for (const StepPart& part : kParts) {
       const double ns = std::max(0.0, (*row.point.parts).*part.seconds * 1e9);

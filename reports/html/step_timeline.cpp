@@ -2,7 +2,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -111,20 +110,15 @@ std::vector<Figure> step_timeline(const RunView& run) {
   if (!run.facts.threads_tell()) return {};
   const std::vector<int64_t> steps = whole_steps(run);
   if (steps.empty() || run.ranks < 2) return {};
-  Figure figure{.id = "timeline", .title = {}, .caption = {}, .svg = {}, .reading = {}, .data = {}};
-  figure.data = {.id = {},
-                 .caption = {},
-                 .columns = {{"which", "Which", Unit::kText},
+  Figure figure{.id = "timeline", .title = {}};
+  figure.data = {.columns = {{"which", "Which", Unit::kText},
                              {"step", "Step", Unit::kCount},
                              {"rank", "Rank", Unit::kCount},
                              {"compute_ns", "Compute", Unit::kDuration},
                              {"transfer_ns", "Transfer", Unit::kDuration},
                              {"wait_ns", "Waiting", Unit::kDuration},
                              {"unsplit_ns", "Not split", Unit::kDuration},
-                             {"critical_ns", "On the critical path", Unit::kDuration}},
-                 .rows = {},
-                 .note = {},
-                 .when_empty = {}};
+                             {"critical_ns", "On the critical path", Unit::kDuration}}};
   Query gpus(run.db, "SELECT 1 FROM gpu_part g JOIN process p ON p.id = g.process WHERE p.world = ? LIMIT 1");
   gpus.bind(run.world);
   figure.title = gpus.next() ? "The median and the worst step in time, on the hosts" : "The median and the worst step in time";

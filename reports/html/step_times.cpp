@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <optional>
 
 #include "analyzer/query.h"
 #include "reports/format.h"
@@ -104,12 +103,7 @@ std::string caption_of(std::vector<StepTime> steps, const RunView& run) {
 
 Table data_of(const std::vector<StepColumn>& columns, const std::array<bool, kStepParts.size()>& used) {
   Table table{
-      .id = {},
-      .caption = {},
-      .columns = {{"first", "From step", Unit::kCount}, {"last", "To step", Unit::kCount}, {"longest_ns", "Longest", Unit::kDuration}},
-      .rows = {},
-      .note = {},
-      .when_empty = {}};
+      .columns = {{"first", "From step", Unit::kCount}, {"last", "To step", Unit::kCount}, {"longest_ns", "Longest", Unit::kDuration}}};
   for (size_t p = 0; p < kStepParts.size(); ++p)
     if (used[p]) table.columns.push_back({kStepParts[p].css, kStepParts[p].name, Unit::kDuration});
   for (const StepColumn& column : columns) {
@@ -133,12 +127,7 @@ std::vector<Figure> step_times(const RunView& run) {
     longest_ns = std::max(longest_ns, column.longest_ns);
     for (size_t p = 0; p < kStepParts.size(); ++p) used[p] = used[p] || column.parts[p] > 0;
   }
-  Figure figure{.id = "steps",
-                .title = "Step time over the run",
-                .caption = caption_of(steps, run),
-                .svg = {},
-                .reading = {},
-                .data = data_of(columns, used)};
+  Figure figure{.id = "steps", .title = "Step time over the run", .caption = caption_of(steps, run), .data = data_of(columns, used)};
   std::vector<LegendItem> legend;
   for (size_t p = 0; p < kStepParts.size(); ++p)
     if (used[p]) legend.push_back({kStepParts[p].css, kStepParts[p].name});

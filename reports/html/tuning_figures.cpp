@@ -70,9 +70,7 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
       .id = "trials",
       .title = "Every trial",
       .caption = history_caption(trials),
-      .svg = {},
-      .reading = "From left to right in the order in which they were made. The spread of the default's marks is the machine's noise.",
-      .data = {}};
+      .reading = "From left to right in the order in which they were made. The spread of the default's marks is the machine's noise."};
   figure.data.columns = {{"trial", "Trial", Unit::kCount},
                          {"stage", "Stage", Unit::kText},
                          {"point", "Configuration", Unit::kText},
@@ -139,12 +137,9 @@ std::vector<Predicted> predicted_points(const std::vector<TrialMark>& trials) {
 Figure prediction_figure(const std::vector<Predicted>& points, const std::string& cost_name) {
   Figure figure{.id = "predicted",
                 .title = "Predicted against measured",
-                .caption = {},
-                .svg = {},
                 .reading =
                     "A mark for each configuration that was tried: the geometric mean of its trials. On the dashed line the prediction was "
-                    "right; it only chose what to try, the verdict is of measurements alone.",
-                .data = {}};
+                    "right; it only chose what to try, the verdict is of measurements alone."};
   figure.data.columns = {{"point", "Configuration", Unit::kText},
                          {"predicted_ns", "Predicted", Unit::kDuration},
                          {"measured_ns", cost_name, Unit::kDuration},

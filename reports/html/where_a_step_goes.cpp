@@ -64,8 +64,7 @@ std::string draw_columns(const Figure& figure, const std::vector<ResourceTime>& 
 }
 
 Table data_of(const std::vector<ResourceTime>& shares, const std::vector<Category>& categories, bool gpus) {
-  Table table{
-      .id = {}, .caption = {}, .columns = {{"rank", gpus ? "Rank/GPU" : "Rank", Unit::kText}}, .rows = {}, .note = {}, .when_empty = {}};
+  Table table{.columns = {{"rank", gpus ? "Rank/GPU" : "Rank", Unit::kText}}};
   for (const Category& category : categories) table.columns.push_back({category.key, category.name, Unit::kDuration});
   for (const ResourceTime& share : shares) {
     auto& cells = table.rows.emplace_back();
@@ -101,17 +100,11 @@ Figure draw(const RunView& run, const std::vector<ResourceTime>& shares, bool gp
   figure.title = fmt::format("Where {} goes{}, by {}", whole, where, gpus ? "GPU" : "rank");
   const std::vector<Category> categories = used_categories(shares);
   if (shares.size() <= kWhereMostBars) {
-    Bars bars{.id = figure.id,
-              .title = figure.title,
-              .description = {},
-              .heading = gpus ? "rank/GPU" : "rank",
-              .parts = {},
-              .bars = {},
-              .share_rows = true};
+    Bars bars{.id = figure.id, .title = figure.title, .description = {}, .heading = gpus ? "rank/GPU" : "rank", .share_rows = true};
     bars.description = fmt::format("A bar for each of {} {}s, cut into what {} went for.", shares.size(), gpus ? "GPU" : "rank", whole);
     for (const Category& category : categories) bars.parts.push_back({category.name, category.css});
     for (const ResourceTime& share : shares) {
-      Bar& bar = bars.bars.emplace_back(Bar{.name = label_of(share), .parts_ns = {}});
+      Bar& bar = bars.bars.emplace_back(Bar{.name = label_of(share)});
       for (const Category& category : categories) bar.parts_ns.push_back(share.mean.*category.part);
     }
     figure.svg = draw_bars(bars);

@@ -1,4 +1,4 @@
-#include "reports/trace/chakra.h"
+#include "reports/trace/traces.h"
 
 #include <fmt/format.h>
 

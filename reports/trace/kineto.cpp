@@ -8,17 +8,17 @@
 //
 // Kineto has nothing for calls of MPI: they are of category "mpi", requests in flight of "mpi_request", with the field names of its
 // collectives, which other programs pass over.
-#include "reports/trace/kineto.h"
+#include "reports/trace/traces.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 #include <set>
 #include <utility>
 
 #include "analyzer/query.h"
+#include "core/number.h"
 #include "core/range_names.h"
 #include "reports/trace/json_text.h"
 #include "store/import/kernel_names.h"
@@ -357,8 +357,7 @@ KinetoTraces::KinetoTraces(const RunView& run, const TraceRequest& request) : ru
     if (!p.rank) p.rank = next;
     next = *p.rank + 1;
   }
-  const std::string epoch = run.meta("epoch_realtime_ns");
-  std::from_chars(epoch.data(), epoch.data() + epoch.size(), epoch_ns_);
+  epoch_ns_ = number_in<int64_t>(run.meta("epoch_realtime_ns")).value_or(0);
   // Ranges have no index by process, and are read process by process.
   run.db.exec(
       "DROP TABLE IF EXISTS temp.trace_range;"

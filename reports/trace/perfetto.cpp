@@ -1,10 +1,10 @@
-#include "reports/trace/perfetto.h"
+#include "reports/trace/traces.h"
 
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 
+#include "core/number.h"
 #include "reports/format.h"
 #include "reports/trace/perfetto_tracks.h"
 
@@ -79,10 +79,7 @@ void add_argument(Arguments& arguments, const ArgumentColumn& argument, const Qu
 
 void write_perfetto(const RunView& run, const TraceRequest& request, const Sink& sink, const TraceProgress& progress) {
   const std::vector<TraceProcess> processes = select_processes(run, request);
-  const std::string epoch = run.meta("epoch_realtime_ns");
-  int64_t realtime_ns = 0;
-  std::from_chars(epoch.data(), epoch.data() + epoch.size(), realtime_ns);
-  PerfettoPackets packets(sink, origin(run.db), realtime_ns);
+  PerfettoPackets packets(sink, origin(run.db), number_in<int64_t>(run.meta("epoch_realtime_ns")).value_or(0));
 
   const int64_t rows = integer(run.db,
                                "SELECT (SELECT coalesce(max(id), 0) FROM event) + (SELECT coalesce(max(id), 0) FROM gpu_event) +"

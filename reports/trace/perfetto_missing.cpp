@@ -1,6 +1,5 @@
 // What is not in the trace, in the trace: ranks that left nothing, processes that did not end as they should, calls that never returned,
 // losses of the recording.
-#include <fmt/format.h>
 
 #include <map>
 

@@ -7,8 +7,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
-#include <span>
 #include <string>
 #include <string_view>
 #include <unordered_map>

@@ -1,6 +1,5 @@
 #include "store/import/chakra_types.h"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <iterator>

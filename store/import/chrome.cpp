@@ -8,7 +8,6 @@
 //   cat kernel, gpu_memcpy, gpu_memset, cuda_runtime   as in Kineto's traces (kineto.cpp), which are read better by `ddl import kineto`
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <map>
 
 #include "core/range_names.h"

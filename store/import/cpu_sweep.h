@@ -1,8 +1,6 @@
 // What threads did, in the order of time: which range lies in which, and in which range each call was made.
 #pragma once
 
-#include <SQLiteCpp/Database.h>
-
 #include <cstdint>
 #include <functional>
 #include <map>

@@ -1,7 +1,6 @@
 // Rows of a CSV file with a header, one at a time. Fields may be quoted; a row is a line.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>

@@ -8,7 +8,6 @@
 // until all are reduced, as Horovod's optimizers do: rows of an operation "synchronize" that completes the others. Where nobody knows who was
 // ready, rank 0 is taken to wait from when the first rank was, since some rank does; how much of it is waiting is not known then. A rank has
 // steps if at least half of them are known of it.
-#include <fmt/format.h>
 
 #include <algorithm>
 #include <map>

@@ -1,5 +1,4 @@
 // What flight recorders remembered, from the importer to the tables flight_entry, flight_status and flight_stack.
-#include <SQLiteCpp/Statement.h>
 
 #include "store/import/imported_run.h"
 #include "store/import/input_file.h"

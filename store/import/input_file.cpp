@@ -7,8 +7,6 @@
 #include <cerrno>
 #include <cstring>
 
-#include "core/regular_file.h"
-
 namespace ddl::store {
 
 namespace {

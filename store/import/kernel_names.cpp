@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <span>
 #include <utility>
+
+#include "core/number.h"
 
 namespace ddl::store {
 
@@ -192,10 +193,8 @@ TorchTensors parse_tensors(std::string_view dims, std::string_view types) {
     for (bool is_first_extent = true; !take(dims, ']'); is_first_extent = false) {
       if (!is_first_extent && !take(dims, ',')) return {};
       while (dims.starts_with(' ')) dims.remove_prefix(1);
-      int64_t extent = 0;
-      const auto [end, error] = std::from_chars(dims.data(), dims.data() + dims.size(), extent);
-      if (error != std::errc() || extent < 0 || __builtin_mul_overflow(bytes, extent, &bytes)) return {};
-      dims.remove_prefix(static_cast<size_t>(end - dims.data()));
+      const auto extent = take_number<int64_t>(dims);
+      if (!(extent >= 0) || __builtin_mul_overflow(bytes, *extent, &bytes)) return {};
     }
     if (__builtin_add_overflow(sum, bytes, &sum)) return {};
     tensors.datatype = is_first || tensors.datatype == type->type.code ? type->type.code : 0;
@@ -218,11 +217,9 @@ std::vector<int64_t> parse_ranks(std::string_view list) {
   list = list.substr(1, list.size() - 2);
   while (!list.empty()) {
     while (list.starts_with(' ')) list.remove_prefix(1);
-    int64_t rank = 0;
-    const auto [end, error] = std::from_chars(list.data(), list.data() + list.size(), rank);
-    if (error != std::errc() || rank < 0) return {};
-    ranks.push_back(rank);
-    list.remove_prefix(static_cast<size_t>(end - list.data()));
+    const auto rank = take_number<int64_t>(list);
+    if (!(rank >= 0)) return {};
+    ranks.push_back(*rank);
     if (list.empty()) break;
     if (!list.starts_with(',')) return {};
     list.remove_prefix(1);

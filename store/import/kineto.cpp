@@ -21,7 +21,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
@@ -29,6 +28,7 @@
 
 #include "core/error.h"
 #include "core/names.h"
+#include "core/number.h"
 #include "core/range_names.h"
 #include "store/import/call_class.h"
 #include "store/import/decimal.h"
@@ -213,10 +213,7 @@ std::vector<int64_t> numbers_in(std::string_view path) {
   std::vector<int64_t> numbers;
   while (!path.empty()) {
     const std::string_view part = path.substr(0, path.find('.'));
-    int64_t number = 0;
-    if (const auto [end, error] = std::from_chars(part.data(), part.data() + part.size(), number);
-        error == std::errc() && end == part.data() + part.size())
-      numbers.push_back(number);
+    if (const auto number = number_in<int64_t>(part)) numbers.push_back(*number);
     path.remove_prefix(std::min(path.size(), part.size() + 1));
   }
   return numbers;
@@ -337,11 +334,11 @@ void KinetoFile::on_counters(const JsonRecord& event, int64_t start_ns, int64_t 
       name.remove_prefix(kArguments.size() + 1);
     }
     if (field.kind != JsonKind::kNumber) continue;
-    double value = 0;
-    const auto [end, error] = std::from_chars(field.text.data(), field.text.data() + field.text.size(), value);
+    std::string_view digits = field.text;
+    const auto value = take_number<double>(digits);
     constexpr double kMost = 0x1p53;  // sums over ranges and kernels fit, too
-    if (error != std::errc() || !(std::abs(value) < kMost)) throw BadRecord{fmt::format("{} is not a number that fits", name)};
-    run_.kernel_counter(process_, name, start_ns, duration_ns, whole(field.text).value_or(std::llround(value)));
+    if (!value || !(std::abs(*value) < kMost)) throw BadRecord{fmt::format("{} is not a number that fits", name)};
+    run_.kernel_counter(process_, name, start_ns, duration_ns, whole(field.text).value_or(std::llround(*value)));
   }
 }
 

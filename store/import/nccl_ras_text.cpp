@@ -10,10 +10,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
+#include "core/number.h"
 #include "store/import/imported_run.h"
 #include "store/import/nccl_ras.h"
 #include "store/import/plain_data.h"
@@ -37,13 +37,7 @@ class RasLine {
   }
   /// "s" of a plural, or nothing.
   bool words(std::string_view one, std::string_view several) { return word(several) || word(one); }
-  std::optional<int64_t> number() {
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(rest_.data(), rest_.data() + rest_.size(), value);
-    if (error != std::errc() || value < 0) return std::nullopt;
-    rest_.remove_prefix(static_cast<size_t>(end - rest_.data()));
-    return value;
-  }
+  std::optional<int64_t> number() { return rest_.starts_with('-') ? std::nullopt : take_number<int64_t>(rest_); }
   std::string_view until(std::string_view end) {
     const std::string_view taken = rest_.substr(0, rest_.find(end));
     rest_.remove_prefix(taken.size());

@@ -2,11 +2,10 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <unordered_map>
 
+#include "core/number.h"
 #include "store/import/plain_data.h"
 
 namespace ddl::store {
@@ -128,10 +127,9 @@ class Unpickler {
   }
   int64_t decimal(std::string_view word) {
     if (word.ends_with('L')) word.remove_suffix(1);
-    int64_t value = 0;
-    const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-    if (error != std::errc() || end != word.data() + word.size() || word.empty()) fail("no integer of 64 bits");
-    return value;
+    const auto value = number_in<int64_t>(word);
+    if (!value) fail("no integer of 64 bits");
+    return *value;
   }
   void long_integer(uint64_t length) {
     if (length > sizeof(int64_t)) fail(fmt::format("an integer of {} bytes", length));

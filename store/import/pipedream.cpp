@@ -11,7 +11,6 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <tuple>
 
 #include "store/import/csv_rows.h"
 #include "store/import/decimal.h"

@@ -1,7 +1,6 @@
 // Operations of a pipeline job as straggler analyses name them: who meets in which. For the importer and for the replay of its runs.
 #pragma once
 
-#include <cstddef>
 #include <string_view>
 
 namespace ddl::store {

@@ -3,8 +3,9 @@
 #include <fmt/format.h>
 
 #include <bit>
-#include <charconv>
 #include <cmath>
+
+#include "core/number.h"
 
 namespace ddl::store {
 
@@ -58,13 +59,8 @@ std::optional<int64_t> PlainData::integer(Id id) const {
       if (std::trunc(value) != value || std::abs(value) > kExact) return std::nullopt;
       return static_cast<int64_t>(value);
     }
-    case PlainKind::kText: {
-      const std::string& word = texts_[node.index];
-      int64_t value = 0;
-      const auto [end, error] = std::from_chars(word.data(), word.data() + word.size(), value);
-      if (word.empty() || error != std::errc() || end != word.data() + word.size()) return std::nullopt;
-      return value;
-    }
+    case PlainKind::kText:
+      return number_in<int64_t>(texts_[node.index]);
     default:
       return std::nullopt;
   }

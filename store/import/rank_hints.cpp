@@ -1,8 +1,9 @@
 #include "store/import/rank_hints.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
+
+#include "core/number.h"
 
 namespace ddl::store {
 
@@ -34,9 +35,7 @@ void RankHints::add_variable(std::string_view name, std::string_view value) {
                                     [&](const RankLauncher& l) { return name == l.rank || (l.size != nullptr && name == l.size); });
   if (!is_known) return;
   if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), number);
-  if (error == std::errc() && end == value.data() + value.size()) environment[std::string(name)] = number;
+  if (const auto number = number_in<int64_t>(value)) environment[std::string(name)] = *number;
 }
 
 bool rank_by_environment(ImportedRun& run, const std::vector<RankHints>& files) {

@@ -11,9 +11,9 @@
 // held in memory are those names, and a number for each marker.
 #include <fmt/format.h>
 
-#include <charconv>
 #include <unordered_map>
 
+#include "core/number.h"
 #include "store/import/decimal.h"
 #include "store/import/json_records.h"
 #include "store/import/rocm_process.h"
@@ -77,11 +77,8 @@ class RocprofilerFile : public JsonVisitor {
     return true;
   }
   static std::optional<size_t> take_number(std::string_view& path) {
-    size_t number = 0;
-    const auto [end, error] = std::from_chars(path.data(), path.data() + path.size(), number);
-    if (error != std::errc()) return std::nullopt;
-    path.remove_prefix(static_cast<size_t>(end - path.data()));
-    take(path, ".");
+    const auto number = ddl::take_number<size_t>(path);
+    if (number) take(path, ".");
     return number;
   }
   /// Takes all of the path up to what lies in a process.

@@ -7,7 +7,6 @@
 #include <string_view>
 #include <tuple>
 
-#include "core/reader.h"
 #include "store/ingest/communicators.h"
 
 namespace ddl::store {

@@ -1,6 +1,5 @@
 #include "store/ingest/copied_rows.h"
 
-#include <SQLiteCpp/Exception.h>
 #include <SQLiteCpp/Statement.h>
 #include <SQLiteCpp/Transaction.h>
 #include <fmt/format.h>

@@ -4,7 +4,6 @@
 
 #include <cstdlib>
 #include <memory>
-#include <vector>
 
 #include "store/ingest/kernel_class.h"
 #include "store/insert.h"

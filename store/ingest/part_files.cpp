@@ -9,7 +9,6 @@
 #include <cstring>
 #include <regex>
 #include <span>
-#include <utility>
 
 #include "store/database.h"
 #include "store/insert.h"

@@ -11,9 +11,7 @@
 #include "store/ingest/gpu_facts.h"
 #include "store/ingest/profile.h"
 #include "store/ingest/record_stream.h"
-#include "store/ingest/timeline.h"
 #include "store/ingest/training_thread.h"
-#include "store/insert.h"
 #include "store/text.h"
 
 namespace ddl::store {

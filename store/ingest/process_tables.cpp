@@ -1,4 +1,3 @@
-#include <algorithm>
 
 #include "store/ingest/process_load.h"
 #include "store/text.h"

@@ -1,8 +1,6 @@
 // The profile tables of a process's threads, summed into the tables profile and range_profile.
 #pragma once
 
-#include <functional>
-
 #include "core/reader.h"
 #include "store/ingest/process_load.h"
 #include "store/insert.h"

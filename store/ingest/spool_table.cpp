@@ -3,7 +3,6 @@
 #include <SQLiteCpp/Exception.h>
 #include <sqlite3.h>
 
-#include <string>
 #include <utility>
 
 #include "store/pulled_table.h"

@@ -5,8 +5,6 @@
 // 10 columns: 1.0 against 2.2 M rows/s).
 #pragma once
 
-#include <SQLiteCpp/Database.h>
-
 #include <cstdint>
 #include <exception>
 #include <optional>

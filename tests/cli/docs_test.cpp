@@ -8,7 +8,6 @@
 #include <regex>
 #include <sstream>
 
-#include "cli/command_tables.h"
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/rows.h"

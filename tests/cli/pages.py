@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 
-from job import BUILD, DDL, Skip, check, main, run
+from job import BUILD, DDL, Skip, check, main
 
 SHARE = BUILD / "share"
 COMPLETIONS = SHARE / "completions"
@@ -61,6 +61,9 @@ def the_manual_has_every_option(folder):
     check("wait matrix" in shown["ddl-top"], "ddl-top.1 has the keys")
 
 
+PATH = {**os.environ, "PATH": f"{DDL.parent}:{os.environ['PATH']}"}
+
+
 def press_tab(line, folder):
     """What bash offers at the end of the line."""
     words = re.findall(r"=|[^\s=]+", line) + ([""] if line.endswith((" ", "=")) else [])
@@ -71,7 +74,7 @@ def press_tab(line, folder):
       _ddl
       printf '%s\\n' "${COMPREPLY[@]}"
     """
-    done = subprocess.run(["bash", "--norc", "-c", script, "bash", COMPLETIONS / "ddl", *words], capture_output=True, text=True, cwd=folder)
+    done = subprocess.run(["bash", "--norc", "-c", script, "bash", COMPLETIONS / "ddl", *words], capture_output=True, text=True, cwd=folder, env=PATH)
     check(done.returncode == 0 and not done.stderr, f"bash, {line!r}: {done.stderr}")
     return [word for word in done.stdout.split("\n") if word]
 
@@ -112,16 +115,20 @@ def fill(folder):
     (folder / "trace.json").touch()
 
 
+def every_option(offers):
+    """What `offers` says of the options of every command is what --help has."""
+    for name, options in commands().items():
+        wanted = {spelling for letter, option, _ in options for spelling in (letter, option) if spelling}
+        offered = offers(f"ddl {name} -")
+        check(offered == wanted, f"ddl {name} -: {sorted(offered ^ wanted)}")
+
+
 def bash_offers(folder):
     fill(folder)
-    known = commands()
-    verbs = {name.split()[0] for name in known}
+    verbs = {name.split()[0] for name in commands()}
     offered = set(press_tab("ddl ", folder))
     check(offered == verbs | {"--help", "--version"}, f"verbs: {sorted(offered ^ verbs)}")
-    for name, options in known.items():
-        wanted = {spelling for letter, option, _ in options for spelling in (letter, option) if spelling}
-        offered = set(press_tab(f"ddl {name} -", folder))
-        check(offered == wanted, f"ddl {name} -: {sorted(offered ^ wanted)}")
+    every_option(lambda line: set(press_tab(line, folder)))
     check(set(press_tab("ddl-top -", folder)) == set(press_tab("ddl top -", folder)), "ddl-top is ddl top")
     for line, wanted in OFFERS.items():
         check(set(press_tab(line, folder)) == wanted, f"{line!r}: {press_tab(line, folder)}")
@@ -136,8 +143,9 @@ def fish_offers(folder):
         raise Skip("fish is not installed")
     fill(folder)
     script = 'source $argv[1]; for line in $argv[2..]; echo "? $line"; complete -C $line; end'
-    environment = {**os.environ, "HOME": str(folder), "PATH": f"{DDL.parent}:{os.environ['PATH']}"}
-    done = subprocess.run(["fish", "--no-config", "-c", script, COMPLETIONS / "ddl.fish", *OFFERS], capture_output=True, text=True, cwd=folder, env=environment)
+    lines = [*OFFERS, *(f"ddl {name} -" for name in commands()), "ddl-top -", "ddl record -o x -- ba", "ddl record -- bash tr"]
+    done = subprocess.run(["fish", "--no-config", "-c", script, COMPLETIONS / "ddl.fish", *lines], capture_output=True, text=True, cwd=folder,
+                          env={**PATH, "HOME": str(folder)})
     check(done.returncode == 0 and not done.stderr, f"fish: {done.stderr[:2000]}")
     answers = {}
     for row in done.stdout.splitlines():
@@ -145,28 +153,50 @@ def fish_offers(folder):
             offered = answers.setdefault(row[2:], set())
         else:  # the word, a tab, what it is; of --option=value with the option
             offered.add(row.split("\t")[0].rstrip("/").split("=")[-1])
-    # Its rules do not see that a section stands there already, nor what a file is called.
-    more = ("ddl report collectives ", "ddl scaling t")
-    for line, wanted in OFFERS.items():
-        check(wanted <= answers[line] and (line in more or answers[line] - {"other"} == wanted), f"fish, {line!r}: {sorted(answers[line])}")
+    for line, wanted in OFFERS.items():  # it does not see what a file is called
+        check(wanted <= answers[line] and (line == "ddl scaling t" or answers[line] - {"other"} == wanted), f"fish, {line!r}: {sorted(answers[line])}")
+    every_option(answers.get)
+    check(answers["ddl-top -"] == answers["ddl top -"], "ddl-top is ddl top")
+    check("bash" in answers["ddl record -o x -- ba"] and "trace.json" in answers["ddl record -- bash tr"], "the command of a job")
 
 
-def other_shells_read_it(folder):
-    known = commands()
-    for shell, name in (("zsh", "_ddl"), ("fish", "ddl.fish")):
-        script = (COMPLETIONS / name).read_text()
-        for command, options in known.items():
-            mark = f"_ddl_{command.replace(' ', '_')}()" if shell == "zsh" else f"'__ddl_is {command}'"
-            lines = script.split(mark, 1)[1].split("\n}\n")[0] if shell == "zsh" else "\n".join(row for row in script.splitlines() if mark in row)
-            for letter, option, takes in options:
-                spelled = rf"--{option[2:]}{'=' if takes else ''}" if shell == "zsh" else rf" -l {option[2:]} {'-[xr] ' if takes else ''}"
-                check(re.search(spelled, lines), f"{shell}, ddl {command}: {option} is missing")
-        if shutil.which(shell):
-            done = run([shell, "-n", COMPLETIONS / name])
-            check(done.returncode == 0 and not done.stderr, f"{shell} -n: {done.stderr}")
+def zsh_offers(folder):
+    """What its script hands to zsh's own functions, which stand here for what they would find."""
+    if not shutil.which("zsh"):
+        raise Skip("zsh is not installed")
+    script = """
+      compdef() { :; }
+      _files() { print -r -- "files${*:+ $*}"; }
+      _normal() { print -r -- "command $CURRENT ${(j: :)words}"; }
+      _describe() { print -rl -- "${(@P)2%%:*}"; }
+      source "$1"
+      for line in "${@[2,-1]}"; do
+        print -r -- "? $line"
+        words=("${(@s: :)line}") CURRENT=$#words
+        _ddl
+      done
+    """
+    lines = [*OFFERS, *(f"ddl {name} -" for name in commands()), "ddl-top -", "ddl record -o x -- ba", "ddl record -- bash tr"]
+    done = subprocess.run(["zsh", "-f", "-c", script, "zsh", COMPLETIONS / "_ddl", *lines], capture_output=True, text=True, cwd=folder, env=PATH)
+    check(done.returncode == 0 and not done.stderr, f"zsh: {done.stderr[:2000]}")
+    answers = {}
+    for row in done.stdout.splitlines():
+        if row.startswith("? "):
+            offered = answers.setdefault(row[2:], set())
         else:
-            print(f"no {shell}: its script was not parsed")
+            offered.add(row.split("=")[-1])
+    runs, tables = "files -g *.(ddl|sqlite)(-/,-.)", "files -g *.(ddl|csv)"
+    found = {"one.ddl": runs, "table.csv": tables, "trace.json": "files"}
+    own = {"ddl record -o one": "files -/", "ddl report --html t": "files", "ddl scaling t": tables}  # what is looked for, not the sample
+    for line, wanted in OFFERS.items():
+        wanted = {own[line]} if line in own else {found.get(word, word) for word in wanted}
+        check(answers[line] - ({runs} if line.endswith("nonsense") or "report " in line else set()) == wanted - ({runs} if "report " in line else set()),
+              f"zsh, {line!r}: {sorted(answers[line])}")
+    check(runs in answers["ddl report on"] and runs in answers["ddl report collectives "], "zsh: runs")
+    every_option(answers.get)
+    check(answers["ddl-top -"] == answers["ddl top -"], "ddl-top is ddl top")
+    check(answers["ddl record -o x -- ba"] == {"command 1 ba"} and answers["ddl record -- bash tr"] == {"command 2 bash tr"}, "the command of a job")
 
 
 if __name__ == "__main__":
-    main(pages_are_what_the_program_prints, the_manual_has_every_option, bash_offers, fish_offers, other_shells_read_it)
+    main(pages_are_what_the_program_prints, the_manual_has_every_option, bash_offers, fish_offers, zsh_offers)

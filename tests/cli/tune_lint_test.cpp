@@ -1,5 +1,5 @@
 // The lint of results on a tuning: each rule that can apply, with a tuning that breaks it and one that does not.
-#include "cli/tune_lint.h"
+#include "cli/tune_report.h"
 
 #include <gtest/gtest.h>
 
@@ -12,9 +12,7 @@ constexpr const char* kMachine = "node1, Xeon";
 
 // What can be known is known, and nothing but speed was tuned: two points of tunable x, the second one won.
 Tuning good() {
-  Tuning tuning{.space = tune::Space({{"x", {"1", "2"}, false}}),
-                .tunables = {{"x", tune::How::kVariable, "X", false, {"1", "2"}, false}},
-                .goal = {}};
+  Tuning tuning{.space = tune::Space({{"x", {"1", "2"}, false}}), .tunables = {{"x", tune::How::kVariable, "X", false, {"1", "2"}, false}}};
   tuning.base.nodes = 1;
   tuning.base.steps = 40;
   tuning.base.warmup_steps = 5;

@@ -12,7 +12,6 @@
 #include "tests/fuzz/target.h"
 #include "tui/draw.h"
 #include "tui/observer.h"
-#include "tui/snapshot_json.h"
 #include "tui/spool_source.h"
 
 namespace ddl::fuzz {

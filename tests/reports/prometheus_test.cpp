@@ -10,7 +10,6 @@
 #include <sstream>
 
 #include "analyzer/metrics/metrics.h"
-#include "reports/otlp.h"
 #include "reports/safe_text.h"
 #include "tests/analyzer/analyzed.h"
 #include "tests/reports/golden.h"
