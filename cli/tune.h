@@ -54,7 +54,7 @@ struct Tuning {
   std::optional<tune::TrialFacts> base_again = {};  ///< of the last one, beside the winner's
   std::optional<tune::TrialFacts> best = {};        ///< of the last trial of the winner
   std::vector<PutBack> put_back = {};
-  tune::Goal goal;
+  tune::Goal goal = {};
   std::optional<tune::Sweep> sweep = {};
   std::vector<tune::AllreduceRule> rules = {};  ///< what algorithm=rules stands for
   std::vector<RefusedPoints> refused = {};

@@ -183,8 +183,8 @@ TEST(Search, EndsInOrderWithinARound) {
     const SearchResult result = run(table);
     EXPECT_EQ(result.trials.size(), made + 1);
     EXPECT_TRUE(result.best_seen == 0 || table.measured.contains(result.best_seen)) << made;
-    if (table.measured.contains(5)) EXPECT_EQ(result.best_seen, 5U) << made;
-    if (result.winner != 0) EXPECT_GE(result.gain->rounds, 3) << made;
+    EXPECT_TRUE(result.best_seen == 5 || !table.measured.contains(5)) << made;
+    EXPECT_TRUE(result.winner == 0 || result.gain->rounds >= 3) << made;
   }
 }
 
