@@ -99,7 +99,7 @@ class InRun : public tune::Bench {
   std::string text_of(size_t point) const;
   double expected_step_s(size_t point) const;
   uint64_t half_steps(tune::Stage stage, size_t point) const;  ///< of each of its two parts in a round
-  void adopt();  ///< blocks that ranks have made
+  void adopt();                                                ///< blocks that ranks have made
   std::optional<size_t> publish(const std::string& text, std::optional<uint64_t> steps, double step_s);
   bool look();  ///< false: it has ended
   bool wait_for_step(uint64_t step);

@@ -44,12 +44,12 @@ struct StepOfRank {
 };
 
 struct StragglerInput {
-  bool annotated = false;   ///< steps are real; else everything is step 0
-  bool bounded = false;     ///< ranks left no record, and waits are lower bounds (specification.md J7)
-  bool negotiated = false;  ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
-  int64_t step_ns = 0;      ///< median step, or the duration of the run
-  size_t ranks = 0;         ///< with a record
-  size_t all_ranks = 0;     ///< that there are
+  bool annotated = false;           ///< steps are real; else everything is step 0
+  bool bounded = false;             ///< ranks left no record, and waits are lower bounds (specification.md J7)
+  bool negotiated = false;          ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
+  int64_t step_ns = 0;              ///< median step, or the duration of the run
+  size_t ranks = 0;                 ///< with a record
+  size_t all_ranks = 0;             ///< that there are
   std::vector<int64_t> steps = {};  ///< in which all waiting is known, ascending; used where `annotated`
   std::function<void(const std::function<void(const LateRow&)>&)> each_late = {};
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step = {};  ///< of steps with known waiting, by step
