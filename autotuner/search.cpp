@@ -133,7 +133,7 @@ class Search {
     return points;
   }
 
-  // What a trial is expected to take: what the bench says; as those of its point did; of one that was never tried, as those of the others.
+  // How long a trial is expected to take: what the bench says, else as long as earlier trials of its point, or of others if there were none.
   double expected_s(Stage stage, size_t point) const {
     if (const std::optional<double> said_s = bench_.expected_s(stage, point)) return *said_s;
     const auto own = walls_.find(point);
@@ -151,7 +151,7 @@ class Search {
     for (const size_t point : points) sum_s += expected_s(stage, point);
     return sum_s;
   }
-  // So many confirming rounds; lanes run side by side.
+  // How long so many confirming rounds take; lanes run side by side.
   double confirming_s(size_t rounds, size_t winner) const {
     return static_cast<double>((rounds + lanes_ - 1) / lanes_) * expected_s(Stage::kConfirm, {winner, 0, 0});
   }
@@ -292,7 +292,7 @@ bool Search::halve() {
       const size_t before = round_;
       if (!measure_alike(stage, field, repeats - i, confirming_trials())) return false;
       i += round_ - before;
-      surrogate_.condition();  // a fit of hundreds of trials takes as long as a short one of them
+      surrogate_.condition();  // fitting to hundreds of trials takes as long as a short trial
     }
     surrogate_.fit();
     std::erase_if(field, [&](size_t point) { return !feasible_[point]; });

@@ -61,7 +61,7 @@ class Bench {
   virtual size_t trials_left() const = 0;
   /// Time for trials that is left; nothing: they are only counted.
   virtual std::optional<double> seconds_left() const { return std::nullopt; }
-  /// What a trial of a point takes in that stage; nothing: as long as those that were made of it.
+  /// How long a trial of a point takes in a stage, in seconds; nothing: as long as its earlier trials took.
   virtual std::optional<double> expected_s(Stage, size_t) const { return std::nullopt; }
 };
 

@@ -86,7 +86,7 @@ std::vector<int64_t> ranks_of(std::string_view text) {
   return ranks;
 }
 
-/// Of --steps A:B and --ranks LIST, where they are given. Throws ddl::Error (usage).
+/// What --steps A:B and --ranks LIST choose, everything where they are not given. Throws ddl::Error (usage).
 reports::TraceRequest trace_request(const VerbOptions& options) {
   reports::TraceRequest request;
   if (const auto steps = options.maybe<std::string>("steps")) {

@@ -159,7 +159,7 @@ std::string entries(const char* heading, const Entry (&rows)[N]) {
   return out;
 }
 
-/// Of all commands.
+/// One entry for each command.
 std::string ddl_manual(const std::vector<CommandTable>& tables) {
   std::string out = title("ddl") +
                     "ddl \\- where the time of a distributed training job goes\n"

@@ -149,7 +149,7 @@ struct Snapshot {
   std::map<std::pair<int32_t, int32_t>, double> blame;  ///< (late, waiter): ns per step
 };
 
-/// A JSON object on one line, without a newline. Keys carry their unit; what is not known is null. Always valid UTF-8.
+/// A JSON object on one line without a newline at its end, valid UTF-8. Keys carry their unit; unknown values are null.
 std::string to_json(const Snapshot& snapshot);
 
 }  // namespace ddl::tui

@@ -96,7 +96,7 @@ class Table : public Bench {
   std::optional<Stage> fails_in;
   std::set<size_t> measured;
   size_t left_ = 60;
-  size_t withheld = 0;  // it ends so many trials earlier than it said
+  size_t withheld = 0;  // the bench ends so many trials earlier than it says
 
  private:
   size_t calls_ = 0;
@@ -291,7 +291,7 @@ class Timed : public Bench {
     return confirming == 1 ? std::nullopt : std::optional(stage == Stage::kConfirm ? confirming * costs_[point] : costs_[point]);
   }
   std::map<Stage, size_t> defaults, others;
-  double confirming = 1;  ///< trials take so many times as long then, and it says so
+  double confirming = 1;  ///< confirming trials take so many times as long, and the bench says so
 
  private:
   std::vector<double> costs_;
