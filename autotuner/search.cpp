@@ -121,16 +121,20 @@ class Search {
     return points;
   }
 
+  // Best first.
+  std::vector<size_t> by_belief(std::vector<size_t> points) const {
+    const std::vector<Belief> beliefs = surrogate_.beliefs(points, points.front());
+    std::map<size_t, double> mean;
+    for (size_t i = 0; i < points.size(); ++i) mean[points[i]] = beliefs[i].mean;
+    std::stable_sort(points.begin(), points.end(), [&](size_t a, size_t b) { return mean[a] < mean[b]; });
+    return points;
+  }
   // Among those that were measured, best first.
   std::vector<size_t> ranked() const {
     std::vector<size_t> points;
     for (const size_t point : measured_)
       if (feasible_[point]) points.push_back(point);
-    const std::vector<Belief> beliefs = surrogate_.beliefs(points, points.front());
-    std::map<size_t, double> mean;
-    for (size_t i = 0; i < points.size(); ++i) mean[points[i]] = beliefs[i].mean;
-    std::sort(points.begin(), points.end(), [&](size_t a, size_t b) { return mean[a] < mean[b]; });
-    return points;
+    return by_belief(std::move(points));
   }
 
   // How long a trial is expected to take: what the bench says, else as long as earlier trials of its point, or of others if there were none.
@@ -179,6 +183,7 @@ class Search {
   std::vector<std::vector<size_t>> next_rounds() const;
   bool explore();
   bool is_for_halving() const;
+  std::vector<size_t> field_of_halving() const;
   bool halve();
   std::vector<size_t> in_order(const std::vector<size_t>& field, size_t first_trial) const;
   bool none_is_better(const std::vector<size_t>& field) const;
@@ -280,10 +285,25 @@ bool Search::is_for_halving() const {
          bench_.trials_left() >= confirming_trials() + kHalvings * candidates().size();
 }
 
-// Successive halving: all points once, the best third of them three times, the best ninth nine times ... each time in rounds of its own. Points are
+// All points; where time is limited, and measuring all of them once takes more of it than halving has for each of its stages, without those that are
+// believed worst: from a poor start they take longest.
+std::vector<size_t> Search::field_of_halving() const {
+  std::vector<size_t> field = by_belief(candidates());
+  const std::optional<double> left_s = bench_.seconds_left();
+  if (!left_s) return field;
+  const double stages = std::ceil(std::log(static_cast<double>(field.size())) / std::log(static_cast<double>(kEta)));
+  const double share_s = (*left_s - confirming_s(settings_.least_confirm_rounds, field.front())) / std::max(1.0, stages);
+  double sum_s = 0;
+  const auto too_much =
+      std::find_if(field.begin(), field.end(), [&](size_t point) { return (sum_s += expected_s(Stage::kExplore, point)) > share_s; });
+  field.erase(std::max(too_much, field.begin() + 1), field.end());
+  return field;
+}
+
+// Successive halving: the field once, the best third of it three times, the best ninth nine times ... each time in rounds of its own. Points are
 // ranked by what is believed of them, which neighbours help to judge; the medians of their own times alone lose more (docs/performance.md).
 bool Search::halve() {
-  std::vector<size_t> field = candidates();
+  std::vector<size_t> field = field_of_halving();
   has_halved_ = true;
   for (size_t repeats = 1; field.size() > 1; repeats *= kEta) {
     const Stage stage = repeats == 1 ? Stage::kExplore : Stage::kRace;
@@ -296,13 +316,11 @@ bool Search::halve() {
     }
     surrogate_.fit();
     std::erase_if(field, [&](size_t point) { return !feasible_[point]; });
-    const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
-    std::map<size_t, double> mean;
-    for (size_t i = 0; i < field.size(); ++i) mean[field[i]] = beliefs[i].mean;
-    std::stable_sort(field.begin(), field.end(), [&](size_t a, size_t b) { return mean[a] < mean[b]; });
+    if (field.empty()) break;
+    field = by_belief(std::move(field));
     field.resize(std::max<size_t>(1, field.size() / kEta));
   }
-  result_.best_seen = field.front();
+  result_.best_seen = field.empty() ? ranked().front() : field.front();  // none: they all failed
   return true;
 }
 

@@ -11,8 +11,9 @@
 namespace ddl::tune {
 namespace {
 
-// Standard deviations of log cost. The grid spans predictions that are off by 3 % to 40 %, and machines from quiet to shared.
-constexpr std::array<double, 5> kErrors = {0.03, 0.08, 0.2, 0.4, 0.8};
+// Standard deviations of log cost. The grid spans predictions that are off by 3 % to a factor of seven, which a default may
+// be where nothing is predicted, and machines from quiet to shared.
+constexpr std::array<double, 6> kErrors = {0.03, 0.08, 0.2, 0.4, 0.8, 2.0};
 constexpr std::array<double, 7> kNoises = {0.003, 0.008, 0.02, 0.05, 0.12, 0.3, 0.7};
 /// Bursts hit trials by themselves, or whole rounds, which may then be three times slower. On a quiet machine rounds are alike, which can be told only
 /// where the level of all is learned.

@@ -290,6 +290,7 @@ std::vector<Outcome> InRun::measure_round(Stage stage, const tune::Round& round)
       outcome.cost = *trial.step_s / samples_;
       outcome.why.clear();
       known_step_s_[trial.point] = *trial.step_s;
+      longest_step_s_[trial.point] = std::max(longest_step_s_[trial.point], *trial.step_s);
     }
     ++count_;
     all_s_ += trial.wall_s;
@@ -330,8 +331,11 @@ std::optional<double> InRun::seconds_left() const {
 }
 
 std::optional<double> InRun::expected_s(Stage stage, size_t point) const {
-  if (!known_step_s_.contains(point)) return std::nullopt;
-  return static_cast<double>(2 * (tune::kWarmUpSteps + half_steps(stage, point))) * expected_step_s(point);
+  const auto longest = longest_step_s_.find(point);
+  if (longest == longest_step_s_.end()) return std::nullopt;
+  // Steps of a poor start take one cycle now and two then: the time for the proof is set aside for the longer ones.
+  const double step_s = stage == Stage::kConfirm ? longest->second : expected_step_s(point);
+  return static_cast<double>(2 * (tune::kWarmUpSteps + half_steps(stage, point))) * step_s;
 }
 
 std::optional<uint64_t> InRun::settle(size_t point) {
