@@ -82,6 +82,7 @@ class Search {
     round_ = std::max(round_, trial.round + 1);
     Walls& walls = walls_[trial.point];
     walls.sum_s += trial.outcome.wall_s;
+    walls.longest_s = std::max(walls.longest_s, trial.outcome.wall_s);
     ++walls.trials;
     if (trial.outcome.cost) {
       surrogate_.add({trial.point, trial.round, std::log(*trial.outcome.cost)});
@@ -137,11 +138,12 @@ class Search {
     return by_belief(std::move(points));
   }
 
-  // How long a trial is expected to take: what the bench says, else as long as earlier trials of its point, or of others if there were none.
+  // How long a trial is expected to take: what the bench says, else as long as earlier trials of its point, or of others if there were none. For those that
+  // confirm as long as the longest of them: no round of theirs is given up.
   double expected_s(Stage stage, size_t point) const {
     if (const std::optional<double> said_s = bench_.expected_s(stage, point)) return *said_s;
     const auto own = walls_.find(point);
-    if (own != walls_.end()) return own->second.mean_s();
+    if (own != walls_.end()) return stage == Stage::kConfirm ? own->second.longest_s : own->second.mean_s();
     Walls others;
     for (const auto& [other, walls] : walls_) {
       if (other == 0) continue;
@@ -204,7 +206,7 @@ class Search {
   Surrogate surrogate_;
   std::set<size_t> measured_;
   struct Walls {
-    double sum_s = 0;
+    double sum_s = 0, longest_s = 0;
     size_t trials = 0;
     double mean_s() const { return sum_s / static_cast<double>(trials); }
   };

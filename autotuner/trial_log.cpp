@@ -30,7 +30,7 @@ CREATE TABLE IF NOT EXISTS trial (  -- in the order in which they were made
   noise_scale REAL,         -- samples; NULL: not known
   wait_s REAL,              -- of a step, mean over ranks; NULL: not known
   transfer_s REAL,          -- of a step, mean over ranks; NULL: not known
-  wall_s REAL NOT NULL,     -- from launch to exit
+  wall_s REAL NOT NULL,     -- of the budget
   run TEXT NOT NULL,        -- directory of the recording; empty: not kept
   hosts TEXT NOT NULL DEFAULT ''  -- nodes that it was given (--parallel, --hosts); empty: it ran where its launcher put it
 );

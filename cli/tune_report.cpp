@@ -165,7 +165,7 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
   for (const tune::Trial& trial : result.trials) failed += !trial.outcome.cost;
   document.data = {fmt::format("{} of {}", reports::plural(static_cast<int64_t>(result.trials.size()), "trial"),
                                reports::plural(static_cast<int64_t>(tuning.space.size()), "point")),
-                   reports::short_duration(static_cast<int64_t>(tuning.spent_s * 1e9)) + (tuning.in_run ? " of the run" : " of trials")};
+                   reports::short_duration(static_cast<int64_t>(tuning.spent_s * 1e9)) + (tuning.in_run ? " of the run" : "")};
   if (tuning.in_run) {
     const auto words = [](double step_s) { return reports::short_duration(static_cast<int64_t>(step_s * 1e9)) + " a step"; };
     document.data.push_back("default " + words(tuning.base.step_s));

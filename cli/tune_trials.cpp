@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <utility>
 
 #include "autotuner/predict.h"
 #include "cli/open_run.h"
@@ -125,21 +126,33 @@ void Trials::keep(Wanted& wanted, const RanTrial& ran, const fs::path& recording
   tell(wanted, ran);
 }
 
+double Trials::since_last_s() {
+  const auto now = Clock::now();
+  return std::chrono::duration<double>(now - std::exchange(last_, now)).count();
+}
+
+void Trials::spend_on_sweep(double seconds) {
+  sweep_s_ += seconds;
+  since_last_s();
+}
+
 std::optional<Outcome> Trials::measure_one(Wanted wanted) {
   if (ended_) return std::nullopt;
   if (!is_known(wanted)) {
     const TrialRun trial = run_of(wanted);
     const LaneEnd end = run_lanes({{trial.launch()}}).at(0).at(0);
-    const RanTrial ran = trial.finish(end.ended, end.wall_s);
+    RanTrial ran = trial.finish(end.ended, end.wall_s);
     if (ran.told_to_end) {
       ended_ = true;
       discard(trial);
       return std::nullopt;
     }
+    ran.wall_s = since_last_s();
     spent_s_ += ran.wall_s;
     keep(wanted, ran, trial.recording());
   } else {
     spent_s_ += wanted.outcome->wall_s;
+    since_last_s();
   }
   return wanted.outcome;
 }
@@ -179,7 +192,7 @@ std::vector<std::vector<Outcome>> Trials::measure_rounds(Stage stage, const std:
       elapsed_s[lane] += ends[lane][i].wall_s;
     }
   require_apart(ran);
-  spent_s_ += *std::max_element(elapsed_s.begin(), elapsed_s.end());
+  spent_s_ += std::max(since_last_s(), *std::max_element(elapsed_s.begin(), elapsed_s.end()));
   for (size_t lane = 0; lane < rounds.size(); ++lane) {
     outcomes.emplace_back();
     size_t next = 0;

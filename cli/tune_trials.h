@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <chrono>
 #include <filesystem>
 #include <map>
 #include <optional>
@@ -40,7 +41,7 @@ class Trials : public tune::Bench {
   tune::TrialFacts facts(const std::string& words) const;
 
   tune::TrialLog& log() { return log_; }
-  void spend_on_sweep(double seconds) { sweep_s_ += seconds; }
+  void spend_on_sweep(double seconds);
   void end() { ended_ = true; }
   bool is_interrupted() const { return ended_; }  ///< by Ctrl-C, or by end()
   double spent_s() const { return spent_s_ + sweep_s_; }
@@ -70,6 +71,10 @@ class Trials : public tune::Bench {
   bool is_predicted(size_t point) const;
   void tell(const Wanted& wanted, const RanTrial& ran) const;
 
+  /// Since it was last asked: what a trial took of the budget, from the end of the one before on, with choosing it and reading its recording.
+  double since_last_s();
+
+  using Clock = std::chrono::steady_clock;
   const TuneRequest& request_;
   std::filesystem::path folder_;
   tune::TrialLog log_;
@@ -79,7 +84,8 @@ class Trials : public tune::Bench {
   const std::vector<double>* prediction_ = nullptr;
   std::map<std::string, std::string> runs_;  ///< recordings by words
   size_t count_ = 0, others_ = 0;            ///< trials, and those that were not the default's
-  double spent_s_ = 0;                       ///< while trials ran, those side by side counted once
+  double spent_s_ = 0;                       ///< those side by side counted once
+  Clock::time_point last_ = Clock::now();
   double all_s_ = 0, sweep_s_ = 0, others_s_ = 0;
   bool ended_ = false;
 };
