@@ -119,7 +119,7 @@ class InRun : public tune::Bench {
   double samples_ = 1;
   double default_step_s_ = 0;
   std::map<size_t, double> known_step_s_, longest_step_s_;  ///< by point, of its last trial and of the one whose steps took longest
-  size_t count_ = 0, others_ = 0;          ///< trials, and those that were not the default's
+  size_t count_ = 0, others_ = 0;                           ///< trials, and those that were not the default's
   double all_s_ = 0, others_s_ = 0;
   uint64_t steps_counted_ = 0, steps_left_out_ = 0;
 };

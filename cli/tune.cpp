@@ -131,7 +131,7 @@ int run_tune(const Arguments& arguments) {
       "tunable", takes<std::vector<std::string>>("NAME=A,B,..."),
       "values to try; {NAME} in the command, else the environment variable NAME; may be repeated")(
       "budget", takes<std::string>("TIME", "10m"), "time for the tuning: 90s, 10m, 1h")("trials", takes<size_t>("N"),
-                                                                                            "at most so many trials")(
+                                                                                        "at most so many trials")(
       "in-run", "in one run of a job that reads DDL_TUNE_FILE between steps (ddl/annotate.h, ddl_annotate.py); also of --verify")(
       "end-job", "of --in-run: ends the job once it is tuned; else it goes on with what won")(
       "parallel", takes<int64_t>("N"),

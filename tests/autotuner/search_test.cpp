@@ -349,7 +349,8 @@ TEST(Search, ASlowDefaultThatIsToldApartDoesNotRunInTheRace) {
 TEST(Search, HalvingLeavesOutWhatTakesLongAndPromisesNothing) {
   const Space space({{"cycle", {"64", "32", "16", "8", "4", "2", "1", "0.5"}, false}, {"fusion", {"1", "2", "4", "8", "16"}, false}});
   std::vector<double> costs(space.size());
-  for (size_t point = 0; point < costs.size(); ++point) costs[point] = 6.4 * std::pow(0.5, static_cast<double>(space.value_index(point, 0)));
+  for (size_t point = 0; point < costs.size(); ++point)
+    costs[point] = 6.4 * std::pow(0.5, static_cast<double>(space.value_index(point, 0)));
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Timed bench(costs, 153, seed, 0.15);
     const SearchResult result = search(space, std::vector<double>(costs.size(), 0.0), std::vector<bool>(costs.size(), true),
