@@ -51,6 +51,9 @@ void add_row(const RunView& run, Table& table, std::vector<Value> cells);
 /// What a column of the query says, in `unit`; NULL: absent, for the reason `why`.
 Value cell(const Query& row, int column, Unit unit, const std::string& why = "NO_DATA");
 
+/// A row of a query that selects what the columns of the table say, in their order. `why`: for columns of which the row says why they are NULL.
+std::vector<Value> cells(const Query& row, const Table& table, const std::string& why = "NO_DATA");
+
 // The parts.
 /// What the job is called: by its user, else after its program, behind python after its script.
 std::string job_name(const RunView& run);
