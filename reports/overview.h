@@ -91,6 +91,8 @@ Table steps_table(const RunView& run);
 Table metrics_table(const RunView& run);
 /// A metric that is not part of ddl: its value, and that of each rank if it has one.
 std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& result);
+/// A metric in words: id, name, unit, which way is better, scope and source in a line, then its sentence.
+std::string describe_metric(const ddl::Metric& metric);
 Table loss_table(const RunView& run);
 Table open_calls_table(const RunView& run);
 Table stalls_table(const RunView& run);

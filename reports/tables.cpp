@@ -13,6 +13,7 @@
 #include "analyzer/statistics.h"
 #include "reports/format.h"
 #include "reports/overview.h"
+#include "reports/text.h"
 
 namespace ddl::reports {
 namespace {
@@ -325,6 +326,13 @@ std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& r
   for (const MetricResult::OfRank& rank : result.ranks)
     ranks.rows.push_back({Value::count(rank.rank), metric_value(rank.value, metric.unit, rank.why)});
   return {std::move(job), std::move(ranks)};
+}
+
+std::string describe_metric(const ddl::Metric& metric) {
+  std::string text = fmt::format("{}  ({}; {}; {}; of a {}; {})\n", metric.id, metric.name, metric.unit,
+                                 metric.better == "none" ? "neither is better" : metric.better + " is better", metric.scope, metric.source);
+  for (const std::string& line : wrap(metric.sentence, 96)) text += "    " + line + "\n";
+  return text;
 }
 
 }  // namespace ddl::reports
