@@ -94,12 +94,12 @@ struct MessageCall {
   int32_t process = -1;
   int64_t enter_ns = 0;
   int64_t leave_ns = 0;
-  std::optional<int64_t> step;
-  std::optional<int64_t> wait_ns;  ///< nothing: see why
+  std::optional<int64_t> step = {};
+  std::optional<int64_t> wait_ns = {};  ///< nothing: see why
   Why why = Why::kNone;
   bool for_sender = false;  ///< the wait is one for a late sender, else for a late receiver
   int32_t late = -1;        ///< process that was late; -1: none
-  std::optional<int64_t> late_step;
+  std::optional<int64_t> late_step = {};
   int64_t clock_violations = 0;  ///< receives that ended before the send began: the clocks disagree, the wait was clipped
 };
 
