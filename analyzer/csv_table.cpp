@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/error.h"
 #include "core/number.h"
 #include "core/regular_file.h"
+#include "store/import/csv_rows.h"
 
 namespace ddl {
 
@@ -26,33 +28,13 @@ CsvTable CsvTable::parse(std::string_view text, const std::string& name) {
   if (text.starts_with("\xef\xbb\xbf")) text.remove_prefix(3);  // a BOM, as spreadsheets write it
   std::vector<std::vector<std::string>> records;
   std::vector<size_t> lines;
-  size_t line = 1;
-  for (size_t at = 0; at < text.size();) {
-    std::vector<std::string> fields(1);
+  for (size_t line = 1; !text.empty();) {
+    const std::string_view from_here = text;
     const size_t first_line = line;
-    bool quoted = false;
-    for (; at < text.size(); ++at) {
-      const char c = text[at];
-      line += c == '\n' ? 1 : 0;
-      if (c == '"') {
-        if (quoted && at + 1 < text.size() && text[at + 1] == '"') {
-          fields.back() += text[++at];
-        } else {
-          quoted = !quoted;
-        }
-      } else if (quoted) {
-        fields.back() += c;
-      } else if (c == ',') {
-        fields.emplace_back();
-      } else if (c == '\n') {
-        ++at;
-        break;
-      } else if (c != '\r') {
-        fields.back() += c;
-      }
-    }
-    if (quoted)
+    std::vector<std::string> fields;
+    if (!store::take_csv_row(text, fields))
       throw Error(fmt::format("{}:{}: unclosed quote", name, first_line), "close it; a quote inside a quoted field is written twice");
+    line += static_cast<size_t>(std::count(from_here.begin(), from_here.end() - static_cast<std::ptrdiff_t>(text.size()), '\n'));
     if (fields.size() == 1 && fields[0].empty()) continue;  // an empty line
     if (!records.empty() && fields.size() != records[0].size()) {
       throw Error(fmt::format("{}:{}: {} fields, but the header has {}", name, first_line, fields.size(), records[0].size()),

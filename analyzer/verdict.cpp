@@ -6,7 +6,6 @@
 
 #include "analyzer/facts.h"
 #include "analyzer/query.h"
-#include "analyzer/run_start.h"
 #include "analyzer/statistics.h"
 
 namespace ddl {

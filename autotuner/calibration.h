@@ -24,4 +24,19 @@ struct CalibratingTrial {
 Calibration calibration_of(const CalibratingTrial& base, const CalibratingTrial& second, const std::optional<Sweep>& sweep,
                            const std::vector<AllreduceRule>& rules);
 
+struct MemoryUse {
+  double batch = 0;  ///< samples per rank
+  double peak_bytes = 0;
+};
+
+/// How much memory a rank needs at a batch: a part that is always there (weights, optimiser, libraries) and a part for each sample (activations).
+struct MemoryModel {
+  double fixed_bytes = 0, bytes_per_sample = 0;
+  double peak_bytes(double batch) const { return fixed_bytes + bytes_per_sample * batch; }
+};
+
+/// From what it needed at two batches. Nothing: both are the same. Where the larger batch did not need more, all batches are taken to need what the
+/// more hungry one did.
+std::optional<MemoryModel> memory_model(const MemoryUse& one, const MemoryUse& other);
+
 }  // namespace ddl::tune

@@ -4,7 +4,6 @@
 #include <filesystem>
 
 #include "analyzer/metrics/metrics.h"
-#include "cli/describe_metric.h"
 #include "cli/open_run.h"
 #include "cli/options.h"
 #include "cli/parts.h"
@@ -73,7 +72,7 @@ int run_analyze(const Arguments& arguments) {
   if (options.has("list")) {
     std::string text;
     for (const Metric& metric : all_metrics())
-      if (!wanted || metric.id == *wanted) text += describe_metric(metric) + (wanted ? "\n" + metric.sql : "");
+      if (!wanted || metric.id == *wanted) text += reports::describe_metric(metric) + (wanted ? "\n" + metric.sql : "");
     print_out(text);
     return 0;
   }

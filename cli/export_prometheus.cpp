@@ -15,7 +15,6 @@
 #include "core/error.h"
 #include "reports/prometheus.h"
 #include "store/run_directory.h"
-#include "tui/job_numbers.h"
 #include "tui/observer.h"
 #include "tui/spool_source.h"
 #include "tui/top.h"

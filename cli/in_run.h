@@ -74,7 +74,6 @@ class InRun : public tune::Bench {
   /// The values that hold from now on. The first step in which they do; nothing: the job has ended, or has given the schedule up.
   std::optional<uint64_t> settle(size_t point);
   bool has_ended() const { return ended_.has_value(); }
-  bool was_interrupted() const { return job_ && job_->told_to_end(); }
   /// Why nothing more can be measured, in words; empty: nothing keeps it from being.
   const std::string& why_over() const { return why_over_; }
   /// SIGTERM.

@@ -8,7 +8,6 @@
 
 #include "analyzer/metrics/metrics.h"
 #include "analyzer/run_diff.h"
-#include "cli/describe_metric.h"
 #include "cli/mcp_runs.h"
 #include "cli/options.h"
 #include "core/error.h"
@@ -102,7 +101,7 @@ std::string explain_metric(const std::string& name) {
   std::string text;
   std::vector<std::string> names;
   for (const Metric& metric : all_metrics()) {
-    if (metric.id == name) return describe_metric(metric) + "\n" + metric.sql;
+    if (metric.id == name) return reports::describe_metric(metric) + "\n" + metric.sql;
     names.push_back(metric.id);
     text += fmt::format("{}: {}\n", metric.id, metric.name);
   }

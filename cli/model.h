@@ -87,6 +87,10 @@ std::vector<int64_t> parse_counts(const std::string& text);      ///< likewise, 
 
 /// A number that the option `name` gives; must be at least `least` (above it, if `above`).
 std::optional<double> number_option(const VerbOptions& options, const char* name, double least, bool above = false);
+/// A share from 0 (above it, if `above`) to 1.
+std::optional<double> share_option(const VerbOptions& options, const char* name, bool above = false);
+/// As parse_bytes() reads it.
+std::optional<double> bytes_option(const VerbOptions& options, const char* name);
 std::optional<int64_t> count_option(const VerbOptions& options, const char* name, int64_t least = 1);
 /// Throws "--NAME is needed" (usage) with `hint` if there is none.
 template <class T>

@@ -98,6 +98,17 @@ std::optional<double> number_option(const VerbOptions& options, const char* name
   return value;
 }
 
+std::optional<double> share_option(const VerbOptions& options, const char* name, bool above) {
+  const auto value = number_option(options, name, 0, above);
+  if (value > 1) bad_option(name, fmt::format("{}", *value), "a share between 0 and 1");
+  return value;
+}
+
+std::optional<double> bytes_option(const VerbOptions& options, const char* name) {
+  const auto text = options.maybe<std::string>(name);
+  return text ? std::optional(static_cast<double>(parse_bytes(*text))) : std::nullopt;
+}
+
 std::optional<int64_t> count_option(const VerbOptions& options, const char* name, int64_t least) {
   const auto value = options.maybe<int64_t>(name);
   if (value && *value < least) bad_option(name, fmt::format("{}", *value), fmt::format("a number from {}", least));

@@ -169,12 +169,11 @@ int model_consistency(const std::vector<std::string>& arguments) {
   std::optional<models::RunConsistency> recorded;
   if (run) recorded = models::run_consistency(run->view.db, run->view.world);
   models::ConsistencyJob job = recorded ? recorded->job : typed_job(options);
-  if (const auto bytes = options.maybe<std::string>("bytes")) job.bytes = static_cast<double>(parse_bytes(*bytes));
+  if (const auto bytes = bytes_option(options, "bytes")) job.bytes = *bytes;
   if (job.bytes <= 0) missing_option("bytes", run ? "no gradients were seen in the run's steps" : "gradients of a step");
   models::set_ring_bandwidth(job);
   job.alpha_s = *number_option(options, "alpha-us", 0) * 1e-6;
-  if (const auto bandwidth = options.has("bandwidth") ? number_option(options, "bandwidth", 0, true) : std::nullopt)
-    job.beta_s_per_byte = 1e-9 / *bandwidth;
+  if (const auto bandwidth = number_option(options, "bandwidth", 0, true)) job.beta_s_per_byte = 1e-9 / *bandwidth;
   const std::vector<NamedRule> rules = rules_of(options, job.compute_s.size());
 
   Answer answer("consistency");

@@ -24,23 +24,19 @@ int model_fleet(const std::vector<std::string>& arguments) {
       "sample-bytes", takes<std::string>("SIZE"), "with RUN: of a sample as collected")("epochs", takes<double>("E", 1), "with RUN");
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
-  const double share = *number_option(options, "share", 0, true);
-  if (share > 1) throw Error("--share is above 1", "a share lies between 0 and 1", ExitCode::kUsage);
+  const double share = *share_option(options, "share", true);
   const double cars = needed(number_option(options, "cars", 0, true), "cars", "e.g. --cars 100");
   const double terabytes = cars * *number_option(options, "tb-per-hour", 0, true) * *number_option(options, "hours", 0, true) *
                            *number_option(options, "days", 0, true) * share;
-  const auto typed_efficiency = options.has("efficiency") ? number_option(options, "efficiency", 0, true) : std::nullopt;
-  if (typed_efficiency && *typed_efficiency > 1)
-    throw Error("--efficiency is above 1", "an efficiency lies between 0 and 1", ExitCode::kUsage);
-  std::optional<double> per_day = options.has("machine-tb-per-day") ? number_option(options, "machine-tb-per-day", 0, true) : std::nullopt;
+  const auto typed_efficiency = share_option(options, "efficiency", true);
+  std::optional<double> per_day = number_option(options, "machine-tb-per-day", 0, true);
   std::string from;
   if (run && !per_day) {
     const auto throughput = models::metric_of(run->view.db, run->view.world, "throughput");
     if (!throughput)
       throw Error("the run does not report its samples", "call ddl_value(\"samples\", n) in each step, or give --machine-tb-per-day",
                   ExitCode::kDataMissing);
-    const auto bytes = static_cast<double>(
-        parse_bytes(needed(options.maybe<std::string>("sample-bytes"), "sample-bytes", "what a sample takes of the collected data")));
+    const double bytes = needed(bytes_option(options, "sample-bytes"), "sample-bytes", "what a sample takes of the collected data");
     per_day = *throughput * 86400 * bytes * 1e-12 / *number_option(options, "epochs", 0, true);
     from = fmt::format("({:.4g} samples per second in the run)", *throughput);
   }

@@ -32,8 +32,8 @@ int model_largebatch(const std::vector<std::string>& arguments) {
   std::vector<double> batches;
   for (const int64_t batch : parse_counts(needed(options.maybe<std::string>("batch"), "batch", "samples of a step, all ranks: 4096,8192")))
     batches.push_back(static_cast<double>(batch));
-  std::optional<double> base = options.has("base-batch") ? number_option(options, "base-batch", 0, true) : std::nullopt;
-  std::optional<double> noise = options.has("noise-scale") ? number_option(options, "noise-scale", 0, true) : std::nullopt;
+  std::optional<double> base = number_option(options, "base-batch", 0, true);
+  std::optional<double> noise = number_option(options, "noise-scale", 0, true);
   const bool typed_noise = noise.has_value();
   if (run && !base) base = models::samples_per_step(run->view.db, run->view.world);
   if (run && !noise) noise = models::metric_of(run->view.db, run->view.world, "noise_scale");
@@ -50,7 +50,7 @@ int model_largebatch(const std::vector<std::string>& arguments) {
         names += fmt::format("{}{}", names.empty() ? "" : ", ", name_of(rule.rule));
     return names;
   };
-  const auto samples = options.has("samples") ? number_option(options, "samples", 0, true) : std::nullopt;
+  const auto samples = number_option(options, "samples", 0, true);
 
   Answer answer("largebatch");
   // What is beyond comes first, whatever else there is to say.

@@ -110,7 +110,7 @@ GivenLayers given_layers(const VerbOptions& options, ModelRun* run, Answer& answ
   const double samples = needed(batch, "batch", run ? "the run reports no samples" : "samples of a mini-batch");
   answer.given("network", "network", Value::text(table->name));
   answer.given("batch", "batch", Value::number(samples), from);
-  const auto tflops = options.has("tflops") ? number_option(options, "tflops", 0, true) : std::nullopt;
+  const auto tflops = number_option(options, "tflops", 0, true);
   if (run && tflops) throw Error("--tflops excludes RUN", "leave it out: the run has its own times", ExitCode::kUsage);
   const std::vector<models::LayerCost> costs = layer_costs(*table, samples, tflops.value_or(1) * 1e12);
   if (run) {

@@ -4,7 +4,6 @@
 #include "analyzer/models/parallel_limits.h"
 #include "analyzer/models/run_facts.h"
 #include "cli/model.h"
-#include "core/error.h"
 
 namespace ddl::cli {
 
@@ -26,18 +25,14 @@ int model_limits(const std::vector<std::string>& arguments) {
       "safe-batch", takes<double>("B"), "largest global batch known to converge, or the noise scale");
   if (!options.parse(arguments)) return 0;
   const auto run = maybe_run(options);
-  const auto size = [&](const char* name) {
-    const auto text = options.maybe<std::string>(name);
-    return text ? std::optional(static_cast<double>(parse_bytes(*text))) : std::nullopt;
-  };
   const auto wanted = count_option(options, "ranks");
   models::ParallelJob job;
   job.ranks = static_cast<double>(wanted ? *wanted : run ? run->view.ranks : needed(wanted, "ranks", "or a recorded run"));
   job.global_batch = number_option(options, "global-batch", 0, true);
-  job.transfer_share = number_option(options, "transfer-share", 0);
-  if (job.transfer_share && *job.transfer_share > 1)
-    throw Error("--transfer-share is above 1", "a share lies between 0 and 1", ExitCode::kUsage);
-  job.memory_bytes = size("memory"), job.sample_bytes = size("sample-memory"), job.fixed_bytes = size("fixed-memory");
+  job.transfer_share = share_option(options, "transfer-share");
+  job.memory_bytes = bytes_option(options, "memory");
+  job.sample_bytes = bytes_option(options, "sample-memory");
+  job.fixed_bytes = bytes_option(options, "fixed-memory");
   job.safe_batch = number_option(options, "safe-batch", 0, true);
   if (run) {
     const bool as_recorded = !wanted || *wanted == run->view.ranks;

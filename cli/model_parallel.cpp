@@ -35,7 +35,7 @@ std::vector<models::ParallelLayer> parallel_layers(const VerbOptions& options, c
   std::vector<models::ParallelLayer> layers;
   for (const models::NetworkLayer& layer : table.layers) layers.push_back({layer, layer_shape(layer), 0});
   if (!run) {
-    const auto typed = options.has("tflops") ? number_option(options, "tflops", 0, true) : std::nullopt;
+    const auto typed = number_option(options, "tflops", 0, true);
     const double tflops = typed.value_or(kAssumedTflops);
     answer.given("tflops", "computing, TFLOP/s", Value::number(tflops), typed ? "" : kAssumed);
     for (models::ParallelLayer& layer : layers) layer.seconds_per_sample = 6 * layer.layer.macs / (tflops * 1e12);
@@ -67,12 +67,12 @@ std::vector<models::ParallelLayer> parallel_layers(const VerbOptions& options, c
 void link_into(ParallelMachine& machine, const VerbOptions& options, ModelRun* run, Answer& answer) {
   std::string alpha_from, bandwidth_from;
   double alpha_us = kAssumedAlphaUs, gigabytes = kAssumedGigabytes;
-  if (const auto typed = options.has("alpha-us") ? number_option(options, "alpha-us", 0) : std::nullopt) {
+  if (const auto typed = number_option(options, "alpha-us", 0)) {
     alpha_us = *typed;
   } else {
     alpha_from = kAssumed;
   }
-  if (const auto typed = options.has("bandwidth") ? number_option(options, "bandwidth", 0, true) : std::nullopt) {
+  if (const auto typed = number_option(options, "bandwidth", 0, true)) {
     gigabytes = *typed;
   } else {
     bandwidth_from = kAssumed;
@@ -183,7 +183,7 @@ int model_parallel(const std::vector<std::string>& arguments) {
   const auto typed_ranks = count_option(options, "ranks");
   machine.ranks = typed_ranks ? *typed_ranks : run ? run->view.ranks : needed(typed_ranks, "ranks", "or a recorded run");
   answer.given("ranks", "ranks", Value::count(machine.ranks));
-  const auto typed_batch = options.has("batch") ? number_option(options, "batch", 0, true) : std::nullopt;
+  const auto typed_batch = number_option(options, "batch", 0, true);
   const auto run_samples = run ? models::samples_per_step(run->view.db, run->view.world) : std::nullopt;
   machine.batch = typed_batch   ? *typed_batch
                   : run_samples ? *run_samples / static_cast<double>(run->view.ranks) * static_cast<double>(machine.ranks)
@@ -196,8 +196,7 @@ int model_parallel(const std::vector<std::string>& arguments) {
   link_into(machine, options, run.get(), answer);
   machine.optimizer_values =
       static_cast<double>(std::find(optimizers.begin(), optimizers.end(), options.get<std::string>("optimizer")) - optimizers.begin());
-  const auto limit_text = options.maybe<std::string>("memory");
-  const auto limit = limit_text ? std::optional(static_cast<double>(parse_bytes(*limit_text))) : std::nullopt;
+  const auto limit = bytes_option(options, "memory");
   if (limit) answer.given("memory_bytes", "memory of a rank", Value::bytes(std::llround(*limit)));
 
   // Each form shows its fastest group within the memory limit, or the group that needs the least memory if none fits.

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "analyzer/models/layer_memory.h"
+#include "analyzer/models/partition.h"
 #include "cli/model.h"
 #include "cli/model_layers.h"
 #include "core/error.h"

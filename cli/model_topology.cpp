@@ -132,7 +132,7 @@ std::optional<Seats> seats_of(const VerbOptions& options, ModelRun* run) {
     for (const size_t place : seats.place_of_rank) of_rank.push_back(tier[place]);
     tier = std::move(of_rank);
   }
-  const auto reduce = options.has("reduce") ? number_option(options, "reduce", 0, true) : std::nullopt;
+  const auto reduce = number_option(options, "reduce", 0, true);
   seats.fits = models::fit_tiers(run->view.db, run->view.world, seats.topology.tiers.size(), groups, algorithm_option(options),
                                  reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
   for (size_t t = 0; t < seats.fits.size(); ++t) {

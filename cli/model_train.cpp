@@ -229,7 +229,7 @@ int model_compression(const std::vector<std::string>& arguments) {
   Answer answer("compression");
   const auto run = maybe_run(options);
   const std::vector<double> speedups = speedups_of(options.get<std::string>("speedup"));
-  std::optional<double> fraction = number_option(options, "fraction", 0), step_s;
+  std::optional<double> fraction = share_option(options, "fraction"), step_s;
   std::string from;
   if (const auto whole = number_option(options, "whole", 1)) {
     if (fraction || run)
@@ -248,15 +248,13 @@ int model_compression(const std::vector<std::string>& arguments) {
   }
   const auto table_given = table_option(options);
   const auto typed_ranks = count_option(options, "ranks");
-  const double ratio = *number_option(options, "ratio", 0, true);
-  if (ratio > 1) throw Error("--ratio is above 1", "a ratio lies between 0 and 1", ExitCode::kUsage);
-  const auto samples = options.has("batch") ? number_option(options, "batch", 0, true) : std::nullopt;
+  const double ratio = *share_option(options, "ratio", true);
+  const auto samples = number_option(options, "batch", 0, true);
   if (table_given && !run) {
     add_codes(answer, coded_layers(*table_given), static_cast<double>(needed(typed_ranks, "ranks", "or a recorded run")), ratio, samples);
     if (!fraction) return answer.print(options);
   }
   const double share = needed(fraction, "fraction", "or --whole, --table or a recorded run");
-  if (share > 1) throw Error("--fraction is above 1", "a fraction lies between 0 and 1", ExitCode::kUsage);
   answer.given("fraction_ratio", "communication", Value::ratio(share), from);
   auto& table = answer.table("compression", "Speed-up",
                              {{"communication_speedup", "communication", Unit::kNumber}, {"speedup", "whole step", Unit::kNumber}});

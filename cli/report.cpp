@@ -11,7 +11,6 @@
 #include "reports/csv.h"
 #include "reports/html/page.h"
 #include "reports/json.h"
-#include "reports/one_line.h"
 #include "reports/overview.h"
 #include "reports/text.h"
 

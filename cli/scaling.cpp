@@ -8,7 +8,6 @@
 
 #include "analyzer/models/pop_scaling.h"
 #include "analyzer/models/scaling.h"
-#include "analyzer/models/scaling_projection.h"
 #include "cli/lint_table.h"
 #include "cli/model.h"
 #include "cli/output_file.h"
@@ -17,8 +16,8 @@
 #include "cli/verbs.h"
 #include "core/error.h"
 #include "reports/format.h"
+#include "reports/html/figure.h"
 #include "reports/html/page.h"
-#include "reports/html/scaling_figures.h"
 
 namespace ddl::cli {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "analyzer/models/pop_scaling.h"
 #include "analyzer/models/scaling.h"
-#include "analyzer/models/scaling_projection.h"
 #include "analyzer/results_lint.h"
 #include "cli/options.h"
 

@@ -7,7 +7,7 @@
 #include "autotuner/openmpi_allreduce.h"
 #include "cli/lint_table.h"
 #include "reports/format.h"
-#include "reports/html/tuning_figures.h"
+#include "reports/html/figure.h"
 
 namespace ddl::cli {
 namespace {

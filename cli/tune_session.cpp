@@ -6,7 +6,6 @@
 #include <limits>
 
 #include "autotuner/calibration.h"
-#include "autotuner/memory.h"
 #include "autotuner/openmpi_rules.h"
 #include "autotuner/paired.h"
 #include "autotuner/predict.h"

@@ -28,10 +28,8 @@
 #include <initializer_list>
 
 #include "collectors/collectors.h"
+#include "collectors/cupti.h"
 #include "collectors/cupti_calls.h"
-#include "collectors/cupti_library.h"
-#include "collectors/cupti_records.h"
-#include "collectors/gpu_facts.h"
 #include "collectors/node_health.h"
 #include "core/clock.h"
 #include "core/dynamic_loading.h"

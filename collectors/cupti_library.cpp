@@ -1,4 +1,4 @@
-#include "collectors/cupti_library.h"
+#include "collectors/cupti.h"
 
 #include <link.h>
 #include <stdio.h>

@@ -1,4 +1,4 @@
-#include "collectors/cupti_records.h"
+#include "collectors/cupti.h"
 
 #include <string.h>
 

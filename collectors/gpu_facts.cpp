@@ -1,4 +1,4 @@
-#include "collectors/gpu_facts.h"
+#include "collectors/cupti.h"
 
 #include <fcntl.h>
 #include <limits.h>

@@ -14,7 +14,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "collectors/nvtx_layers.h"
 #include "interpose/process.h"
 
 namespace ddl {

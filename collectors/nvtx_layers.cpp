@@ -1,10 +1,11 @@
+// From a range's name to its place in the tree of ranges. Injected code.
 // The layers of the backward pass. It runs through operators of autograd (ConvolutionBackward0) on a thread of its own, where no layer is
 // open. What tells them is a number: a forward operator and the one that computes its gradient have the same `seq`, which emit_nvtx puts
 // into their names. So each forward operator leaves (seq, its layer) in a table, and the backward one looks it up.
 //
 // The number counts per thread that goes forward, and names do not say which thread it was. Where two threads have used one number there is
 // no answer, and that is counted: better no layer than another's.
-#include "collectors/nvtx_layers.h"
+#include "collectors/nvtx.h"
 
 namespace ddl::nvtx {
 

@@ -1,6 +1,7 @@
+// Where the process runs: its CPUs, their NUMA nodes, its number on its host. Injected code.
 // The CPUs are those of the main thread, which is the one that most programs compute on; launchers bind a process before it begins, so they
 // are known at the first MPI call.
-#include "interpose/placement.h"
+#include "interpose/process.h"
 
 #include <fcntl.h>
 #include <sched.h>

@@ -21,7 +21,6 @@
 #include "interpose/communicators.h"
 #include "interpose/gloo.h"
 #include "interpose/nccl.h"
-#include "interpose/placement.h"
 #include "interpose/process.h"
 #include "interpose/requests.h"
 

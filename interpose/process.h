@@ -23,4 +23,10 @@ bool is_forked_child();
 /// What python/ddl_hooks hooked of torch, in words: a fact of the process once it is recorded.
 void tell_hooks(const char* text);
 
+/// Facts "cpus", "numa" and "local_rank".
+void write_placement();
+
+/// Fact "cpus_at_end" if the main thread may run elsewhere than at the start: some programs bind themselves.
+void write_placement_if_moved();
+
 }  // namespace ddl

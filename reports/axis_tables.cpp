@@ -16,7 +16,8 @@ Table axis_blame_table(const RunView& run) {
                           {"axis", "Axis", Unit::kText}},
               .when_empty = "No rank waited on a communicator that serves an axis, or its waiting is not known (ddl report loss)."};
   Query row(run.db, R"(
-    SELECT a.axis, l.rank, sum(l.wait_ns) AS wait_ns, max(l.longest_ns), sum(l.instances), sum(sum(l.wait_ns)) OVER (PARTITION BY a.axis) AS all_ns
+    SELECT sum(l.wait_ns) * 1.0 / sum(sum(l.wait_ns)) OVER (PARTITION BY a.axis), sum(l.wait_ns) AS wait_ns, max(l.longest_ns),
+           sum(l.instances), l.rank, a.axis, sum(sum(l.wait_ns)) OVER (PARTITION BY a.axis) AS all_ns
     FROM late l
     JOIN communicator_axis a ON a.communicator = l.comm
     WHERE l.world = ?
@@ -24,20 +25,18 @@ Table axis_blame_table(const RunView& run) {
     HAVING sum(l.wait_ns) > 0
     ORDER BY all_ns DESC, a.axis, wait_ns DESC, l.rank)");
   row.bind(run.world);
-  while (row.next())
-    table.rows.push_back({Value::ratio(row.real(2) / row.real(5)), Value::duration_ns(row.integer(2)), Value::duration_ns(row.integer(3)),
-                          Value::count(row.integer(4)), Value::count(row.integer(1)), Value::text(row.text(0))});
+  while (row.next()) table.rows.push_back(cells(row, table));
   return table;
 }
 
 Table traffic_table(const RunView& run) {
   Table table{.id = "traffic",
               .caption = "All-to-alls, rank by rank: with uneven bytes the others wait for data, with even ones for a slow rank",
-              .columns = {{"bytes", "Sent", Unit::kBytes},
-                          {"mean_ratio", "Of mean", Unit::kRatio},
+              .columns = {{"bytes", "Sent", Unit::kBytes, 9, "NO_DATA"},
+                          {"mean_ratio", "Of mean", Unit::kRatio, 9, ""},
                           {"calls", "Calls", Unit::kCount, 3},
-                          {"wait_ns", "Wait", Unit::kDuration},
-                          {"xfer_ns", "Transfer", Unit::kDuration, 2},
+                          {"wait_ns", "Wait", Unit::kDuration, 9, "PARTIAL_RANKS"},
+                          {"xfer_ns", "Transfer", Unit::kDuration, 2, "PARTIAL_RANKS"},
                           {"rank", "Rank", Unit::kCount},
                           {"axis", "Axis", Unit::kText},
                           {"op", "Name", Unit::kText, 4},
@@ -52,13 +51,7 @@ Table traffic_table(const RunView& run) {
     WHERE world = ? AND lower(op) LIKE '%alltoall%' AND rank IS NOT NULL
     ORDER BY comm, op, bytes DESC, rank)");
   row.bind(run.world);
-  const auto duration = [&](int column) { return cell(row, column, Unit::kDuration, "PARTIAL_RANKS"); };
-  while (row.next())
-    add_row(run, table,
-            {cell(row, 0, Unit::kBytes, "NO_DATA"),
-             row.is_null(1) ? Value::absent(Unit::kRatio, row.is_null(0) ? "NO_DATA" : "ZERO_DENOM") : Value::ratio(row.real(1)),
-             Value::count(row.integer(2)), duration(3), duration(4), Value::count(row.integer(5)),
-             cell(row, 6, Unit::kText, "NOT_APPLICABLE"), Value::text(row.text(7)), Value::text(row.text(8))});
+  while (row.next()) add_row(run, table, cells(row, table, row.is_null(0) ? "NO_DATA" : "ZERO_DENOM"));
   return table;
 }
 

@@ -55,6 +55,7 @@ struct Column {
   std::string title;  ///< heading
   Unit unit;
   int keep = 9;  ///< a narrow terminal drops the columns with the smallest number first; 9 = never, 0 = not in text at all
+  const char* why = "NOT_APPLICABLE";  ///< of a NULL in a row that a query made (cells() in overview.h); "": the row says it
 };
 
 struct Table {

@@ -73,7 +73,7 @@ std::string note_of_unclassified(const RunView& run) {
 Table gpu_table(const RunView& run) {
   Table table{.id = "gpu",
               .caption = "GPU activities, summed over ranks and streams",
-              .columns = {{"time_ratio", "Time(%)", Unit::kShare},
+              .columns = {{"time_ratio", "Time(%)", Unit::kShare, 9, "ZERO_DENOM"},
                           {"time_ns", "Time", Unit::kDuration},
                           {"calls", "Calls", Unit::kCount},
                           {"avg_ns", "Avg", Unit::kDuration},
@@ -91,19 +91,16 @@ Table gpu_table(const RunView& run) {
       FROM gpu_event g
       WHERE g.kind IN (1, 2, 3) AND g.process IN (SELECT id FROM process WHERE world = ?1)
       GROUP BY g.name)
-    SELECT n.name, n.class, s.time_ns, s.calls, s.least_ns, s.most_ns, s.bytes, (SELECT sum(time_ns) FROM named), (SELECT count(*) FROM named)
+    SELECT s.time_ns * 1.0 / nullif((SELECT sum(time_ns) FROM named), 0), s.time_ns, s.calls, (s.time_ns + s.calls / 2) / s.calls, s.least_ns,
+           s.most_ns, s.bytes, n.name, n.class, (SELECT count(*) FROM named)
     FROM named s
     JOIN gpu_name n ON n.id = s.id
     ORDER BY s.time_ns DESC, n.name
     LIMIT ?2)");
   row.bind(run.world, static_cast<int64_t>(std::min<size_t>(run.rows_wanted, INT64_MAX)));
   while (row.next()) {
-    table.left_out = static_cast<size_t>(row.integer(8)) - table.rows.size() - 1;
-    const int64_t time_ns = row.integer(2), calls = row.integer(3);
-    table.rows.push_back({part_of(time_ns, row.integer(7)), Value::duration_ns(time_ns), Value::count(calls),
-                          Value::duration_ns((time_ns + calls / 2) / calls), Value::duration_ns(row.integer(4)),
-                          Value::duration_ns(row.integer(5)), cell(row, 6, Unit::kBytes, "NOT_APPLICABLE"), Value::text(row.text(0)),
-                          Value::text(row.text(1))});
+    table.left_out = static_cast<size_t>(row.integer(9)) - table.rows.size() - 1;
+    table.rows.push_back(cells(row, table));
   }
   table.note = note_of_unclassified(run);
   return table;
@@ -178,7 +175,7 @@ Table gpu_layers_table(const RunView& run) {
 Table critical_path_table(const RunView& run) {
   Table table{.id = "critical_path",
               .caption = "Critical path, of a steady step of a rank in the mean: through host and GPUs, one thing after the other",
-              .columns = {{"time_ratio", "Path(%)", Unit::kShare},
+              .columns = {{"time_ratio", "Path(%)", Unit::kShare, 9, "ZERO_DENOM"},
                           {"time_ns", "Time", Unit::kDuration},
                           {"pieces", "Pieces", Unit::kCount, 3},
                           {"kind", "What", Unit::kText},
@@ -197,20 +194,18 @@ Table critical_path_table(const RunView& run) {
       FROM (SELECT kind, name, region, sum(pieces) AS pieces, sum(time_ns) AS time_ns FROM paths GROUP BY kind, name, region) c
       LEFT JOIN gpu_name n ON n.id = c.name
       LEFT JOIN region r ON r.id = c.region
-      GROUP BY c.kind, n.name, r.layer, of)
-    SELECT kind, of, layer, pieces, time_ns, (SELECT sum(time_ns) FROM sums), (SELECT count(*) FROM (SELECT DISTINCT process, step FROM paths)),
-           (SELECT count(*) FROM sums)
+      GROUP BY c.kind, n.name, r.layer, of),
+    all_steps (number) AS MATERIALIZED (SELECT count(*) FROM (SELECT DISTINCT process, step FROM paths))
+    SELECT time_ns * 1.0 / nullif((SELECT sum(time_ns) FROM sums), 0), (time_ns + number / 2) / number, (pieces + number / 2) / number, kind,
+           layer, of, (SELECT count(*) FROM sums)
     FROM sums
+    CROSS JOIN all_steps
     ORDER BY time_ns DESC, kind, of, layer
     LIMIT ?2)");
   row.bind(run.world, static_cast<int64_t>(std::min<size_t>(run.rows_wanted, INT64_MAX)));
   while (row.next()) {
-    table.left_out = static_cast<size_t>(row.integer(7)) - table.rows.size() - 1;
-    const int64_t time_ns = row.integer(4), steps = row.integer(6);
-    const auto per_step = [&](int64_t sum) { return (sum + steps / 2) / steps; };
-    table.rows.push_back({part_of(time_ns, row.integer(5)), Value::duration_ns(per_step(time_ns)), Value::count(per_step(row.integer(3))),
-                          Value::text(row.text(0)), cell(row, 2, Unit::kText, "NOT_APPLICABLE"),
-                          cell(row, 1, Unit::kText, "NOT_APPLICABLE")});
+    table.left_out = static_cast<size_t>(row.integer(6)) - table.rows.size() - 1;
+    table.rows.push_back(cells(row, table));
   }
   return table;
 }
@@ -236,10 +231,11 @@ Table sequences_table(const RunView& run) {
     GROUP BY sequence, calls, gpu_ns
     ORDER BY calls DESC, gpu_ns DESC, range_name, sequence)");
   row.bind(run.world);
-  while (row.next())
-    add_row(run, table,
-            {Value::count(row.integer(0)), Value::count(row.integer(1)), Value::duration_ns(row.integer(2)),
-             Value::duration_ns(row.integer(3)), Value::text(row.text(4)), Value::text(head_of(row.text(5), row.integer(1)))});
+  while (row.next()) {
+    std::vector<Value> sequence = cells(row, table);
+    sequence[5] = Value::text(head_of(row.text(5), row.integer(1)));
+    add_row(run, table, std::move(sequence));
+  }
   return table;
 }
 

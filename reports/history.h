@@ -3,6 +3,8 @@
 
 #include <string>
 #include <vector>
+#include "history/row.h"
+#include "reports/run_view.h"
 
 #include "history/nodes.h"
 #include "history/trend.h"
@@ -48,5 +50,9 @@ std::string trend_sentence(const history::JobSeries& series);
 
 /// An SVG for a page about the job: its step time now, and by how much it got slower lately.
 std::string render_badge(const history::JobSeries& series);
+
+/// `path`: what the history shall say where the run lies. Who adds it, and when, is left to the caller. Texts hold no secrets, as far as they can be told
+/// (core/secrets.h).
+history::RunRow history_row(const RunView& run, const std::string& path);
 
 }  // namespace ddl::reports

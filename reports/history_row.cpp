@@ -1,4 +1,5 @@
-#include "reports/history_row.h"
+// A run as a row of the history: from the same facts, metrics and findings that the report prints.
+#include "reports/history.h"
 
 #include <fmt/format.h>
 

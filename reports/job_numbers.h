@@ -1,4 +1,4 @@
-// A job in the few numbers that a monitoring system keeps: of a recorded run, or of one that is being looked at (tui/job_numbers.h).
+// A job in the few numbers that a monitoring system keeps: of a recorded run, or of one that is being looked at (tui/job_numbers.cpp).
 // Times are ns, ratios 0 to 1, what is not known is absent.
 #pragma once
 

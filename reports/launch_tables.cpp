@@ -12,10 +12,6 @@ namespace {
 
 constexpr const char* kNoLaunches = "No launch was recorded. If the job used GPUs, ddl report loss says why.";
 
-Value mean_ns(int64_t sum, int64_t count) {
-  return count == 0 ? Value::absent(Unit::kDuration, "ZERO_DENOM") : Value::duration_ns(sum / count);
-}
-
 }  // namespace
 
 Table launches_table(const RunView& run) {
@@ -34,18 +30,15 @@ Table launches_table(const RunView& run) {
                           {"late", "Delays > 100us", Unit::kCount}},
               .note = "delay: from the end of the call to the begin on the GPU; with what a full queue holds up, too",
               .when_empty = kNoLaunches};
-  Query row(
-      run.db,
-      "SELECT rank, kind, count(*), sum(launch_duration_ns), sum(launch_delay_ns), sum(duration_ns), sum(duration_ns < launch_duration_ns),"
-      " sum(launch_duration_ns > 50000), sum(launch_delay_ns > 100000) FROM v_launch WHERE world = ? GROUP BY rank, kind ORDER BY rank, kind");
+  Query row(run.db, R"(
+    SELECT rank, kind, count(*), sum(launch_duration_ns), sum(launch_duration_ns) / count(*), sum(launch_delay_ns) / count(*),
+           sum(duration_ns) / count(*), sum(duration_ns < launch_duration_ns), sum(launch_duration_ns > 50000), sum(launch_delay_ns > 100000)
+    FROM v_launch
+    WHERE world = ?
+    GROUP BY rank, kind
+    ORDER BY rank, kind)");
   row.bind(run.world);
-  while (row.next()) {
-    const int64_t count = row.integer(2);
-    add_row(run, table,
-            {Value::count(row.integer(0)), Value::text(row.text(1)), Value::count(count), Value::duration_ns(row.integer(3)),
-             mean_ns(row.integer(3), count), mean_ns(row.integer(4), count), mean_ns(row.integer(5), count), Value::count(row.integer(6)),
-             Value::count(row.integer(7)), Value::count(row.integer(8))});
-  }
+  while (row.next()) add_row(run, table, cells(row, table));
   return table;
 }
 

@@ -1,4 +1,5 @@
-#include "reports/one_line.h"
+// The report in one line, for the log of a batch job: what it was, where its step goes, and the first thing to fix.
+#include "reports/text.h"
 
 #include <fmt/format.h>
 

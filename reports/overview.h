@@ -51,6 +51,9 @@ void add_row(const RunView& run, Table& table, std::vector<Value> cells);
 /// What a column of the query says, in `unit`; NULL: absent, for the reason `why`.
 Value cell(const Query& row, int column, Unit unit, const std::string& why = "NO_DATA");
 
+/// A row of a query that selects what the columns of the table say, in their order. `why`: for columns of which the row says why they are NULL.
+std::vector<Value> cells(const Query& row, const Table& table, const std::string& why = "NO_DATA");
+
 // The parts.
 /// What the job is called: by its user, else after its program, behind python after its script.
 std::string job_name(const RunView& run);
@@ -88,6 +91,8 @@ Table steps_table(const RunView& run);
 Table metrics_table(const RunView& run);
 /// A metric that is not part of ddl: its value, and that of each rank if it has one.
 std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& result);
+/// A metric in words: id, name, unit, which way is better, scope and source in a line, then its sentence.
+std::string describe_metric(const ddl::Metric& metric);
 Table loss_table(const RunView& run);
 Table open_calls_table(const RunView& run);
 Table stalls_table(const RunView& run);

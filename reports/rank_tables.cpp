@@ -62,7 +62,7 @@ Table ranks_table(const RunView& run) {
 Table blame_table(const RunView& run) {
   Table table{.id = "blame",
               .caption = "Who waited for whom, whole run: in collectives for the last rank to enter, in messages for the other end",
-              .columns = {{"wait_ratio", "Wait(%)", Unit::kRatio},
+              .columns = {{"wait_ratio", "Wait(%)", Unit::kRatio, 9, "ZERO_DENOM"},
                           {"wait_ns", "Wait", Unit::kDuration},
                           {"sigma_ns", "Clock sigma", Unit::kDuration, 1},
                           {"calls", "Calls", Unit::kCount, 2},
@@ -74,18 +74,14 @@ Table blame_table(const RunView& run) {
   Query all(run.db, "SELECT count(*), sum(wait_ns) FROM v_blame WHERE world = ?");
   all.bind(run.world);
   const size_t rows = all.next() ? static_cast<size_t>(all.integer(0)) : 0;
-  const double all_ns = all.real(1);
+  const double all_ns = rows == 0 ? 0 : all.real(1);
   const bool limited = run.rows_wanted < rows;
-  Query row(run.db, std::string("SELECT wait_ns, sigma_ns, calls, late, waiter, kind FROM v_blame WHERE world = ?1"
+  Query row(run.db, std::string("SELECT wait_ns / nullif(?2, 0), wait_ns, sigma_ns, calls, late, waiter, kind FROM v_blame WHERE world = ?1"
                                 " ORDER BY wait_ns DESC, late, waiter, kind") +
-                        (limited ? " LIMIT ?2" : ""));
-  row.bind(run.world);
-  if (limited) row.bind(run.world, static_cast<int64_t>(run.rows_wanted));
-  while (row.next())
-    add_row(run, table,
-            {all_ns == 0 ? Value::absent(Unit::kRatio, "ZERO_DENOM") : Value::ratio(row.real(0) / all_ns),
-             Value::duration_ns(row.integer(0)), Value::duration_ns(static_cast<int64_t>(row.real(1))), Value::count(row.integer(2)),
-             Value::count(row.integer(3)), Value::count(row.integer(4)), Value::text(row.text(5))});
+                        (limited ? " LIMIT ?3" : ""));
+  row.bind(run.world, all_ns);
+  if (limited) row.bind(run.world, all_ns, static_cast<int64_t>(run.rows_wanted));
+  while (row.next()) add_row(run, table, cells(row, table));
   table.left_out = rows - table.rows.size() - table.handed_on;
   return table;
 }
@@ -102,15 +98,16 @@ Table processes_table(const RunView& run) {
                           {"host", "Host", Unit::kText, 2},
                           {"exe", "Program", Unit::kText}},
               .when_empty = "No process recorded anything: ddl report loss says why."};
-  Query row(run.db,
-            "SELECT pid, rank, start_ns, end_ns, ended, abort_code, (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op"
-            " WHERE x.process = r.process ORDER BY x.start_ns LIMIT 1), host, exe FROM v_rank r WHERE world = ? ORDER BY process");
+  Query row(
+      run.db,
+      "SELECT pid, rank, start_ns, end_ns, ended, (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op"
+      " WHERE x.process = r.process ORDER BY x.start_ns LIMIT 1), host, exe, abort_code FROM v_rank r WHERE world = ? ORDER BY process");
   row.bind(run.world);
-  const auto text = [&](int column) { return cell(row, column, Unit::kText, "NOT_APPLICABLE"); };
-  while (row.next())
-    add_row(run, table,
-            {Value::count(row.integer(0)), cell(row, 1, Unit::kCount, "NOT_APPLICABLE"), Value::duration_ns(row.integer(2)),
-             Value::duration_ns(row.integer(3)), Value::text(how_it_ended(row, 4, 5)), text(6), text(7), text(8)});
+  while (row.next()) {
+    std::vector<Value> process = cells(row, table);
+    process[4] = Value::text(how_it_ended(row, 4, 8));
+    add_row(run, table, std::move(process));
+  }
   return table;
 }
 
@@ -118,10 +115,10 @@ Table steps_table(const RunView& run) {
   Table table{.id = "steps",
               .caption = "Steps: the slowest rank's duration; the parts are means over ranks",
               .columns = {{"step", "Step", Unit::kCount},
-                          {"duration_ns", "Duration", Unit::kDuration},
-                          {"compute_ns", "Compute", Unit::kDuration},
-                          {"xfer_ns", "Transfer", Unit::kDuration},
-                          {"wait_ns", "Wait", Unit::kDuration},
+                          {"duration_ns", "Duration", Unit::kDuration, 9, "NO_DATA"},
+                          {"compute_ns", "Compute", Unit::kDuration, 9, "NO_DATA"},
+                          {"xfer_ns", "Transfer", Unit::kDuration, 9, "NO_DATA"},
+                          {"wait_ns", "Wait", Unit::kDuration, 9, "NO_DATA"},
                           {"ranks", "Ranks", Unit::kCount, 1},
                           {"slowest_rank", "Slowest rank", Unit::kCount}},
               .when_empty = "The job marks no steps. Mark them with ddl/annotate.h (ddl_step_begin), ddl_annotate.py (step) or NVTX."};
@@ -153,11 +150,10 @@ Table steps_table(const RunView& run) {
   const bool unseen = run.facts.resource == Resource::kUnseen;
   row.bind(run.world, run.facts.waits_by == Resource::kDevice, unseen, unseen && !run.facts.threads_tell());
   while (row.next()) {
-    const auto part = [&](int column, Value::Bound bound = Value::Bound::kNone) {
-      return cell(row, column, Unit::kDuration).bounded(run.facts.coverage.bounded ? bound : Value::Bound::kNone);
-    };
-    table.rows.push_back({Value::count(row.integer(0)), part(1), part(2), part(3, Value::Bound::kUpper), part(4, Value::Bound::kLower),
-                          Value::count(row.integer(5)), Value::count(row.integer(6))});
+    std::vector<Value>& step = table.rows.emplace_back(cells(row, table));
+    if (!run.facts.coverage.bounded) continue;
+    step[3] = step[3].bounded(Value::Bound::kUpper);
+    step[4] = step[4].bounded(Value::Bound::kLower);
   }
   return table;
 }
@@ -176,16 +172,12 @@ Table open_calls_table(const RunView& run) {
                           {"comm", "", Unit::kText, 0},
                           {"layer", "Layer", Unit::kText, 2}},
               .when_empty = "Every call returned."};
-  Query row(run.db,
-            "SELECT rank, since_ns, seq, step, bytes, peer, op, comm, layer FROM v_open_call WHERE world = ? ORDER BY rank, since_ns DESC");
+  Query row(
+      run.db,
+      "SELECT rank, since_ns, seq, step, bytes, peer, op || coalesce(' ' || comm, ''), op, comm, layer FROM v_open_call WHERE world = ?"
+      " ORDER BY rank, since_ns DESC");
   row.bind(run.world);
-  while (row.next()) {
-    const auto count = [&](int column) { return cell(row, column, Unit::kCount, "NOT_APPLICABLE"); };
-    const auto text = [&](int column) { return cell(row, column, Unit::kText, "NOT_APPLICABLE"); };
-    const std::string name = row.is_null(7) ? row.text(6) : fmt::format("{} {}", row.text(6), row.text(7));
-    table.rows.push_back({count(0), Value::duration_ns(row.integer(1)), count(2), count(3), Value::bytes(row.integer(4)), count(5),
-                          Value::text(name), text(6), text(7), text(8)});
-  }
+  while (row.next()) table.rows.push_back(cells(row, table));
   return table;
 }
 

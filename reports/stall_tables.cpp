@@ -57,16 +57,15 @@ Table stalls_table(const RunView& run) {
               {},
               "",
               "No stall was reported while the job ran (ddl record --stall)."};
-  Query row(
-      run.db,
-      "SELECT id, kind, since_ns, coalesce(resumed_ns, (SELECT max(end_ns) FROM process WHERE world = stall.world)) - since_ns, sentence, action"
-      " FROM stall WHERE world = ? ORDER BY id");
+  Query row(run.db, R"(
+    SELECT id, kind, since_ns,
+           iif(kind = 'stall', max(0, coalesce(resumed_ns, (SELECT max(end_ns) FROM process WHERE world = stall.world)) - since_ns), NULL),
+           sentence, nullif(action, '')
+    FROM stall
+    WHERE world = ?
+    ORDER BY id)");
   row.bind(run.world);
-  while (row.next())
-    table.rows.push_back({Value::count(row.integer(0)), Value::text(row.text(1)), Value::duration_ns(row.integer(2)),
-                          row.text(1) != "stall" || row.is_null(3) ? Value::absent(Unit::kDuration, "NOT_APPLICABLE")
-                                                                   : Value::duration_ns(std::max<int64_t>(0, row.integer(3))),
-                          Value::text(row.text(4)), text_or_none(row.is_null(5) ? "" : row.text(5))});
+  while (row.next()) table.rows.push_back(cells(row, table));
   return table;
 }
 

@@ -13,22 +13,13 @@
 #include "analyzer/statistics.h"
 #include "reports/format.h"
 #include "reports/overview.h"
+#include "reports/text.h"
 
 namespace ddl::reports {
 namespace {
 
-Value share(int64_t part, int64_t whole) {
-  return whole == 0 ? Value::absent(Unit::kRatio, "ZERO_DENOM") : Value::ratio(static_cast<double>(part) / static_cast<double>(whole));
-}
-
 Value average(int64_t sum, int64_t count) {
   return count == 0 ? Value::absent(Unit::kDuration, "ZERO_DENOM") : Value::duration_ns((sum + count / 2) / count);
-}
-
-int64_t total(SQLite::Database& db, std::string_view sql, int64_t world) {
-  Query query(db, sql);
-  query.bind(world);
-  return query.next() ? query.integer(0) : 0;
 }
 
 }  // namespace
@@ -40,47 +31,55 @@ Value cell(const Query& row, int column, Unit unit, const std::string& why) {
                              : Value::of(unit, row.real(column));
 }
 
+std::vector<Value> cells(const Query& row, const Table& table, const std::string& why) {
+  std::vector<Value> cells;
+  for (const Column& column : table.columns)
+    cells.push_back(cell(row, static_cast<int>(cells.size()), column.unit, *column.why == '\0' ? why : column.why));
+  return cells;
+}
+
 Table collectives_table(const RunView& run) {
   Table table{.id = "collectives",
               .caption = "Collectives, summed over ranks. Wait is for ranks that came later; the rest is transfer.",
-              .columns = {{"time_ratio", "Time(%)", Unit::kRatio},
+              .columns = {{"time_ratio", "Time(%)", Unit::kRatio, 9, "ZERO_DENOM"},
                           {"time_ns", "Time", Unit::kDuration},
                           {"calls", "Calls", Unit::kCount},
-                          {"avg_ns", "Avg", Unit::kDuration, 4},
+                          {"avg_ns", "Avg", Unit::kDuration, 4, "ZERO_DENOM"},
                           {"min_ns", "Min", Unit::kDuration, 1},
                           {"max_ns", "Max", Unit::kDuration, 2},
-                          {"wait_ns", "Wait", Unit::kDuration},
-                          {"busbw_bytes_per_second", "Busbw", Unit::kBandwidth, 3},
+                          {"wait_ns", "Wait", Unit::kDuration, 9, ""},
+                          {"busbw_bytes_per_second", "Busbw", Unit::kBandwidth, 3, ""},
                           {"name", "Name", Unit::kText},
                           {"op", "", Unit::kText, 0},
                           {"comm", "", Unit::kText, 0},
-                          {"bytes", "", Unit::kBytes, 0},
+                          {"bytes", "", Unit::kBytes, 0, ""},
                           {"instances", "", Unit::kCount, 0},
-                          {"xfer_ns", "", Unit::kDuration, 0},
+                          {"xfer_ns", "", Unit::kDuration, 0, ""},
                           {"upper_bound", "", Unit::kCount, 0}},
               .when_empty = "No collective was kept: the job calls none, or none ran in the window (--steps, --after)."};
-  const int64_t all_ns = total(run.db, "SELECT sum(time_ns) FROM collective_group WHERE world = ?", run.world);
-  Query row(run.db,
-            "SELECT o.name, c.label, g.bytes, g.instances, g.calls, g.time_ns, g.min_ns, g.max_ns, g.wait_ns, g.xfer_ns, g.busbw_xfer, "
-            "g.upper_bound, g.why, c.kind, g.wait_method IS 'lower-bound'"
-            " FROM collective_group g JOIN op o ON o.id = g.op JOIN communicator c ON c.id = g.comm WHERE g.world = ? ORDER BY g.time_ns "
-            "DESC, g.op, g.comm, g.bytes");
+  Query row(run.db, R"(
+    SELECT g.time_ns * 1.0 / nullif(sum(g.time_ns) OVER (), 0), g.time_ns, g.calls, (g.time_ns + g.calls / 2) / nullif(g.calls, 0),
+           g.min_ns, g.max_ns, g.wait_ns, g.busbw_xfer, o.name || iif(g.upper_bound, '*', ''), o.name, c.label, g.bytes, g.instances,
+           g.xfer_ns, g.upper_bound <> 0, g.why, c.kind = 'world', g.wait_method IS 'lower-bound'
+    FROM collective_group g
+    JOIN op o ON o.id = g.op
+    JOIN communicator c ON c.id = g.comm
+    WHERE g.world = ?
+    ORDER BY g.time_ns DESC, g.op, g.comm, g.bytes)");
   row.bind(run.world);
   bool any_bound = false;
   while (row.next()) {
-    const std::string op = row.text(0), comm = row.text(1), why = row.text(12);
-    const bool bound = row.integer(11) != 0, known_from_below = row.integer(14) != 0;
+    std::vector<Value> group = cells(row, table, row.text(15));
+    const bool bound = row.integer(14) != 0, known_from_below = row.integer(17) != 0;
     any_bound = any_bound || bound;
-    const std::string size = row.is_null(2) || row.integer(2) == 0 ? "" : fmt::format(" {}", size_text(row.integer(2)));
-    table.rows.push_back({share(row.integer(5), all_ns), Value::duration_ns(row.integer(5)), Value::count(row.integer(4)),
-                          average(row.integer(5), row.integer(4)), Value::duration_ns(row.integer(6)), Value::duration_ns(row.integer(7)),
-                          cell(row, 8, Unit::kDuration, bound && why == "NOT_APPLICABLE" ? "NO_DATA" : why)
-                              .bounded(known_from_below ? Value::Bound::kLower : Value::Bound::kNone),
-                          cell(row, 10, Unit::kBandwidth, why),
-                          Value::text(fmt::format("{}{}{} {}", op, bound ? "*" : "", size, row.text(13) == "world" ? "world" : comm)),
-                          Value::text(op), Value::text(comm), cell(row, 2, Unit::kBytes, why), Value::count(row.integer(3)),
-                          cell(row, 9, Unit::kDuration, why).bounded(known_from_below ? Value::Bound::kUpper : Value::Bound::kNone),
-                          Value::count(bound ? 1 : 0)});
+    if (bound && group[6].why() == "NOT_APPLICABLE") group[6] = Value::absent(Unit::kDuration, "NO_DATA");
+    if (known_from_below) {
+      group[6] = group[6].bounded(Value::Bound::kLower);
+      group[13] = group[13].bounded(Value::Bound::kUpper);
+    }
+    const std::string size = row.is_null(11) || row.integer(11) == 0 ? "" : fmt::format(" {}", size_text(row.integer(11)));
+    group[8] = Value::text(fmt::format("{}{} {}", row.text(8), size, row.integer(16) != 0 ? "world" : row.text(10)));
+    table.rows.push_back(std::move(group));
   }
   if (any_bound) table.note = "* non-blocking, from post to completion: hidden time included, so no bandwidth can be told";
   return table;
@@ -149,11 +148,11 @@ void merge_like_groups(Table& collectives) {
 Table axes_table(const RunView& run) {
   Table table{.id = "axes",
               .caption = "Collectives by axis of parallelism, summed over ranks. Exposed: GPUs compute nothing beside them.",
-              .columns = {{"time_ratio", "Time(%)", Unit::kRatio},
+              .columns = {{"time_ratio", "Time(%)", Unit::kRatio, 9, "ZERO_DENOM"},
                           {"time_ns", "Time", Unit::kDuration},
                           {"calls", "Calls", Unit::kCount, 3},
-                          {"wait_ns", "Wait", Unit::kDuration},
-                          {"xfer_ns", "Transfer", Unit::kDuration},
+                          {"wait_ns", "Wait", Unit::kDuration, 9, ""},
+                          {"xfer_ns", "Transfer", Unit::kDuration, 9, ""},
                           {"exposed_ns", "Exposed", Unit::kDuration},
                           {"late_rank", "Late rank", Unit::kCount, 2},
                           {"late_ratio", "Its share", Unit::kRatio, 1},
@@ -185,26 +184,18 @@ Table axes_table(const RunView& run) {
       WHERE p.world = ?1 AND g.step IS NULL AND g.axis IS NOT NULL
       GROUP BY g.axis
     )
-    SELECT x.axis, x.source, x.communicators, x.calls, x.time_ns, x.wait_ns, x.xfer_ns, x.why, e.exposed_ns, b.rank, b.wait_ns * 1.0 / nullif(b.all_ns, 0),
-           x.bounded
+    SELECT x.time_ns * 1.0 / nullif(sum(x.time_ns) OVER (), 0), x.time_ns, x.calls, x.wait_ns, x.xfer_ns, e.exposed_ns,
+           iif(b.all_ns > 0, b.rank, NULL), b.wait_ns * 1.0 / nullif(b.all_ns, 0), x.communicators, x.source, x.axis, x.why, x.bounded
     FROM axis x
     LEFT JOIN blamed b ON b.axis = x.axis AND b.place = 1
     LEFT JOIN exposed e ON e.axis = x.axis
     ORDER BY x.time_ns DESC, x.axis)");
   row.bind(run.world);
-  const int64_t all_ns =
-      total(run.db, "SELECT sum(g.time_ns) FROM collective_group g JOIN communicator_axis a ON a.communicator = g.comm WHERE g.world = ?",
-            run.world);
   while (row.next()) {
-    const std::string why = row.text(7);
-    const bool blamed = !row.is_null(10), bounded = row.integer(11) != 0;
-    table.rows.push_back({share(row.integer(4), all_ns), Value::duration_ns(row.integer(4)), Value::count(row.integer(3)),
-                          cell(row, 5, Unit::kDuration, why).bounded(bounded ? Value::Bound::kLower : Value::Bound::kNone),
-                          cell(row, 6, Unit::kDuration, why).bounded(bounded ? Value::Bound::kUpper : Value::Bound::kNone),
-                          cell(row, 8, Unit::kDuration, "NOT_APPLICABLE"),
-                          blamed ? Value::count(row.integer(9)) : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
-                          blamed ? Value::ratio(row.real(10)) : Value::absent(Unit::kRatio, "NOT_APPLICABLE"), Value::count(row.integer(2)),
-                          Value::text(row.text(1)), Value::text(row.text(0))});
+    std::vector<Value>& axis = table.rows.emplace_back(cells(row, table, row.text(11)));
+    if (row.integer(12) == 0) continue;
+    axis[3] = axis[3].bounded(Value::Bound::kLower);
+    axis[4] = axis[4].bounded(Value::Bound::kUpper);
   }
   return table;
 }
@@ -223,65 +214,54 @@ std::string called_libraries(const RunView& run) {
 Table calls_table(const RunView& run) {
   Table table{.id = "calls",
               .caption = called_libraries(run) + " calls, summed over ranks, whole run",
-              .columns = {{"time_ratio", "Time(%)", Unit::kRatio},
+              .columns = {{"time_ratio", "Time(%)", Unit::kRatio, 9, "ZERO_DENOM"},
                           {"time_ns", "Time", Unit::kDuration},
                           {"calls", "Calls", Unit::kCount},
-                          {"avg_ns", "Avg", Unit::kDuration},
-                          {"min_ns", "Min", Unit::kDuration, 2},
-                          {"max_ns", "Max", Unit::kDuration, 3},
-                          {"bytes", "Bytes", Unit::kBytes, 4},
+                          {"avg_ns", "Avg", Unit::kDuration, 9, "ZERO_DENOM"},
+                          {"min_ns", "Min", Unit::kDuration, 2, "NO_DATA"},
+                          {"max_ns", "Max", Unit::kDuration, 3, "NO_DATA"},
+                          {"bytes", "Bytes", Unit::kBytes, 4, "NO_DATA"},
                           {"name", "Name", Unit::kText},
                           {"time_estimated", "", Unit::kCount, 0}},
               .when_empty = "No MPI call was completed."};
-  Query row(run.db,
-            "SELECT o.name, sum(f.calls), iif(count(f.bytes) = count(*), sum(f.bytes), NULL), sum(f.time_ns), min(f.min_ns), max(f.max_ns),"
-            " max(f.time_estimated) FROM profile f JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op WHERE p.world = ?"
-            " GROUP BY o.name ORDER BY 4 DESC, o.name");
+  Query row(run.db, R"(
+    SELECT sum(f.time_ns) * 1.0 / nullif(sum(sum(f.time_ns)) OVER (), 0), sum(f.time_ns), sum(f.calls),
+           (sum(f.time_ns) + sum(f.calls) / 2) / nullif(sum(f.calls), 0), min(f.min_ns), max(f.max_ns),
+           iif(count(f.bytes) = count(*), sum(f.bytes), NULL), o.name || iif(max(f.time_estimated), ' ~', ''), max(f.time_estimated) <> 0
+    FROM profile f
+    JOIN process p ON p.id = f.process
+    JOIN op o ON o.id = f.op
+    WHERE p.world = ?
+    GROUP BY o.name
+    ORDER BY 2 DESC, o.name)");
   row.bind(run.world);
-  bool any_estimated = false;
-  int64_t all_ns = 0;
   while (row.next()) {
-    const bool estimated = row.integer(6) != 0;
-    any_estimated = any_estimated || estimated;
-    all_ns += row.integer(3);
-    table.rows.push_back({Value::absent(Unit::kRatio, "ZERO_DENOM"), Value::duration_ns(row.integer(3)), Value::count(row.integer(1)),
-                          average(row.integer(3), row.integer(1)), cell(row, 4, Unit::kDuration, ""), cell(row, 5, Unit::kDuration, ""),
-                          cell(row, 2, Unit::kBytes, ""), Value::text(row.text(0) + (estimated ? " ~" : "")),
-                          Value::count(estimated ? 1 : 0)});
+    table.rows.push_back(cells(row, table));
+    if (row.integer(8) != 0) table.note = "~ some of these calls were timed and the time scaled up; calls and bytes are exact";
   }
-  for (auto& cells : table.rows) cells[0] = share(cells[1].as_integer(), all_ns);
-  if (any_estimated) table.note = "~ some of these calls were timed and the time scaled up; calls and bytes are exact";
   return table;
 }
 
 Table layers_table(const RunView& run) {
   Table table{.id = "layers",
               .caption = "Layers, summed over ranks, whole run",
-              .columns = {{"time_ratio", "Time(%)", Unit::kRatio},
+              .columns = {{"time_ratio", "Time(%)", Unit::kRatio, 9, "ZERO_DENOM"},
                           {"time_ns", "Time", Unit::kDuration},
                           {"calls", "Calls", Unit::kCount, 5},
-                          {"avg_ns", "Avg", Unit::kDuration, 3},
+                          {"avg_ns", "Avg", Unit::kDuration, 3, "ZERO_DENOM"},
                           {"compute_ns", "Compute", Unit::kDuration},
                           {"exposed_ns", "In calls", Unit::kDuration},
-                          {"wait_ns", "Wait", Unit::kDuration, 4},
+                          {"wait_ns", "Wait", Unit::kDuration, 4, ""},
                           {"phase", "Phase", Unit::kText},
                           {"layer", "Name", Unit::kText}},
               .when_empty = "The job names no layers. Name them with ddl/annotate.h, ddl_annotate.py or NVTX."};
-  Query row(run.db,
-            "SELECT layer, phase, calls, compute_ns, exposed_ns, wait_ns FROM layer_total WHERE world = ?"
-            " ORDER BY compute_ns + exposed_ns DESC, layer, phase");
+  Query row(run.db, R"(
+    SELECT time_ns * 1.0 / nullif(sum(time_ns) OVER (), 0), time_ns, calls, (time_ns + calls / 2) / nullif(calls, 0), compute_ns, exposed_ns,
+           wait_ns, phase, layer
+    FROM (SELECT *, compute_ns + exposed_ns AS time_ns FROM layer_total WHERE world = ?)
+    ORDER BY time_ns DESC, layer, phase)");
   row.bind(run.world);
-  int64_t all_ns = 0;
-  while (row.next()) {
-    const int64_t time_ns = row.integer(3) + row.integer(4);
-    all_ns += time_ns;
-    table.rows.push_back({Value::absent(Unit::kRatio, "ZERO_DENOM"), Value::duration_ns(time_ns), Value::count(row.integer(2)),
-                          average(time_ns, row.integer(2)), Value::duration_ns(row.integer(3)), Value::duration_ns(row.integer(4)),
-                          row.is_null(5) ? Value::absent(Unit::kDuration, row.integer(4) == 0 ? "NOT_APPLICABLE" : "NO_DATA")
-                                         : Value::duration_ns(row.integer(5)),
-                          cell(row, 1, Unit::kText, "NOT_APPLICABLE"), Value::text(row.text(0))});
-  }
-  for (auto& cells : table.rows) cells[0] = share(cells[1].as_integer(), all_ns);
+  while (row.next()) table.rows.push_back(cells(row, table, row.integer(5) == 0 ? "NOT_APPLICABLE" : "NO_DATA"));
   if (run.inferred_steps) {
     table.caption = "Layers, summed over ranks, in inferred steps";
     table.note = "inferred: a layer is a call by its place in the code and in the step, and the computing before it";
@@ -346,6 +326,13 @@ std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& r
   for (const MetricResult::OfRank& rank : result.ranks)
     ranks.rows.push_back({Value::count(rank.rank), metric_value(rank.value, metric.unit, rank.why)});
   return {std::move(job), std::move(ranks)};
+}
+
+std::string describe_metric(const ddl::Metric& metric) {
+  std::string text = fmt::format("{}  ({}; {}; {}; of a {}; {})\n", metric.id, metric.name, metric.unit,
+                                 metric.better == "none" ? "neither is better" : metric.better + " is better", metric.scope, metric.source);
+  for (const std::string& line : wrap(metric.sentence, 96)) text += "    " + line + "\n";
+  return text;
 }
 
 }  // namespace ddl::reports

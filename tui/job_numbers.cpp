@@ -1,9 +1,10 @@
-#include "tui/job_numbers.h"
+#include "reports/job_numbers.h"
 
 #include <algorithm>
 #include <filesystem>
 
 #include "analyzer/statistics.h"
+#include "tui/observer.h"
 
 namespace ddl::tui {
 namespace {

@@ -10,6 +10,10 @@
 #include "tui/snapshot.h"
 #include "tui/steps.h"
 
+namespace ddl::reports {
+struct JobNumbers;
+}
+
 namespace ddl::tui {
 
 class Observer {
@@ -57,5 +61,8 @@ class Observer {
 
 /// "rank 3", "ranks 0, 2-1023".
 std::string ranks_phrase(const std::vector<int64_t>& ranks);
+
+/// A moment of a running job for a monitoring system: of the window, the newest kWindow finished steps.
+reports::JobNumbers job_numbers(const Snapshot& snapshot);
 
 }  // namespace ddl::tui

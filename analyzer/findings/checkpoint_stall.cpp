@@ -14,26 +14,23 @@
 namespace ddl {
 namespace {
 
-constexpr double kMinSavedShare = 0.01;    // of the step, on average
-constexpr double kCheckpointShare = 0.01;  // of the step: less is not a checkpoint
-constexpr double kWriterShare = 0.1;       // of the longest writing: who does less takes no part
+constexpr double kWriterShare = 0.1;  // of the longest writing: who does less takes no part
 
 }  // namespace
 
 DDL_FINDING(checkpoint_stall, kSpeed, "where", "ranks stand still while one of them, or all, write a checkpoint",
             "ranges that are called so (torch.save, hooked by ddl record): the longest busy rank of each step with "
             "and without them") {
-  const std::vector<StepPauses> steps = pauses_in(input, kCheckpointRanges);
-  const double saving_ns = saving_without(steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
-  const auto step_ns = static_cast<double>(input.step_ns);
-  if (steps.empty() || saving_ns < kMinSavedShare * step_ns) return {};
+  const std::optional<CostlyPauses> costly = costly_pauses(input, kCheckpointRanges);
+  if (!costly) return {};
+  const std::vector<StepPauses>& steps = costly->steps;
   std::map<int64_t, double> by_rank;
   double written_ns = 0, longest_ns = 0;
   size_t checkpoints = 0;
   for (const StepPauses& step : steps) {
     for (const RankPause& rank : step.ranks) by_rank[rank.rank] += rank.pause_ns;
     const double pause_ns = step.longest_pause_ns();
-    if (pause_ns < kCheckpointShare * step_ns) continue;
+    if (pause_ns < costly->least_ns) continue;
     ++checkpoints;
     written_ns += pause_ns;
     longest_ns = std::max(longest_ns, pause_ns);
@@ -45,7 +42,7 @@ DDL_FINDING(checkpoint_stall, kSpeed, "where", "ranks stand still while one of t
   for (const auto& [rank, ns] : by_rank)
     if (ns >= kWriterShare * most_ns) writers.push_back(rank);
 
-  Finding finding;
+  Finding finding = finding_of_pauses(input, kCheckpointRanges, *costly);
   const bool all = writers.size() == by_rank.size();
   const std::string times =
       fmt::format("in {} of {} steps, {} each", checkpoints, steps.size(), duration_text(written_ns / static_cast<double>(checkpoints)));
@@ -54,10 +51,8 @@ DDL_FINDING(checkpoint_stall, kSpeed, "where", "ranks stand still while one of t
                                          : fmt::format("the others wait for {} while {} a checkpoint: {}", ranks_text(writers),
                                          writers.size() == 1 ? "it writes" : "they write", times);
   if (writers.size() == 1 && !all) finding.rank = writers.front();
-  finding.saving_ns = static_cast<int64_t>(saving_ns);
-  finding.confidence = "likely";
   finding.evidence = fmt::format("The longest took {}; without them a step would take {} less on average.", duration_text(longest_ns),
-                                 duration_text(saving_ns));
+                                 duration_text(costly->saving_ns));
   Query bytes(
       input.db,
       "SELECT count(*), sum(v.value) FROM value v JOIN process p ON p.id = v.process WHERE p.world = ? AND v.name = 'checkpoint_bytes'");
@@ -65,7 +60,6 @@ DDL_FINDING(checkpoint_stall, kSpeed, "where", "ranks stand still while one of t
   if (bytes.next() && bytes.integer(0) > 0)
     finding.evidence +=
         fmt::format(" {} files of {} on average were written.", bytes.integer(0), bytes_text(bytes.real(1) / bytes.real(0)));
-  finding.evidence_sql = pauses_sql(input.world, kCheckpointRanges);
   finding.advice = fmt::format(
       "write it beside training: torch.distributed.checkpoint.async_save, or a copy to host memory and a thread that saves it; each rank its own "
       "shard{}; rarer, if the time between failures allows",

@@ -7,35 +7,25 @@
 #include "analyzer/findings/pauses.h"
 
 namespace ddl {
-namespace {
-
-constexpr double kMinCollectedShare = 0.01;  // of the step, on average
-constexpr double kPauseShare = 0.01;         // of the step: shorter ones are noise
-
-}  // namespace
 
 DDL_FINDING(garbage_collection, kSpeed, "late", "Python collects garbage, on other ranks in other steps, and everybody waits each time",
             "ranges of full collections (hooked by ddl record): the longest busy rank of each step with and without "
             "them") {
-  const std::vector<StepPauses> steps = pauses_in(input, kCollectionRanges);
-  const double saving_ns = saving_without(steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
-  const auto step_ns = static_cast<double>(input.step_ns);
-  if (steps.empty() || saving_ns < kMinCollectedShare * step_ns) return {};
-  const PauseCount pauses = count_pauses(steps, kPauseShare * step_ns);
+  const std::optional<CostlyPauses> costly = costly_pauses(input, kCollectionRanges);
+  if (!costly) return {};
+  const std::vector<StepPauses>& steps = costly->steps;
+  const PauseCount pauses = count_pauses(*costly);
   if (pauses.count == 0) return {};
   const bool scattered = 2 * pauses.steps_of_few > pauses.steps && pauses.ranks.size() > 1;
   const std::vector<int64_t> ranks(pauses.ranks.begin(), pauses.ranks.end());
 
-  Finding finding;
+  Finding finding = finding_of_pauses(input, kCollectionRanges, *costly);
   finding.sentence = fmt::format("garbage collections of {} stop {} of {} steps{}: {} each", ranks_text(ranks), pauses.steps, steps.size(),
                                  scattered ? ", each rank at other times" : "", duration_text(pauses.mean_ns()));
   if (ranks.size() == 1 && steps.front().ranks.size() > 1) finding.rank = ranks.front();
-  finding.saving_ns = static_cast<int64_t>(saving_ns);
-  finding.confidence = "likely";
   finding.evidence = fmt::format(
       "{} full collections in {} rank-steps, up to {}; in {} of the {} steps at most half of the ranks collected.", pauses.count,
       steps.size() * steps.front().ranks.size(), duration_text(pauses.longest_ns), pauses.steps_of_few, pauses.steps);
-  finding.evidence_sql = pauses_sql(input.world, kCollectionRanges);
   finding.advice =
       "gc.freeze() after the first steps, so that what stays is not searched again; gc.disable() and gc.collect() on all ranks in the same steps, e.g. "
       "before a checkpoint or an evaluation";

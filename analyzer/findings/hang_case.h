@@ -1,4 +1,4 @@
-// The first causes of a hang as flight recorders show it (analyzer/passes/hang.h), in words.
+// The first causes of a hang as flight recorders show it (analyzer/passes/hang.cpp), in words.
 #pragma once
 
 #include <vector>

@@ -8,11 +8,10 @@
 #include <cmath>
 #include <utility>
 
+#include "analyzer/facts.h"
 #include "analyzer/findings/findings.h"
-#include "analyzer/findings/late_ranks.h"
 #include "analyzer/findings/waited_for.h"
 #include "analyzer/query.h"
-#include "analyzer/run_start.h"
 
 namespace ddl {
 namespace {
@@ -25,12 +24,7 @@ constexpr const char* kHostAdvice =
 
 Finding late_host(const FindingInput& input, const WaitedFor& found) {
   Finding finding = describe(input, found);
-  const bool one = found.ranks.size() == 1;
-  finding.sentence =
-      fmt::format("the others wait for {} in {} of steps{}: {} GPU{} idle{} {} until the host launches, the others' {}",
-                  those(input, found.ranks), percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
-                  found.since_step ? fmt::format(" since step {}", *found.since_step) : "", one ? "its" : "their", one ? "" : "s",
-                  one ? "s" : "", duration_text(found.own_ns), duration_text(found.others_ns));
+  finding.sentence = idling_sentence(input, found, "until the host launches");
   finding.advice = fmt::format("see what else runs on the host of {} (cores, clocks, other load, where its threads are bound); else {}",
                                ranks_text(found.ranks), kHostAdvice);
   return finding;

@@ -13,7 +13,6 @@
 #include <numeric>
 
 #include "analyzer/findings/findings.h"
-#include "analyzer/findings/late_ranks.h"
 #include "analyzer/findings/loader_stall.h"
 #include "analyzer/findings/waited_for.h"
 #include "analyzer/passes/input_ranges.h"
@@ -94,12 +93,7 @@ constexpr const char* kInputAdvice =
 
 Finding late_loader(const FindingInput& input, const WaitedFor& found) {
   Finding finding = describe(input, found);
-  const bool one = found.ranks.size() == 1;
-  finding.sentence =
-      fmt::format("the others wait for {} in {} of steps{}: {} GPU{} idle{} {} for data, the others' {}", those(input, found.ranks),
-                  percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
-                  found.since_step ? fmt::format(" since step {}", *found.since_step) : "", one ? "its" : "their", one ? "" : "s",
-                  one ? "s" : "", duration_text(found.own_ns), duration_text(found.others_ns));
+  finding.sentence = idling_sentence(input, found, "for data");
   finding.advice = fmt::format("see how {} loads: its disk or share of the file system, its files, its loader's processes; else {}",
                                ranks_text(found.ranks), kInputAdvice);
   return finding;

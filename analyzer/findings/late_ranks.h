@@ -19,7 +19,8 @@ std::optional<std::string> uneven_work_advice(const FindingInput& input, const s
 /// That, or to look at their hosts.
 std::string late_advice(const FindingInput& input, const std::vector<int64_t>& ranks);
 
-/// health_evidence() of each of their hosts; of one rank also same_host_evidence().
+/// What is known about why they are slow: what samples of the health of their hosts say; of one rank also how the others on its host do. Sentences, each
+/// with a blank before it.
 std::string health_of(const FindingInput& input, const std::vector<int64_t>& ranks);
 
 }  // namespace ddl

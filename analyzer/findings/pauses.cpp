@@ -111,12 +111,19 @@ double saving_without(const std::vector<StepPauses>& steps, const std::function<
   return steps.empty() ? 0 : saved_ns / static_cast<double>(steps.size());
 }
 
-PauseCount count_pauses(const std::vector<StepPauses>& steps, double least_ns) {
+std::optional<CostlyPauses> costly_pauses(const FindingInput& input, std::string_view ranges) {
+  constexpr double kLeastShare = 0.01;  // of the step
+  CostlyPauses pauses{.steps = pauses_in(input, ranges), .least_ns = kLeastShare * static_cast<double>(input.step_ns)};
+  pauses.saving_ns = saving_without(pauses.steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
+  return pauses.steps.empty() || pauses.saving_ns < pauses.least_ns ? std::nullopt : std::optional(std::move(pauses));
+}
+
+PauseCount count_pauses(const CostlyPauses& costly) {
   PauseCount pauses;
-  for (const StepPauses& step : steps) {
+  for (const StepPauses& step : costly.steps) {
     size_t here = 0;
     for (const RankPause& rank : step.ranks) {
-      if (rank.pause_ns < least_ns) continue;
+      if (rank.pause_ns < costly.least_ns) continue;
       ++here;
       ++pauses.count;
       pauses.ranks.insert(rank.rank);
@@ -136,6 +143,14 @@ std::string pauses_sql(int64_t world, std::string_view ranges) {
       "SELECT p.rank, e.step, e.start_ns, e.duration_ns, e.mpi_ns FROM range_event e JOIN process p ON p.id = e.process WHERE p.world = {} AND"
       " e.region IN (SELECT id FROM region WHERE kind <> 'step' AND ({})) ORDER BY e.duration_ns DESC LIMIT 100",
       world, ranges);
+}
+
+Finding finding_of_pauses(const FindingInput& input, std::string_view ranges, const CostlyPauses& pauses) {
+  Finding finding;
+  finding.saving_ns = static_cast<int64_t>(pauses.saving_ns);
+  finding.confidence = "likely";
+  finding.evidence_sql = pauses_sql(input.world, ranges);
+  return finding;
 }
 
 }  // namespace ddl

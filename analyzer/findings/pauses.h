@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -39,10 +40,18 @@ inline constexpr std::string_view kCompilationRanges = "lower(name) IN ('compila
 /// Pauses of the steady steps, in their order; empty without annotated steps or without such ranges.
 std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ranges);
 
+/// Pauses that cost a hundredth of the step or more, on average; those that are as long count.
+struct CostlyPauses {
+  std::vector<StepPauses> steps;  ///< not empty
+  double saving_ns = 0;           ///< mean over the steps of what each would be shorter by without them
+  double least_ns = 0;            ///< a shorter one is noise
+};
+std::optional<CostlyPauses> costly_pauses(const FindingInput& input, std::string_view ranges);
+
 /// Mean over the steps of what each would be shorter by if `left_out(step, rank)` were taken from the ranks.
 double saving_without(const std::vector<StepPauses>& steps, const std::function<double(const StepPauses&, const RankPause&)>& left_out);
 
-/// Pauses of at least `least_ns`, over all steps and ranks.
+/// Over all steps and ranks.
 struct PauseCount {
   std::set<int64_t> ranks;  ///< that paused
   int64_t count = 0;        ///< steps of a rank in which it paused
@@ -53,9 +62,11 @@ struct PauseCount {
 
   double mean_ns() const { return sum_ns / static_cast<double>(count); }  ///< count > 0
 };
-PauseCount count_pauses(const std::vector<StepPauses>& steps, double least_ns);
+PauseCount count_pauses(const CostlyPauses& pauses);
 
 /// Rows behind a finding: the longest of the ranges.
 std::string pauses_sql(int64_t world, std::string_view ranges);
+/// A finding with what the pauses cost, how sure that is, and the rows behind it.
+Finding finding_of_pauses(const FindingInput& input, std::string_view ranges, const CostlyPauses& pauses);
 
 }  // namespace ddl

@@ -7,25 +7,18 @@
 #include "analyzer/findings/pauses.h"
 
 namespace ddl {
-namespace {
-
-constexpr double kMinCompilingShare = 0.01;  // of the step, on average
-constexpr double kCompilingShare = 0.01;     // of the step: shorter ones are noise
-
-}  // namespace
 
 DDL_FINDING(recompilation, kSpeed, "late", "torch.compile compiles again after the first steps, and everybody waits",
             "ranges of compilations (hooked by ddl record, torch 2.5 and later): the longest busy rank of each step with and "
             "without them") {
-  const std::vector<StepPauses> steps = pauses_in(input, kCompilationRanges);
-  const double saving_ns = saving_without(steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
-  const auto step_ns = static_cast<double>(input.step_ns);
-  if (steps.empty() || saving_ns < kMinCompilingShare * step_ns) return {};
-  const PauseCount pauses = count_pauses(steps, kCompilingShare * step_ns);
+  const std::optional<CostlyPauses> costly = costly_pauses(input, kCompilationRanges);
+  if (!costly) return {};
+  const std::vector<StepPauses>& steps = costly->steps;
+  const PauseCount pauses = count_pauses(*costly);
   if (pauses.count == 0) return {};
   const std::vector<int64_t> ranks(pauses.ranks.begin(), pauses.ranks.end());
 
-  Finding finding;
+  Finding finding = finding_of_pauses(input, kCompilationRanges, *costly);
   const bool all = ranks.size() == steps.front().ranks.size();
   if (ranks.size() == 1 && !all) finding.rank = ranks.front();
   finding.sentence = fmt::format("{} again in {} of {} steps behind the first ones: {} each",
@@ -33,11 +26,8 @@ DDL_FINDING(recompilation, kSpeed, "late", "torch.compile compiles again after t
                                  : finding.rank ? ranks_text(ranks) + " compiles"
                                                 : ranks_text(ranks) + " compile",
                                  pauses.steps, steps.size(), duration_text(pauses.mean_ns()));
-  finding.saving_ns = static_cast<int64_t>(saving_ns);
-  finding.confidence = "likely";
   finding.evidence = fmt::format("{} steps of a rank in which it compiled, up to {} long, the last in step {}.", pauses.count,
                                  duration_text(pauses.longest_ns), pauses.last_step);
-  finding.evidence_sql = pauses_sql(input.world, kCompilationRanges);
   finding.advice =
       "TORCH_LOGS=recompiles says why; drop_last=True for the last batch, batches padded to few shapes, torch.compile(dynamic=True), "
       "numbers that change passed as tensors";

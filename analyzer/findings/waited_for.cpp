@@ -3,10 +3,12 @@
 #include <fmt/format.h>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/late_ranks.h"
 #include "analyzer/passes/waited_for.h"
 #include "analyzer/query.h"
 
 namespace ddl {
+
 std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view cause) {
   Query row(input.db,
             "SELECT since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns, axis, axis_ratio,"
@@ -40,6 +42,14 @@ bool asks_whom_gpus_wait_for(const FindingInput& input) {
       " JOIN steady_world w ON w.world = p.world WHERE p.world = ? AND w.waits_by = 'device'");
   row.bind(input.world);
   return row.next() && row.integer(0) != 0;
+}
+
+std::string idling_sentence(const FindingInput& input, const WaitedFor& found, std::string_view what) {
+  const bool one = found.ranks.size() == 1;
+  return fmt::format("the others wait for {} in {} of steps{}: {} GPU{} idle{} {} {}, the others' {}", those(input, found.ranks),
+                     percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
+                     found.since_step ? fmt::format(" since step {}", *found.since_step) : "", one ? "its" : "their", one ? "" : "s",
+                     one ? "s" : "", duration_text(found.own_ns), what, duration_text(found.others_ns));
 }
 
 Finding describe(const FindingInput& input, const WaitedFor& found) {

@@ -7,7 +7,7 @@ foreach(input IN LISTS inputs)
   string(APPEND rows "    {\"${name}\", R\"sql(${text})sql\"},\n")
 endforeach()
 file(WRITE "${OUTPUT}" "// Generated from analyzer/metrics/*.sql by embed.cmake.
-#include \"analyzer/metrics/sources.h\"
+#include \"analyzer/metrics/metrics.h\"
 
 namespace ddl {
 

@@ -7,7 +7,6 @@
 #include <iterator>
 #include <map>
 
-#include "analyzer/metrics/sources.h"
 #include "analyzer/parallel_reads.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"

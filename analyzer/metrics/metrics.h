@@ -19,6 +19,7 @@
 #pragma once
 
 #include <SQLiteCpp/Database.h>
+#include <span>
 
 #include <cstdint>
 #include <optional>
@@ -61,5 +62,13 @@ MetricResult evaluate(SQLite::Database& db, const Metric& metric, int64_t world)
 
 /// Fills tables `metric` and `rank_metric` for one world. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h).
 void compute_metrics(SQLite::Database& db, int64_t world, unsigned threads = 1);
+
+struct MetricSource {
+  std::string_view file;  ///< name without folder
+  std::string_view text;
+};
+
+/// By file name.
+std::span<const MetricSource> metric_sources();
 
 }  // namespace ddl

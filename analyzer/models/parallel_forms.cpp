@@ -7,7 +7,6 @@
 #include <cmath>
 #include <limits>
 
-#include "analyzer/models/layer_memory.h"
 #include "analyzer/models/partition.h"
 #include "core/error.h"
 #include "core/number.h"

@@ -7,8 +7,8 @@
 #include <utility>
 
 #include "analyzer/models/replay_run.h"
-#include "analyzer/passes/gpu_name_classes.h"
 #include "analyzer/passes/kernel_arrivals.h"
+#include "analyzer/passes/stream_order.h"
 #include "analyzer/query.h"
 #include "core/error.h"
 

@@ -1,4 +1,11 @@
-#include "analyzer/passes/collectives.h"
+// Pass 1: puts the collectives together from the ranks' events and splits every one into waiting and transfer (specification.md "Waiting").
+//
+// Events come in the order of instances (instance_events.h); the members of one go through split_waiting() and on to the blame, the groups and
+// table `collective`.
+//
+// Clocks: members on one host share a clock. Across hosts the max-start estimate is used on a communicator only if the offset's sigma is
+// below a tenth of the median wait found with it (W2), which takes a first pass over the events of those communicators.
+#include "analyzer/passes/passes.h"
 
 #include <SQLiteCpp/Savepoint.h>
 

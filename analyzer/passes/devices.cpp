@@ -1,4 +1,5 @@
-#include "analyzer/passes/devices.h"
+// GPUs: tables gpu_part, gpu_layer_part and critical_path, from gpu_event.
+#include "analyzer/passes/passes.h"
 
 #include <algorithm>
 #include <array>

@@ -1,4 +1,10 @@
-#include "analyzer/passes/hang.h"
+// Who keeps whom from going on in a job whose flight recorders were dumped (docs/decisions/0027-who-hangs.md).
+//
+// A rank waits in its oldest open operation of each process group. Such a call waits for members that never enqueued it; for members that
+// enqueued another operation in its place; else, where it is the first thing that a rank sits in, for members that enqueued it behind
+// something that they sit in themselves, and for members without a dump. A call that some member completed waits for nobody: the others did
+// come. Ranks and calls are a graph; what everybody waits for and waits for nobody is a first cause.
+#include "analyzer/passes/passes.h"
 
 #include <fmt/format.h>
 

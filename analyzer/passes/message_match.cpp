@@ -1,13 +1,17 @@
 #include "analyzer/passes/message_match.h"
 
 #include <algorithm>
-#include <tuple>
+#include <utility>
 
 namespace ddl {
 namespace {
 
 /// On one clock nothing is received before it is sent; this much is left to the rounding of ticks.
 constexpr int64_t kImpossibleNs = 10'000;
+
+MessageCall call_of(const MessageEvent& e) {
+  return {.event = e.id, .process = e.process, .enter_ns = e.enter_ns, .leave_ns = e.leave_ns, .step = e.step};
+}
 
 size_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ (value + 0x9e3779b97f4a7c15ull)) * 0xbf58476d1ce4e5b9ull;
@@ -180,7 +184,7 @@ void MessageMatcher::on_incomplete(const Post& post) {
   doubt(e.process, e.comm, false);
   if (post.call == kNone) return;
   Call& exchange = call(post.call);
-  exchange.why = Why::kPartialRanks;
+  exchange.told.why = Why::kPartialRanks;
   if (--exchange.unresolved == 0) finish_call(post.call);
 }
 
@@ -189,12 +193,7 @@ void MessageMatcher::on_completion(const MessageEvent& e) {
   if (found == completions_.end()) {
     const MessageProcess& process = processes_[static_cast<size_t>(e.process)];
     if (e.operation.role == MessageRole::kTest || !process.posts_messages || e.enter_ns < process.complete_until_ns) return;
-    MessageCall unknown;  // its requests may be among those that were not kept
-    unknown.event = e.id;
-    unknown.process = e.process;
-    unknown.enter_ns = e.enter_ns;
-    unknown.leave_ns = e.leave_ns;
-    unknown.step = e.step;
+    MessageCall unknown = call_of(e);  // its requests may be among those that were not kept
     unknown.why = Why::kPartialRanks;
     sink_.on_call(unknown);
     return;
@@ -202,13 +201,11 @@ void MessageMatcher::on_completion(const MessageEvent& e) {
   const Index i = found->second;
   completions_.erase(found);
   Call& c = call(i);
-  c.event = e.id;
-  c.enter_ns = e.enter_ns;
-  c.step = e.step;
+  c.told = call_of(e);
   c.seen = true;
   c.tests = e.operation.role == MessageRole::kTest;
   if (!c.tests) {
-    for (Index h = c.first; h != kNone; h = half(h).next_in_call) half(h).call_event = e.id;
+    for (const Index h : c.halves) half(h).call_event = e.id;
   }
   if (c.unresolved == 0) finish_call(i);
 }
@@ -226,16 +223,20 @@ void MessageMatcher::probe(const MessageEvent& e) {
 
 // ---------------------------------------------------------------------------------------------------------------- halves and calls
 
-MessageMatcher::Index MessageMatcher::new_half(const MessageEvent& e, bool receives) {
-  Index i;
-  if (free_halves_.empty()) {
-    i = static_cast<Index>(halves_.size());
-    halves_.emplace_back();
-  } else {
-    i = free_halves_.back();
-    free_halves_.pop_back();
-    half(i) = {};
+template <class T>
+MessageMatcher::Index MessageMatcher::make(std::vector<T>& all, std::vector<Index>& free) {
+  if (free.empty()) {
+    all.emplace_back();
+    return static_cast<Index>(all.size() - 1);
   }
+  const Index i = free.back();
+  free.pop_back();
+  all[static_cast<size_t>(i)] = {};
+  return i;
+}
+
+MessageMatcher::Index MessageMatcher::new_half(const MessageEvent& e, bool receives) {
+  const Index i = make(halves_, free_halves_);
   Half& h = half(i);
   h.event = e.id;
   h.comm = e.comm;
@@ -251,22 +252,9 @@ MessageMatcher::Index MessageMatcher::new_half(const MessageEvent& e, bool recei
 }
 
 MessageMatcher::Index MessageMatcher::new_call(const MessageEvent& e) {
-  Index i;
-  if (free_calls_.empty()) {
-    i = static_cast<Index>(calls_.size());
-    calls_.emplace_back();
-  } else {
-    i = free_calls_.back();
-    free_calls_.pop_back();
-    call(i) = {};
-  }
-  Call& c = call(i);
-  c.event = e.id;
-  c.process = e.process;
-  c.enter_ns = e.enter_ns;
-  c.leave_ns = e.leave_ns;
-  c.step = e.step;
-  c.seen = true;
+  const Index i = make(calls_, free_calls_);
+  call(i).told = call_of(e);
+  call(i).seen = true;
   return i;
 }
 
@@ -276,7 +264,7 @@ MessageMatcher::Index MessageMatcher::completing_call(const MessageEvent& e) {
   const auto [entry, is_new] = completions_.try_emplace({e.process, e.thread, e.leave_ns}, kNone);
   if (is_new) {
     entry->second = new_call(e);
-    call(entry->second).event = 0;
+    call(entry->second).told.event = 0;
     call(entry->second).seen = false;
   }
   return entry->second;
@@ -286,9 +274,8 @@ void MessageMatcher::attach(Index i, Index to) {
   Half& h = half(i);
   Call& c = call(to);
   h.call = to;
-  h.call_event = c.event;
-  (c.last == kNone ? c.first : half(c.last).next_in_call) = i;
-  c.last = i;
+  h.call_event = c.told.event;
+  c.halves.push_back(i);
   ++c.unresolved;
 }
 
@@ -410,7 +397,7 @@ void MessageMatcher::resolve(Index i) {
 
 // ---------------------------------------------------------------------------------------------------------------- what comes out
 
-int64_t MessageMatcher::wait_of(const Half& h, const Call& c) const {
+int64_t MessageMatcher::wait_of(const Half& h, const MessageCall& c) const {
   const Half& other = halves_[static_cast<size_t>(h.partner)];
   if (h.receives) return std::max<int64_t>(0, std::min(other.post_ns, c.leave_ns) - c.enter_ns);
   if (h.buffered || c.leave_ns <= other.post_ns) return 0;
@@ -418,21 +405,16 @@ int64_t MessageMatcher::wait_of(const Half& h, const Call& c) const {
 }
 
 void MessageMatcher::finish_call(Index i) {
-  const Call c = call(i);
-  MessageCall result;
-  result.event = c.event;
-  result.process = c.process;
-  result.enter_ns = c.enter_ns;
-  result.leave_ns = c.leave_ns;
-  result.step = c.step;
-  result.why = c.seen ? c.why : Why::kPartialRanks;
+  const Call c = std::move(call(i));
+  MessageCall result = c.told;
+  if (!c.seen) result.why = Why::kPartialRanks;
   Index longest = kNone;
   int64_t longest_ns = 0;
-  for (Index h = c.first; h != kNone; h = half(h).next_in_call) {
+  for (const Index h : c.halves) {
     if (half(h).why != Why::kNone) result.why = half(h).why;
     if (half(h).why != Why::kNone || half(h).partner == kNone || c.tests) continue;
-    const int64_t wait_ns = wait_of(half(h), c);
-    if (half(h).receives && half(half(h).partner).post_ns > c.leave_ns) ++result.clock_violations;
+    const int64_t wait_ns = wait_of(half(h), result);
+    if (half(h).receives && half(half(h).partner).post_ns > result.leave_ns) ++result.clock_violations;
     const bool better = longest == kNone || (half(h).receives != half(longest).receives ? half(h).receives : wait_ns > longest_ns);
     if (wait_ns == 0 || !better) continue;
     longest = h;
@@ -449,9 +431,8 @@ void MessageMatcher::finish_call(Index i) {
     }
   }
   free_calls_.push_back(i);
-  for (Index h = c.first; h != kNone;) {
+  for (const Index h : c.halves) {
     Half& own = half(h);
-    const Index next = own.next_in_call;
     own.call = kNone;
     if (result.why == Why::kNone) {
       if (own.why == Why::kNone) own.wait_ns = h == longest ? longest_ns : 0;
@@ -459,7 +440,6 @@ void MessageMatcher::finish_call(Index i) {
       own.why = result.why;
     }
     end(h);
-    h = next;
   }
   if (c.seen) sink_.on_call(result);
 }
@@ -531,8 +511,8 @@ void MessageMatcher::finish() {
   std::vector<Index> unseen;
   for (const auto& [completion, i] : completions_) unseen.push_back(i);
   completions_.clear();
-  const auto earlier = [](const Call& a, const Call& b) { return std::tie(a.process, a.leave_ns) < std::tie(b.process, b.leave_ns); };
-  std::sort(unseen.begin(), unseen.end(), [&](Index a, Index b) { return earlier(call(a), call(b)); });
+  const auto place = [&](Index i) { return std::pair(call(i).told.process, call(i).told.leave_ns); };
+  std::sort(unseen.begin(), unseen.end(), [&](Index a, Index b) { return place(a) < place(b); });
   for (const Index i : unseen) finish_call(i);
 }
 

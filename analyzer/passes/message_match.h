@@ -94,12 +94,12 @@ struct MessageCall {
   int32_t process = -1;
   int64_t enter_ns = 0;
   int64_t leave_ns = 0;
-  std::optional<int64_t> step;
-  std::optional<int64_t> wait_ns;  ///< nothing: see why
+  std::optional<int64_t> step = {};
+  std::optional<int64_t> wait_ns = {};  ///< nothing: see why
   Why why = Why::kNone;
   bool for_sender = false;  ///< the wait is one for a late sender, else for a late receiver
   int32_t late = -1;        ///< process that was late; -1: none
-  std::optional<int64_t> late_step;
+  std::optional<int64_t> late_step = {};
   int64_t clock_violations = 0;  ///< receives that ended before the send began: the clocks disagree, the wait was clipped
 };
 
@@ -143,8 +143,7 @@ class MessageMatcher {
     int32_t process = 0;
     int32_t peer = 0;
     std::optional<int64_t> step;
-    Index call = kNone;  ///< in which it completes, until that is over
-    Index next_in_call = kNone;
+    Index call = kNone;           ///< in which it completes, until that is over
     Index next_in_queue = kNone;  ///< of its channel
     Index partner = kNone;        ///< the other end
     Index probe = kNone;          ///< of a receive: the probe that found its message
@@ -159,17 +158,11 @@ class MessageMatcher {
     bool done = false;        ///< wait_ns is what it will be
   };
   struct Call {
-    int64_t event = 0;
-    int32_t process = 0;
-    int64_t enter_ns = 0;
-    int64_t leave_ns = 0;
-    std::optional<int64_t> step;
-    Index first = kNone;  ///< its halves
-    Index last = kNone;
+    MessageCall told;  ///< what of it is known so far
+    std::vector<Index> halves;
     int unresolved = 0;  ///< halves whose partner is not known yet
     bool seen = false;   ///< the call itself was among the events
     bool tests = false;
-    Why why = Why::kNone;
   };
   struct Queue {
     Index head = kNone;
@@ -200,6 +193,9 @@ class MessageMatcher {
   void on_incomplete(const Post& post);
   Post* find_post(const MessageEvent& e);
 
+  /// Of what is free, or one more.
+  template <class T>
+  static Index make(std::vector<T>& all, std::vector<Index>& free);
   Index new_half(const MessageEvent& e, bool receives);
   Index new_call(const MessageEvent& e);
   Index completing_call(const MessageEvent& e);
@@ -223,7 +219,7 @@ class MessageMatcher {
   bool is_broken(int32_t receiver, int64_t comm) const;
 
   void finish_call(Index call);
-  int64_t wait_of(const Half& half, const Call& call) const;
+  int64_t wait_of(const Half& half, const MessageCall& call) const;
   void end(Index half);
   void tell(Index send, Index receive);
   void free_half(Index half) { free_halves_.push_back(half); }

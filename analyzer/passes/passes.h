@@ -3,13 +3,38 @@
 
 #include <SQLiteCpp/Database.h>
 #include <cstdint>
+#include <functional>
 #include <map>
+#include "analyzer/passes/instance_events.h"
+#include "analyzer/passes/layer_totals.h"
 
 #include "analyzer/passes/background.h"
 #include "analyzer/passes/catalog.h"
-#include "analyzer/passes/ticker.h"
 
 namespace ddl {
+
+/// Told how far a pass is, 0 to 1.
+using PassProgress = std::function<void(double done)>;
+
+/// Tells a listener now and then, not for every event.
+class Ticker {
+ public:
+  Ticker(const PassProgress& progress, int64_t total) : progress_(progress), total_(total) {}
+
+  void add(int64_t events) {
+    done_ += events;
+    if (done_ < next_ || !progress_) return;
+    next_ = done_ + kEvery;
+    progress_(total_ > done_ ? static_cast<double>(done_) / static_cast<double>(total_) : 1.0);
+  }
+
+ private:
+  static constexpr int64_t kEvery = 50'000;
+  const PassProgress& progress_;
+  int64_t total_;
+  int64_t done_ = 0;
+  int64_t next_ = kEvery;
+};
 
 // ---- Who was late where background threads negotiate (specification.md J2, J3): what is reduced is what all ranks have ready, and the reduction begins
 // when the last one is. So it shows no waiting; the cycles of coordination before it do.
@@ -69,5 +94,59 @@ void gather_metric_inputs(SQLite::Database& db);
 // ---- From which step on a job was slower or faster: change points (change_points.h) of the steady steps' times.
 /// Fills `step_change`, one row per change; needs `steady_step`.
 void find_step_changes(SQLite::Database& db);
+
+/// Fills hang_call, hang_member, hang_rank and hang_fault (analyzer/tables.sql) from flight_entry and flight_status. Linear in entries,
+/// and in members of the calls that ranks sit in.
+void find_hangs(SQLite::Database& db, const Catalog& catalog);
+
+struct StepResults {
+  int64_t repeated_steps = 0;  ///< steps whose number the process had used before: left out
+  RegionWaits waits;           ///< in collectives that threads carried out
+};
+
+/// Needs `collective`, `call_wait` and `negotiation`. For processes in `background` where the training thread's time went (training_thread.h):
+/// nothing where that was not sampled. Fills `step_part`, `rank_part` and `tail`.
+/// `events`: what analyze_collectives() left. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h): ranges of processes are read
+/// at the same time.
+StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
+                          const InstanceEvents& events, const PassProgress& progress, unsigned threads);
+
+/// What the pass could not use; booked in table `loss` by the caller.
+struct CollectiveLosses {
+  int64_t partial = 0;                          ///< instances of which not all members were recorded
+  int64_t mismatched = 0;                       ///< instances whose members called different operations
+  std::map<int64_t, int64_t> clock_violations;  ///< by world: members that left before the last one entered (n_ccv)
+  int64_t bad_intervals = 0;                    ///< events that end before they begin
+};
+
+/// Fills `collective`, `blame`, `collective_group`, `late`, `reached`, `comm_step`, `wire` and `unsplit`. With several `threads` one splits while
+/// the calling one writes. In the place of `events`, which nothing was taken of yet, there are then the rows of table `collective`, if all are held.
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, InstanceEvents& events, const PassProgress& progress,
+                                     unsigned threads);
+
+/// Takes back what infer_steps() did.
+void forget_inferred_steps(SQLite::Database& db);
+
+/// Fills `inferred_steps`, `step`, `region` and `inferred_layer`, and sets event.step, event.region and gpu_event.step.
+void infer_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background);
+
+/// Holds a piece of a process's events at a time, and those of one of its steps. Returns how many steps have more of them than that, so that
+/// they have no critical path.
+int64_t analyze_devices(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
+
+/// Fills `steady_gpu`; needs `steady_number`.
+void select_steady_devices(SQLite::Database& db);
+
+/// Fills `rank_resource` and steady_world.waits_by; needs `steady_part` and `steady_gpu`.
+void select_resources(SQLite::Database& db);
+
+/// Fills `host_gpu`. One look at gpu_event, memory for the steps and the launches of one process.
+void sum_host_calls(SQLite::Database& db);
+
+/// Fills `kernel_time`. One look at gpu_event, memory for the names.
+void sum_kernel_classes(SQLite::Database& db);
+
+/// Fills `steady_wait`; needs `steady_part`, `steady_number` and steady_world.waits_by.
+void select_steady_waits(SQLite::Database& db);
 
 }  // namespace ddl

@@ -19,7 +19,7 @@ constexpr int64_t kMinStepsForWarmup = 10;  ///< ... of runs with more steps tha
 
 struct SteadySteps {
   bool annotated = false;  ///< has steps; false: the whole run takes the place of a step
-  bool inferred = false;   ///< its steps were found by the repetition of collectives (inferred_steps.h)
+  bool inferred = false;   ///< its steps were found by the repetition of collectives (inferred_steps.cpp)
   int64_t used = 0;
   int64_t warmup = 0;      ///< left out at the beginning
   int64_t incomplete = 0;  ///< left out because some rank has no record of them

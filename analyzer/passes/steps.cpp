@@ -1,4 +1,8 @@
-#include "analyzer/passes/steps.h"
+// Pass 3: where the time of every step, and of every process's whole run, went (partition.h).
+//
+// Events are streamed process by process in the order of their start and handed to the steps they overlap; a step is closed as soon as an
+// event starts behind it. The whole run is cut in slices of bounded size for the same purpose, so that memory does not grow with the run.
+#include "analyzer/passes/passes.h"
 
 #include <SQLiteCpp/Savepoint.h>
 

@@ -1,4 +1,4 @@
-#include "reports/html/history_figures.h"
+#include "reports/html/figure.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "reports/format.h"
+#include "reports/history.h"
 #include "reports/html/bars.h"
 #include "reports/html/chart.h"
 

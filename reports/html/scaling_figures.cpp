@@ -1,4 +1,4 @@
-#include "reports/html/scaling_figures.h"
+#include "reports/html/figure.h"
 
 #include <fmt/format.h>
 
@@ -7,6 +7,7 @@
 #include <cmath>
 
 #include "analyzer/models/printed.h"
+#include "analyzer/models/scaling.h"
 #include "reports/format.h"
 #include "reports/html/bars.h"
 #include "reports/html/chart.h"

@@ -1,4 +1,4 @@
-#include "reports/html/tuning_figures.h"
+#include "reports/html/figure.h"
 
 #include <fmt/format.h>
 

@@ -8,10 +8,33 @@
 
 namespace ddl::store {
 
+bool take_csv_row(std::string_view& text, std::vector<std::string>& fields) {
+  fields.assign(1, {});
+  bool quoted = false;
+  size_t at = 0;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '"' && quoted && at + 1 < text.size() && text[at + 1] == '"') {
+      fields.back() += text[++at];
+    } else if (c == '"') {
+      quoted = !quoted;
+    } else if (quoted || (c != ',' && c != '\n' && c != '\r')) {
+      fields.back() += c;
+    } else if (c == ',') {
+      fields.emplace_back();
+    } else if (c == '\n') {
+      ++at;
+      break;
+    }
+  }
+  text.remove_prefix(at);
+  return !quoted;
+}
+
 CsvRows::CsvRows(InputFile& file, std::string_view remark) : file_(file), remark_(remark) {
   if (!line()) file_.fail(0, "the file is empty");
   if (line_.starts_with("\xef\xbb\xbf")) line_.erase(0, 3);  // a BOM, as spreadsheets write it
-  split(line_);
+  split();
   columns_ = fields_;
 }
 
@@ -29,33 +52,14 @@ bool CsvRows::next() {
   do {
     if (!line()) return false;
   } while (line_.empty());
-  split(line_);
+  split();
   if (fields_.size() != columns_.size()) fail(fmt::format("a row of {} fields below a header of {}", fields_.size(), columns_.size()));
   return true;
 }
 
-void CsvRows::split(const std::string& line) {
-  fields_.clear();
-  std::string field;
-  bool quoted = false;
-  for (size_t i = 0; i < line.size(); ++i) {
-    const char c = line[i];
-    if (c == '"') {
-      if (quoted && i + 1 < line.size() && line[i + 1] == '"') {
-        field += '"';
-        ++i;
-      } else {
-        quoted = !quoted;
-      }
-    } else if (c == ',' && !quoted) {
-      fields_.push_back(std::move(field));
-      field.clear();
-    } else {
-      field += c;
-    }
-  }
-  if (quoted) fail("unclosed quote");
-  fields_.push_back(std::move(field));
+void CsvRows::split() {
+  std::string_view left = line_;
+  if (!take_csv_row(left, fields_)) fail("unclosed quote");
 }
 
 const std::string& CsvRows::text(std::string_view column) const {

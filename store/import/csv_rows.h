@@ -9,6 +9,10 @@
 
 namespace ddl::store {
 
+/// Takes the next row off `text`, with its line break; quoted fields may hold commas, line breaks and doubled quotes. False: a quote is never
+/// closed.
+bool take_csv_row(std::string_view& text, std::vector<std::string>& fields);
+
 class CsvRows {
  public:
   /// Reads the header. Lines that begin with `remark` are no rows; empty: there are none of these. Throws Error if there is no header.
@@ -27,7 +31,7 @@ class CsvRows {
  private:
   /// The next line that is no remark; false at the end.
   bool line();
-  void split(const std::string& line);
+  void split();
 
   InputFile& file_;
   std::string remark_;

@@ -9,12 +9,9 @@
 
 #include "core/error.h"
 #include "store/ingest/align_clocks.h"
-#include "store/ingest/identity.h"
-#include "store/ingest/joined_timeline.h"
 #include "store/ingest/run_facts.h"
 #include "store/ingest/scan.h"
 #include "store/ingest/spool_table.h"
-#include "store/ingest/stall_rows.h"
 #include "store/job.h"
 #include "store/ordered_work.h"
 

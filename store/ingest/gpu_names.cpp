@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <memory>
 
-#include "store/ingest/kernel_class.h"
 #include "store/insert.h"
 
 namespace ddl::store {

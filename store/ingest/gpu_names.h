@@ -2,6 +2,7 @@
 #pragma once
 
 #include <SQLiteCpp/Database.h>
+#include <string_view>
 
 #include <cstdint>
 #include <map>
@@ -30,5 +31,9 @@ class GpuNames {
 
   std::map<std::string, uint32_t> ids_;
 };
+
+/// "communication", "compute", or "unclassified": no rule knows the name. Demangled names are what the rules are made for; a mangled one that
+/// was cut off and cannot be demangled is told by what is left of it.
+const char* kernel_class(std::string_view name);
 
 }  // namespace ddl::store

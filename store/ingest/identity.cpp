@@ -1,4 +1,5 @@
-#include "store/ingest/identity.h"
+// Who a process is, where its header alone does not tell: it died before it had a rank, became another program, or was damaged.
+#include "store/ingest/scan.h"
 
 #include <fmt/format.h>
 

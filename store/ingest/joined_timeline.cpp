@@ -1,4 +1,11 @@
-#include "store/ingest/joined_timeline.h"
+// What Horovod's own timeline says of a recorded job (`ddl record --horovod-timeline`), joined with the calls that were recorded: the names of
+// the tensors that each collective moved, and when each rank had them ready. Tables horovod_operation and horovod_ready; the region of such a
+// collective becomes the layer that its tensors name.
+//
+// Each operation of the timeline holds the call that moved its data (MPI_ALLREDUCE around MPI_Allreduce) on rank 0, whose clock both
+// tell: it is the next call of that name and as many bytes, within 1 ms. The timeline's date is known to about that; the median distance of the
+// pairs then puts its times on the axis of the run.
+#include "store/ingest/run_facts.h"
 
 #include <SQLiteCpp/Statement.h>
 #include <fmt/format.h>

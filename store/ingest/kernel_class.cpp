@@ -1,4 +1,5 @@
-#include "store/ingest/kernel_class.h"
+// Which set a GPU kernel belongs to, by its name alone (specification.md J5).
+#include "store/ingest/gpu_names.h"
 
 #include <algorithm>
 #include <span>

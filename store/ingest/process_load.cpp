@@ -9,9 +9,7 @@
 #include "core/names.h"
 #include "store/ingest/device.h"
 #include "store/ingest/gpu_facts.h"
-#include "store/ingest/profile.h"
 #include "store/ingest/record_stream.h"
-#include "store/ingest/training_thread.h"
 #include "store/text.h"
 
 namespace ddl::store {

@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include "store/ingest/record_stream.h"
 
 #include "core/reader.h"
 #include "store/ingest/clocks.h"
@@ -102,5 +103,10 @@ Timeline decode_spool(const Scan& scan);
 /// progress.
 uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const Timeline& timeline, int64_t process,
                       int64_t host, const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
+
+/// Writes both tables for one process. Appends what was damaged to `skips`.
+void load_profile(Statements& db, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips);
+
+void load_training_thread(Statements& db, RecordStream& stream, ProcessTables& tables);
 
 }  // namespace ddl::store

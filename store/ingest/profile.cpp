@@ -1,4 +1,5 @@
-#include "store/ingest/profile.h"
+// The profile tables of a process's threads, summed into the tables profile and range_profile.
+#include "store/ingest/process_load.h"
 
 #include <algorithm>
 #include <array>

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <SQLiteCpp/Database.h>
+#include "store/ingest/contexts.h"
 
 #include <cstdint>
 #include <vector>
@@ -29,5 +30,13 @@ void create_event_order(SQLite::Database& db);
 
 /// The indices that the analyzer and the views need, those that are not there yet: for when everything is loaded.
 void create_indices(SQLite::Database& db);
+
+/// After the rows of processes and hosts, by which ranks are found: their host and process id.
+/// A file that cannot be read is a loss.
+void write_stalls(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, Losses& losses);
+
+/// After the events and operations were written, before the regions are. Without a timeline nothing happens; one that cannot be read, and operations
+/// without a call, are losses.
+void join_horovod_timeline(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, Regions& regions, Losses& losses);
 
 }  // namespace ddl::store

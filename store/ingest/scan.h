@@ -8,6 +8,7 @@
 #include <optional>
 #include <string>
 #include <vector>
+#include "store/ingest/losses.h"
 
 #include "core/reader.h"
 #include "store/archive.h"
@@ -37,7 +38,7 @@ struct Scan {
   std::string file_name;
   uint64_t file_bytes = 0;
   FileHeader header = {};
-  int32_t rank = -1;          ///< in its world, as far as can be told (identity.h); -1: none
+  int32_t rank = -1;          ///< in its world, as far as can be told (identity.cpp); -1: none
   int32_t world_size = 0;     ///< 0: none
   bool used_gpu = false;      ///< it has records of what a GPU did
   bool became_other = false;  ///< the process went on as another program (exec), which has a spool of its own
@@ -51,5 +52,8 @@ struct Scan {
 
 /// Throws Error if the file is not a spool that can be read.
 Scan scan_spool(const std::filesystem::path& path);
+
+/// Fills Scan::rank, world_size and became_other of all scans, and books headers that are contradicted by their own spool.
+void settle_identities(std::vector<Scan>& scans, Losses& losses);
 
 }  // namespace ddl::store

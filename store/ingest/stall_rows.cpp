@@ -1,4 +1,5 @@
-#include "store/ingest/stall_rows.h"
+// What `ddl record` told of stalls, into tables stall, stall_rank and stall_stack.
+#include "store/ingest/run_facts.h"
 
 #include <SQLiteCpp/Statement.h>
 

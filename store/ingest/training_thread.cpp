@@ -1,4 +1,6 @@
-#include "store/ingest/training_thread.h"
+// What the recorder sampled of the thread that trains while a background thread communicates (collectors/threads.cpp), and what the ranks had
+// ready for each other (interpose/agreement.h): tables thread_sample and agreement.
+#include "store/ingest/process_load.h"
 
 #include <optional>
 #include <string>

@@ -22,7 +22,7 @@ struct Worlds {
   uint64_t total_size() const;
 };
 
-/// The scans have their identities (identity.h). `start_ns` of each scan on the run's axis.
+/// The scans have their identities (identity.cpp). `start_ns` of each scan on the run's axis.
 Worlds find_worlds(const std::vector<Scan>& scans, const std::vector<int64_t>& start_ns);
 
 /// One row per world that has no spool from some of its ranks.

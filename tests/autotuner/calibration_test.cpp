@@ -6,7 +6,6 @@
 #include <cmath>
 
 #include "autotuner/goal.h"
-#include "autotuner/memory.h"
 #include "core/error.h"
 
 namespace ddl::tune {

@@ -11,8 +11,8 @@
 #include <string>
 #include <vector>
 
+#include "collectors/cupti.h"
 #include "collectors/cupti_calls.h"
-#include "collectors/cupti_records.h"
 
 namespace {
 

@@ -17,7 +17,6 @@
 #include "reports/html/figure.h"
 #include "reports/job_numbers.h"
 #include "reports/json.h"
-#include "reports/one_line.h"
 #include "reports/overview.h"
 #include "reports/prometheus.h"
 #include "reports/text.h"

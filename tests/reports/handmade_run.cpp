@@ -2,8 +2,8 @@
 
 #include <fmt/format.h>
 
-#include "analyzer/passes/devices.h"
 #include "analyzer/passes/layer_totals.h"
+#include "analyzer/passes/passes.h"
 #include "analyzer/passes/steady_steps.h"
 #include "analyzer/tables.h"
 #include "store/database.h"

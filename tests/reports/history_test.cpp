@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/html/history_figures.h"
+#include "reports/html/figure.h"
 #include "reports/html/page.h"
 #include "reports/json.h"
 #include "reports/text.h"

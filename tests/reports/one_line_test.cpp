@@ -1,4 +1,4 @@
-#include "reports/one_line.h"
+#include "reports/text.h"
 
 #include <gtest/gtest.h>
 

@@ -9,8 +9,8 @@
 #include <set>
 #include <sstream>
 
+#include "reports/job_numbers.h"
 #include "tests/analyzer/analyzed.h"
-#include "tui/job_numbers.h"
 #include "tui/live_stall.h"
 #include "tui/observer.h"
 #include "tui/spool_source.h"

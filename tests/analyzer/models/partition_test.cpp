@@ -8,7 +8,6 @@
 #include <functional>
 #include <random>
 
-#include "analyzer/models/layer_memory.h"
 #include "tests/analyzer/models/published.h"
 
 namespace ddl::models {

@@ -4,7 +4,6 @@
 
 #include <cmath>
 
-#include "analyzer/models/scaling_projection.h"
 #include "analyzer/models/scaling_table.h"
 #include "core/error.h"
 

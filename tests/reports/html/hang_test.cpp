@@ -4,7 +4,6 @@
 #include <algorithm>
 
 #include "reports/html/figure.h"
-#include "reports/one_line.h"
 #include "reports/overview.h"
 #include "reports/run_view.h"
 #include "reports/text.h"

@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
+#include "reports/html/figure.h"
 #include "reports/html/page.h"
-#include "reports/html/tuning_figures.h"
 #include "tests/support/synthetic_run.h"
 #include "tests/support/training_job.h"
 
