@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <span>
 #include <unordered_map>
@@ -82,9 +83,10 @@ struct HashOfKind {
 
 class RunReader {
  public:
-  RunReader(SQLite::Database& db, int64_t world)
+  RunReader(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer)
       : db_(db),
         world_(world),
+        layer_(layer),
         member_(db, "SELECT rank FROM communicator_member WHERE communicator = ?1 AND side = 0 AND comm_rank = ?2") {
     Query ops(db, "SELECT id, name, class, nonblocking FROM op");
     while (ops.next()) operations_.emplace(ops.integer(0), describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0));
@@ -101,6 +103,7 @@ class RunReader {
                   "only jobs that compute on CPUs can be replayed so; what a faster kernel or operator would save: ddl report what_if",
                   ExitCode::kDataMissing);
     select_windows();
+    if (layer_) read_layer();
     read_processes();
     meet();
     pass_messages();
@@ -111,6 +114,7 @@ class RunReader {
       throw Error(fmt::format("the waiting is not known in {:.1f}% of the time inside calls", 100 * unsplit_ns_ / call_ns_),
                   "ddl report loss, or ddl analyze --metric wait_share, says why", ExitCode::kDataMissing);
     result_.replay.finish(true);
+    if (layer_) result_.layer_s.resize(result_.replay.ops().size(), 0);
     return std::move(result_);
   }
 
@@ -182,6 +186,42 @@ class RunReader {
     return counts;
   }
 
+  /// Ranges of the layer that was asked for, by process and thread, ascending; those within others are part of them.
+  void read_layer() {
+    std::unordered_set<int64_t> regions, processes;
+    Query of_layer(db_, "SELECT id FROM region WHERE kind = 'layer' AND layer = ?");
+    for (of_layer.bind(*layer_); of_layer.next();) regions.insert(of_layer.integer(0));
+    for (const Window& window : windows_) processes.insert(window.process);
+    EachRow(db_, "process, thread, region, start_ns, duration_ns", "range_event WHERE step IS NOT NULL").run([&](const RowValues& range) {
+      if (!regions.contains(range.integer(2)) || !processes.contains(range.integer(0))) return;
+      layer_ranges_[{range.integer(0), range.integer(1)}].push_back({range.integer(3), range.integer(3) + range.integer(4)});
+    });
+    for (auto& [thread, ranges] : layer_ranges_) {
+      std::sort(ranges.begin(), ranges.end(), [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
+      std::vector<Interval> apart;
+      for (const Interval& range : ranges) {
+        if (apart.empty() || range.begin_ns >= apart.back().end_ns) {
+          apart.push_back(range);
+        } else {
+          apart.back().end_ns = std::max(apart.back().end_ns, range.end_ns);
+        }
+      }
+      ranges = std::move(apart);
+    }
+  }
+
+  /// What of [begin, end) is within the layer's ranges.
+  int64_t in_layer_ns(const Window& window, int64_t begin_ns, int64_t end_ns) const {
+    const auto of_thread = layer_ranges_.find({window.process, window.thread});
+    if (of_thread == layer_ranges_.end()) return 0;
+    const std::vector<Interval>& ranges = of_thread->second;
+    int64_t ns = 0;
+    auto range = std::lower_bound(ranges.begin(), ranges.end(), begin_ns, [](const Interval& r, int64_t t) { return r.end_ns <= t; });
+    for (; range != ranges.end() && range->begin_ns < end_ns; ++range)
+      ns += std::min(end_ns, range->end_ns) - std::max(begin_ns, range->begin_ns);
+    return ns;
+  }
+
   void read_processes() {
     ProcessEvents of_processes(db_);
     Query rows(db_, fmt::format(
@@ -251,6 +291,10 @@ class RunReader {
     const Replay::Op op = add(window, kind_of(by_call, "compute", false), static_cast<double>(end_ns - begin_ns) * kNs);
     if (before_) result_.replay.after(op, *before_);
     by_position_.emplace_back(op, kind_of(by_position, "compute", false));
+    if (layer_) {
+      result_.layer_s.resize(op + 1, 0);
+      result_.layer_s[op] = static_cast<double>(in_layer_ns(window, begin_ns, end_ns)) * kNs;
+    }
     return op;
   }
 
@@ -465,6 +509,8 @@ class RunReader {
 
   SQLite::Database& db_;
   int64_t world_;
+  std::optional<std::string> layer_;
+  std::map<std::pair<int64_t, int64_t>, std::vector<Interval>> layer_ranges_;  ///< by process and thread
   int64_t events_ = 0;  ///< of the steps that are replayed; 0 without steps
   Query member_;
   RunReplay result_;
@@ -514,6 +560,8 @@ std::vector<int64_t> last_gpu_steps(SQLite::Database& db, int64_t world, std::op
   return steps;
 }
 
-RunReplay replay_run(SQLite::Database& db, int64_t world) { return RunReader(db, world).read(); }
+RunReplay replay_run(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer) {
+  return RunReader(db, world, layer).read();
+}
 
 }  // namespace ddl::models
