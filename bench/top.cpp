@@ -152,7 +152,8 @@ void write_step(std::vector<Spool>& spools, uint64_t number, uint64_t start, uin
     const uint64_t slot = length / static_cast<uint64_t>(collectives + 1);
     step.payload = 0;  // inside MPI calls
     for (int i = 0; i < collectives; ++i) {
-      const uint64_t late = r == 11 && i == 0 ? slot / 3 : (r * 7919 + number * 104729 + static_cast<uint64_t>(i) * 1299709) % (slot / 20 + 1);
+      const uint64_t late =
+          r == 11 && i == 0 ? slot / 3 : (r * 7919 + number * 104729 + static_cast<uint64_t>(i) * 1299709) % (slot / 20 + 1);
       Record call = {};
       call.start_ticks = start + slot * static_cast<uint64_t>(i) + slot / 2 + late;
       const uint64_t leave = start + slot * static_cast<uint64_t>(i) + slot;

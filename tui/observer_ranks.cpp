@@ -197,7 +197,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
   s.devices_unknown.assign(unknown.begin(), unknown.end());
 }
 
-/// Of the window. One who is late at a time, in an array by waiter: of a thousand ranks who are late in turn there are a million pairs.
+/// In the window. One who is late at a time, in an array by waiter: a thousand ranks that are late in turn make a million pairs.
 Blame Observer::sum_blame() const {
   std::vector<const Blamed*> all;
   for (const FinishedStep* step : window_)

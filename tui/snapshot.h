@@ -145,10 +145,10 @@ struct Snapshot {
   std::optional<double>
       no_data_ns;              ///< of a job that negotiates: no data has moved for unusually long, and nobody can tell who does not come
   std::vector<RankRow> ranks;  ///< by rank
-  std::vector<CollectiveRow> collectives;               ///< most time first
-  std::vector<AxisRow> axes;                            ///< most time first
-  std::vector<LayerRow> layers;                         ///< as the job first ran them
-  std::vector<HistoryPoint> history;                    ///< oldest first
+  std::vector<CollectiveRow> collectives;  ///< most time first
+  std::vector<AxisRow> axes;               ///< most time first
+  std::vector<LayerRow> layers;            ///< as the job first ran them
+  std::vector<HistoryPoint> history;       ///< oldest first
   Blame blame;
 };
 

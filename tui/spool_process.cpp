@@ -178,7 +178,8 @@ uint64_t SpoolProcess::bytes_of_steps(size_t steps, uint64_t most_bytes) {
   for (const auto& [thread, records] : newest) {
     size_t left = steps;
     for (size_t i = records.size(); i-- > 0 && left > 0;)
-      if (record_kind(records[i].word) == RecordKind::kStep && --left == 0) begin = std::min(begin.value_or(UINT64_MAX), records[i].start_ticks);
+      if (record_kind(records[i].word) == RecordKind::kStep && --left == 0)
+        begin = std::min(begin.value_or(UINT64_MAX), records[i].start_ticks);
   }
   if (!begin) return most_bytes;
   uint64_t bytes = 0;

@@ -131,11 +131,12 @@ std::optional<UnevenLayer> look_for_uneven_layer(const FindingInput& input) {
 }
 
 /// What the replay of the steps says (specification.md J8), with the layer's work the same on all ranks; where they cannot be replayed, what the
-/// rule says. Where the replay is a bound, of non-blocking transfers or for ranks that left no record, the rule counts if it says more.
+/// rule says. Where the replay is a bound, of non-blocking messages or for ranks that left no record, the rule counts if it says more.
 double saving_of(const FindingInput& input, const UnevenLayer& layer) {
   const std::optional<models::ReplayedSaving> replayed = models::saving_of_even_layer(input.db, input.world, layer.name);
   if (!replayed) return layer.saving_ns;
-  return std::max(replayed->lower_bound || input.bounded ? layer.saving_ns : 0, replayed->seconds * 1e9);
+  const double by_rule_ns = replayed->lower_bound || input.bounded ? layer.saving_ns : 0;
+  return std::max(by_rule_ns, replayed->seconds * 1e9);
 }
 
 }  // namespace

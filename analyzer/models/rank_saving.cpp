@@ -24,8 +24,11 @@ std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, con
     std::optional<ImportedReplay> imported = imported_replay(db, world);
     if (imported && layer) return std::nullopt;  // no ranges of layers belong to what it replays
     const RunReplay run = imported ? std::move(imported->run) : replay_run(db, world, layer);
-    const std::vector<double> recorded = run.replay.step_seconds(run.replay.recorded());
-    const std::vector<double> other = run.replay.step_seconds(otherwise(run));
+    const auto step_seconds = [&](std::vector<double> durations) {
+      for (const Replay::Op op : run.hidden) durations[op] = 0;
+      return run.replay.step_seconds(durations);
+    };
+    const std::vector<double> recorded = step_seconds(run.replay.recorded()), other = step_seconds(otherwise(run));
     Query missing(db, "SELECT 1 FROM steady_world WHERE world = ? AND bounded");
     const double mean_s = std::accumulate(recorded.begin(), recorded.end(), 0.0) / static_cast<double>(recorded.size());
     const double off = mean_s / run.recorded_step_s - 1;
@@ -37,7 +40,7 @@ std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, con
       saved_s += recorded[s] - other[s];
       ++count;
     }
-    return count > 0 ? std::optional(ReplayedSaving{saved_s / count, run.nonblocking}) : std::nullopt;
+    return count > 0 ? std::optional(ReplayedSaving{saved_s / count, run.nonblocking_messages}) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }

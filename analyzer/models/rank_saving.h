@@ -11,8 +11,8 @@
 namespace ddl::models {
 
 struct ReplayedSaving {
-  double seconds = 0;        ///< per step
-  bool lower_bound = false;  ///< some transfers are upper bounds (non-blocking ones), so that more may be saved
+  double seconds = 0;        ///< per step; what non-blocking collectives hid behind computing (RunReplay::hidden) takes no time
+  bool lower_bound = false;  ///< some transfers are upper bounds (those of non-blocking messages), so that more may be saved
 };
 
 /// If these ranks computed as the others do. Mean over the replayed steady steps from `since` on; the last steps of long runs, as replay_run()

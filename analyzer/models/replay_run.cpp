@@ -107,6 +107,7 @@ class RunReader {
     read_processes();
     meet();
     pass_messages();
+    find_hidden();
     complete();
     choose_kinds();
     share_kinds();
@@ -326,6 +327,7 @@ class RunReader {
     const PartInCall member{op, posted, window.rank, event.interval, event.xfer_ns};
     pending.emplace(event.interval.end_ns, member);
     if (messages_) members_by_event_[event.id] = member;
+    result_.nonblocking_messages |= !event.seq || !event.comm;
     if (event.seq && event.comm) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
   }
 
@@ -397,14 +399,17 @@ class RunReader {
       const Operation& operation = operations_.at(head.op);
       if (operation.wait == WaitRule::kSymmetric) {
         std::optional<int64_t> shortest;
+        int64_t last_ns = INT64_MIN;  // when the last of them came
         for (size_t i = 0; i < members.size(); ++i) {
           const PartInCall& member = members[i].member;
+          last_ns = std::max(last_ns, member.interval.begin_ns);
           if (member.xfer_ns && (!shortest || *member.xfer_ns < *shortest)) shortest = member.xfer_ns;
         }
         for (size_t i = 0; i < members.size(); ++i) {
           const PartInCall& member = members[i].member;
           std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
           if (xfer_ns && members[i].bounded) xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
+          if (operation.nonblocking) posted_ns_[member.op] = last_ns;
           if (xfer_ns) {
             result_.replay.meet(member.op, group, static_cast<double>(*xfer_ns) * kNs);
           } else {
@@ -493,6 +498,23 @@ class RunReader {
       if (who[replay.ops()[op].kind] != kSeveral) result_.replay.relabel(op, alone);
   }
 
+  // Transfers go on one after the other behind computing, and all are seen to be over in the call that waits for them. Only from when the last of
+  // them was posted was there nothing else to wait for: what the others took before lies behind computing, and moves with it.
+  void find_hidden() {
+    std::unordered_map<Replay::Op, int64_t> newest;  // by call
+    for (const auto& [call, request] : completions_)
+      if (const auto posted = posted_ns_.find(request); posted != posted_ns_.end()) {
+        int64_t& ns = newest.try_emplace(call, posted->second).first->second;
+        ns = std::max(ns, posted->second);
+      }
+    std::unordered_set<int64_t> last;  // groups
+    for (const auto& [call, request] : completions_)
+      if (const auto posted = posted_ns_.find(request); posted != posted_ns_.end() && posted->second == newest.at(call))
+        last.insert(result_.replay.ops()[request].group);
+    for (const auto& [request, ns] : posted_ns_)
+      if (!last.contains(result_.replay.ops()[request].group)) result_.hidden.push_back(request);
+  }
+
   // A call in which a transfer was seen to be over waits for it, and takes no time of its own.
   void complete() {
     for (const auto& [call, request] : completions_)
@@ -511,7 +533,7 @@ class RunReader {
   int64_t world_;
   std::optional<std::string> layer_;
   std::map<std::pair<int64_t, int64_t>, std::vector<Interval>> layer_ranges_;  ///< by process and thread
-  int64_t events_ = 0;  ///< of the steps that are replayed; 0 without steps
+  int64_t events_ = 0;                                                         ///< of the steps that are replayed; 0 without steps
   Query member_;
   RunReplay result_;
   std::unordered_map<int64_t, Operation> operations_;
@@ -523,6 +545,7 @@ class RunReader {
   bool messages_ = false;                                       ///< the run has any
   std::unordered_map<int64_t, PartInCall> members_by_event_;    ///< for messages
   std::vector<std::pair<Replay::Op, size_t>> by_position_;      ///< computing, and its kind by its place in the step
+  std::unordered_map<Replay::Op, int64_t> posted_ns_;           ///< of non-blocking collectives: when the last member posted
   std::vector<std::pair<Replay::Op, Replay::Op>> completions_;  ///< call, request that completed in it
   double call_ns_ = 0, unsplit_ns_ = 0;
 };

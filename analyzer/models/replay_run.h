@@ -29,11 +29,13 @@ namespace ddl::models {
 
 struct RunReplay {
   Replay replay;
-  double recorded_step_s = 0;  ///< mean over ranks, of the steps that are replayed
-  int64_t steps = 0;           ///< the last ones, as many as kMostReplayedEvents hold
-  int64_t left_out = 0;        ///< steady steps before them
-  bool nonblocking = false;    ///< some transfers are upper bounds
-  std::vector<double> layer_s; ///< of each operation, what of its computing is the layer that was asked for; empty: none was
+  double recorded_step_s = 0;         ///< mean over ranks, of the steps that are replayed
+  int64_t steps = 0;                  ///< the last ones, as many as kMostReplayedEvents hold
+  int64_t left_out = 0;               ///< steady steps before them
+  bool nonblocking = false;           ///< some transfers are upper bounds
+  bool nonblocking_messages = false;  ///< some of these are messages
+  std::vector<Replay::Op> hidden;  ///< non-blocking collectives that were nowhere the last of those that were seen to be over in one call
+  std::vector<double> layer_s;     ///< of each operation, what of its computing is the layer that was asked for; empty: none was
 };
 
 constexpr int64_t kMostReplayedEvents = 1'000'000;

@@ -108,7 +108,7 @@ struct TrainingJob {
   int ranks() const { return nodes * ranks_per_node; }
   const InjectedFault* fault(Fault kind) const;
   TrainingJob without(Fault kind) const;  ///< mended: of an uneven layer the work is still there, spread evenly
-  bool is_recorded(int rank) const;  ///< with a whole spool
+  bool is_recorded(int rank) const;       ///< with a whole spool
   bool is_whole() const { return removed.empty() && torn.empty() && damaged.empty(); }
 };
 

@@ -226,7 +226,8 @@ TEST(Live, BlameOfGroupsIsTheReports) {
 
 // Where a second of all ranks' logs is much, a running job is joined a few steps back: as many as the window needs, and all of them whole.
 TEST(Live, ManyRanksAreJoinedAFewStepsBack) {
-  Analyzed reported(run().ranks(300).steps(60).compute(10_ms).jitter(1_ms).allreduce(4_MiB, 1_ms).compute(2_ms).allreduce(1_MiB, 500_us).slow(7, 5_ms));
+  Analyzed reported(
+      run().ranks(300).steps(60).compute(10_ms).jitter(1_ms).allreduce(4_MiB, 1_ms).compute(2_ms).allreduce(1_MiB, 500_us).slow(7, 5_ms));
   tui::SpoolSource source(find_run(reported.folder.path().string()), "run.ddl");
   tui::Job job;
   tui::Observer observer;
