@@ -334,8 +334,9 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
     for (const auto& [axis, ns] : waits[r.rank])
       if (axis != "pipeline") lacking->second.first += std::max(0.0, ns - own_ns[axis]);
   }
+  // What comes once a step, such as loading, the schedule may hide from the others.
   for (const auto& [replica, lost] : of_replica)
-    if (lost.first < kLateItself * lost.second) own_replicas.insert(replica);
+    if (found.part == kComputingPiece && lost.first < kLateItself * lost.second) own_replicas.insert(replica);
   const bool all_replicas = std::ranges::all_of(replicas, [&](const auto& replica) { return own_replicas.contains(replica.second); });
   bool beside_own = false;  // others are in the suspect's stage
   for (const GpuStep& r : first_step.ranks) {
