@@ -138,7 +138,7 @@ class Spool {
   uint64_t next_ = 0;
 };
 
-/// A step of all ranks in which rank 11 is late.
+/// A step of all ranks in which rank 11 comes late to the first collective, and to the others whoever does, by jitter.
 void write_step(std::vector<Spool>& spools, uint64_t number, uint64_t start, uint64_t length, int collectives) {
   std::vector<Record> records;
   for (size_t r = 0; r < spools.size(); ++r) {
@@ -150,9 +150,10 @@ void write_step(std::vector<Spool>& spools, uint64_t number, uint64_t start, uin
     step.word = record_word(RecordKind::kStepBegin, static_cast<uint32_t>(ContextKind::kStep), 0);
     records.push_back(step);
     const uint64_t slot = length / static_cast<uint64_t>(collectives + 1);
-    const uint64_t late = r == 11 ? slot / 3 : (r * 7919 + number * 104729) % (slot / 20 + 1);
     step.payload = 0;  // inside MPI calls
     for (int i = 0; i < collectives; ++i) {
+      const uint64_t late =
+          r == 11 && i == 0 ? slot / 3 : (r * 7919 + number * 104729 + static_cast<uint64_t>(i) * 1299709) % (slot / 20 + 1);
       Record call = {};
       call.start_ticks = start + slot * static_cast<uint64_t>(i) + slot / 2 + late;
       const uint64_t leave = start + slot * static_cast<uint64_t>(i) + slot;

@@ -179,14 +179,13 @@ void draw_advice(Canvas& c, const Rect& r) {
     for (const std::string& part : wrap("next: " + s.headline.next, r.width - 2, 2)) line(part, Style::kPlain);
   }
   // The waiting, largest first: who keeps whom.
-  std::map<int32_t, double> by_late;
+  std::vector<std::pair<double, int32_t>> order;  // ns, rank
   double all = 0;
   for (const auto& [pair, ns] : s.blame) {
-    by_late[pair.first] += ns;
+    if (order.empty() || order.back().second != pair.first) order.emplace_back(0.0, pair.first);
+    order.back().first += ns;
     all += ns;
   }
-  std::vector<std::pair<double, int32_t>> order;
-  for (const auto& [rank, ns] : by_late) order.emplace_back(ns, rank);
   std::sort(order.rbegin(), order.rend());
   if (all > 0) line(s.annotated ? "waiting in collectives, by who came last:" : "waiting by who came last, per second:", Style::kDim);
   for (const auto& [ns, rank] : order) {

@@ -38,6 +38,7 @@ class Observer {
   void feed(const Job& job, bool replay, Snapshot& s) const;
   // observer_ranks.cpp
   void rank_rows(const Job& job, Snapshot& s) const;
+  Blame sum_blame() const;
   // observer_tables.cpp
   void sum_collectives(const Job& job);
   void collective_rows(const Job& job, Snapshot& s);

@@ -13,9 +13,10 @@
 namespace ddl::tui {
 namespace {
 
-constexpr double kWorthShare = 0.02;  // of a step: less than this is not a problem
-constexpr double kByFar = 4;          // as late as the next rank
-constexpr size_t kLeastSteps = 5;     // of the window
+constexpr double kWorthShare = 0.02;     // of a step: less than this is not a problem
+constexpr double kByFar = 4;             // as late as the next rank
+constexpr size_t kLeastSteps = 5;        // of the window
+constexpr double kMostOfLateness = 0.5;  // of how late a rank is, what others wait for it directly: less, and they hand it on
 
 std::string who(const RankRow& row) {
   return row.node.empty() ? fmt::format("rank {}", row.rank) : fmt::format("rank {} ({})", row.rank, row.node);
@@ -237,6 +238,10 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
   const auto found = find_straggler_case(input);
   if (!found) return false;
   const bool one = found->ranks.size() == 1;
+  const double waited_ns = found->costs.others_wait_ns * found->blame_share;
+  const auto is_the_one = [&](const RankRow& row) { return row.rank == found->ranks.front(); };
+  const auto row_of_one = one ? std::find_if(s.ranks.begin(), s.ranks.end(), is_the_one) : s.ranks.end();
+  if (row_of_one != s.ranks.end() && waited_ns < kMostOfLateness * row_of_one->late_ns.value_or(0) && name_latest(s)) return true;
   const std::string late = ranks_text(found->ranks);
   std::string named = late;
   for (RankRow& row : s.ranks) {
@@ -245,11 +250,11 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
     if (one) named = who(row);
   }
   const std::string per = s.annotated ? "/step" : fmt::format(" in {} s", window_.size());
-  s.headline = {straggler_sentence(*found, named, per, job.ranks.size()),
-                fmt::format("{} last, {} {}", late, job.ranks.size() - found->ranks.size() == 1 ? "other waits" : "others wait",
-                            duration(found->costs.others_wait_ns * found->blame_share)),
-                one ? "Enter on its row: why" : "Enter on their rows: why", true,
-                one ? std::optional(static_cast<int32_t>(found->ranks.front())) : std::nullopt};
+  s.headline = {
+      straggler_sentence(*found, named, per, job.ranks.size()),
+      fmt::format("{} last, {} {}", late, job.ranks.size() - found->ranks.size() == 1 ? "other waits" : "others wait", duration(waited_ns)),
+      one ? "Enter on its row: why" : "Enter on their rows: why", true,
+      one ? std::optional(static_cast<int32_t>(found->ranks.front())) : std::nullopt};
   return true;
 }
 

@@ -7,8 +7,8 @@
 #pragma once
 
 #include <array>
+#include <boost/container/flat_map.hpp>
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
 #include <utility>
@@ -102,6 +102,9 @@ struct Stall {
 
 enum class Feed { kWaiting, kLive, kStale, kHung, kEnded, kReplay };
 
+/// (late, waiter): ns per step. Where everybody is late in turn these are as many as there are pairs of ranks.
+using Blame = boost::container::flat_map<std::pair<int32_t, int32_t>, double>;
+
 struct Snapshot {
   std::string name, job_id, run;
   int32_t world_size = 0;
@@ -142,11 +145,11 @@ struct Snapshot {
   std::optional<double>
       no_data_ns;              ///< of a job that negotiates: no data has moved for unusually long, and nobody can tell who does not come
   std::vector<RankRow> ranks;  ///< by rank
-  std::vector<CollectiveRow> collectives;               ///< most time first
-  std::vector<AxisRow> axes;                            ///< most time first
-  std::vector<LayerRow> layers;                         ///< as the job first ran them
-  std::vector<HistoryPoint> history;                    ///< oldest first
-  std::map<std::pair<int32_t, int32_t>, double> blame;  ///< (late, waiter): ns per step
+  std::vector<CollectiveRow> collectives;  ///< most time first
+  std::vector<AxisRow> axes;               ///< most time first
+  std::vector<LayerRow> layers;            ///< as the job first ran them
+  std::vector<HistoryPoint> history;       ///< oldest first
+  Blame blame;
 };
 
 /// A JSON object on one line without a newline at its end, valid UTF-8. Keys carry their unit; unknown values are null.

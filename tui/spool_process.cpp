@@ -164,6 +164,33 @@ std::string SpoolProcess::phase_of(uint32_t context) const {
 
 // ---- reading
 
+uint64_t SpoolProcess::bytes_of_steps(size_t steps, uint64_t most_bytes) {
+  reader_.refresh();
+  const auto chunks = reader_.all_chunks();
+  std::map<uint32_t, std::vector<Record>> newest;  // by thread
+  for (size_t i = chunks.size(); i-- > 0;) {
+    if (!is_kind(chunks[i], ChunkKind::kEvents) || newest.contains(chunks[i].header.thread)) continue;
+    FollowPosition position;
+    reader_.follow_from_end(chunks[i], position, most_bytes / sizeof(Record));
+    reader_.follow_records(chunks[i], position, newest[chunks[i].header.thread]);
+  }
+  std::optional<uint64_t> begin;  // of the oldest of those steps
+  for (const auto& [thread, records] : newest) {
+    size_t left = steps;
+    for (size_t i = records.size(); i-- > 0 && left > 0;)
+      if (record_kind(records[i].word) == RecordKind::kStep && --left == 0)
+        begin = std::min(begin.value_or(UINT64_MAX), records[i].start_ticks);
+  }
+  if (!begin) return most_bytes;
+  uint64_t bytes = 0;
+  for (const auto& [thread, records] : newest) {
+    const auto since = std::find_if(records.begin(), records.end(), [&](const Record& r) { return r.start_ticks >= *begin; });
+    if (since == records.begin()) return most_bytes;  // there are more of this thread
+    bytes = std::max(bytes, static_cast<uint64_t>(records.end() - since) * sizeof(Record));
+  }
+  return bytes;
+}
+
 /// Takes in chunks that are new. At first, all but the end of the logs is left out, and what rings have written over.
 void SpoolProcess::find_chunks(uint64_t join_bytes, uint64_t device_bytes) {
   const auto chunks = reader_.all_chunks();

@@ -23,6 +23,9 @@ class SpoolProcess : private MetaVisitor {
   /// joined about `join_bytes` before its end, per thread, `device_bytes` of what GPUs did. Throws ddl::Error if the file was cut off.
   void read(Job& job, uint64_t join_bytes, uint64_t device_bytes);
 
+  /// How much of the end of each thread's log goes back to when the last `steps` of the process began; `most_bytes` if more, or if it marks none.
+  uint64_t bytes_of_steps(size_t steps, uint64_t most_bytes);
+
   /// What GPUs did, to be joined with what read() finds. Call it of all processes before that: of what a GPU had done the launch, and the
   /// calls of the other members, are then there.
   void read_devices();

@@ -18,6 +18,8 @@ namespace {
 constexpr uint64_t kJoinBytes = 128 * 1024;  // of a thread's log, when a job is joined that has been running
 constexpr uint64_t kJoinAllBytes = 6 << 20;  // of all of them
 constexpr uint64_t kLeastJoinBytes = 24 * 1024;
+constexpr size_t kStepsAtJoin = 10,
+                 kAskedForSteps = 8;             // where that is more than of all: so many steps, as long as those of a few processes
 constexpr uint64_t kJoinDeviceBytes = 16 << 20;  // of a process's records of GPUs: some seconds of up to 100,000 each
 constexpr uint64_t kJoinAllDeviceBytes = 256 << 20;
 constexpr uint64_t kWholeLog = UINT64_MAX / 4;            // more than any log has; multiples of it still fit
@@ -232,8 +234,28 @@ void SpoolSource::read_lives(Job& job) {
   job.ended = all_over;
 }
 
+/// How much of each thread's log is read when a running job is joined. What some processes took for a few steps, and half as much again, is
+/// enough where there are so many that the least would be more than all may be.
+uint64_t SpoolSource::recent_bytes() {
+  const size_t all = processes_.size();
+  if (all * kLeastJoinBytes <= kJoinAllBytes) return std::clamp(kJoinAllBytes / all, kLeastJoinBytes, kJoinBytes);
+  if (asked_of_ == all) return asked_bytes_;
+  uint64_t most = 0;
+  for (size_t i = 0; i < kAskedForSteps; ++i) {
+    const size_t asked = i * (all - 1) / (kAskedForSteps - 1);
+    if (unreadable_.contains(processes_[asked]->path())) continue;
+    try {
+      most = std::max(most, processes_[asked]->bytes_of_steps(kStepsAtJoin, kLeastJoinBytes));
+    } catch (const Error&) {  // reading it tells
+    }
+    release(asked);
+  }
+  asked_of_ = all;
+  return asked_bytes_ = most == 0 ? kLeastJoinBytes : std::min(most + most / 2, kLeastJoinBytes);
+}
+
 void SpoolSource::read_spools(Job& job) {
-  const uint64_t recent_bytes = std::clamp(kJoinAllBytes / processes_.size(), kLeastJoinBytes, kJoinBytes);
+  const uint64_t recent_bytes = this->recent_bytes();
   const uint64_t join_bytes = join_ == Join::kWhole ? kWholeLog : recent_bytes;
   const uint64_t device_bytes =
       join_ == Join::kWhole ? kWholeLog : std::clamp(kJoinAllDeviceBytes / processes_.size(), kLeastJoinBytes, kJoinDeviceBytes);

@@ -47,6 +47,7 @@ class SpoolSource : public Source {
   std::unique_ptr<SpoolProcess> open(const std::filesystem::path& stem);
   void read_job(Job& job);
   void read_told_stalls(Job& job);
+  uint64_t recent_bytes();
   void read_spools(Job& job);
   void choose_world(Job& job);
   void add_rank(Job& job, SpoolProcess& process);
@@ -62,6 +63,8 @@ class SpoolSource : public Source {
   std::vector<std::unique_ptr<SpoolProcess>> processes_;
   std::set<std::filesystem::path> known_;          ///< paths of `processes_`, without .spool or .live
   std::map<std::string, std::string> unreadable_;  ///< path -> why
+  size_t asked_of_ = 0;                            ///< so many processes there were when recent_bytes() asked some of them
+  uint64_t asked_bytes_ = 0;
   std::optional<uint64_t> world_key_;
   int64_t epoch_realtime_ns_ = 0;
   size_t fitted_ranks_ = SIZE_MAX;

@@ -33,10 +33,6 @@ bool has_rule(const Job& job, const Event& e) {
 
 int64_t ticks_at_ns(const Rank& rank, int64_t ns) { return static_cast<int64_t>(rank.clock.line.ticks_at(ns - rank.clock.offset_ns)); }
 
-/// Where looking for events of a rank's first step may stop: calls come in the order of their end, requests some steps late at most. So a
-/// step costs as much behind a long backlog as in time.
-uint64_t horizon(const Rank& rank) { return rank.steps.size() >= kGiveUpSteps ? rank.steps[kGiveUpSteps - 1].end_ticks : UINT64_MAX; }
-
 void merge_into(std::vector<CollectiveUse>& uses, const CollectiveUse& more) {
   const auto found = std::find_if(uses.begin(), uses.end(), [&](const CollectiveUse& u) { return u.is_same_kind(more); });
   if (found != uses.end()) return found->add(more);
@@ -55,6 +51,7 @@ int64_t place_in(const JobCommunicator& communicator, int32_t rank) {
 
 void Steps::advance(Job& job) {
   taken_.resize(job.ranks.size());
+  calls_.resize(job.ranks.size());
   dropped_.resize(job.ranks.size());
   const auto marks_steps = [](const Rank& rank) { return rank.open_step || (!rank.steps.empty() && !rank.steps.back().second); };
   if (!annotated_ && std::any_of(job.ranks.begin(), job.ranks.end(), marks_steps)) {  // after all: what was cut into seconds is forgotten
@@ -65,7 +62,10 @@ void Steps::advance(Job& job) {
   }
   take_events(job);
   devices_.take(job);
-  std::stable_sort(device_done_.begin(), device_done_.end(), [](const Done& a, const Done& b) { return a.enter_ns < b.enter_ns; });
+  // Ranks are read one after the other: what a communicator did in many steps comes before what another one did in the first of them.
+  const auto enters_before = [](const Done& a, const Done& b) { return a.enter_ns < b.enter_ns; };
+  for (std::deque<Done>* all : {&done_, &device_done_})
+    if (!std::is_sorted(all->begin(), all->end(), enters_before)) std::stable_sort(all->begin(), all->end(), enters_before);
   if (!annotated_) end_seconds(job);
   for (;;) {
     std::optional<uint64_t> next;
@@ -83,6 +83,17 @@ Event* Steps::event_of(Job& job, const MemberRef& member) const {
   return &job.ranks[member.rank].events[member.event - dropped_[member.rank]];
 }
 
+/// Where looking for events of a rank's first step may stop. Calls come in the order of their end: of one thread that marks its steps, none of
+/// a step comes behind one that began after it. Requests, and calls beside others, come some steps late at most. So a step costs as much
+/// behind a long backlog as in time.
+uint64_t Steps::horizon(const Job& job, size_t r) const {
+  const Rank& rank = job.ranks[r];
+  if (rank.steps.empty()) return UINT64_MAX;
+  const EndedStep& step = rank.steps.front();
+  if (calls_[r].are_all && !step.second && step.thread == calls_[r].thread) return step.end_ticks;
+  return rank.steps.size() >= kGiveUpSteps ? rank.steps[kGiveUpSteps - 1].end_ticks : UINT64_MAX;
+}
+
 void Steps::take_events(Job& job) {
   for (uint32_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];
@@ -95,9 +106,12 @@ void Steps::take_events(Job& job) {
       std::stable_sort(rank.layers.begin(), rank.layers.end(), ended_before);
     for (; taken_[r] < dropped_[r] + rank.events.size(); ++taken_[r]) {
       const Event& e = rank.events[taken_[r] - dropped_[r]];
+      if (taken_[r] == 0) calls_[r].thread = e.thread;
+      calls_[r].are_all &= e.is_call() && e.thread == calls_[r].thread;
       if (e.sequence == 0 || !has_rule(job, e)) continue;
       const std::pair<uint32_t, uint64_t> key(e.comm, e.sequence);
       std::vector<MemberRef>& members = assembling_[key];
+      if (members.empty()) members.reserve(std::min(job.ranks.size(), static_cast<size_t>(std::max(1, job.communicators[e.comm].size))));
       members.push_back({r, taken_[r]});
       if (static_cast<int32_t>(members.size()) < job.communicators[e.comm].size) continue;
       resolve(job, e.comm, members);
@@ -143,6 +157,8 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
   std::vector<Event*> events;
   Instance instance;
   instance.complete = true;
+  events.reserve(members.size());
+  instance.members.reserve(members.size());
   size_t domain = 0;
   for (const MemberRef& ref : members) {
     Event* e = event_of(job, ref);
@@ -265,9 +281,10 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
     if (!rank.steps.empty() && rank.steps.front().number == number && Devices::is_pending(job, rank, rank.steps.front())) return false;
   }
   if (give_up || job.ended || job.now_ns - end_ns > kGiveUpNs) return true;
-  for (const Rank& rank : job.ranks) {
+  for (size_t r = 0; r < job.ranks.size(); ++r) {
+    const Rank& rank = job.ranks[r];
     if (rank.steps.empty() || rank.steps.front().number != number) continue;
-    const uint64_t end = rank.steps.front().end_ticks, stop = horizon(rank);
+    const uint64_t end = rank.steps.front().end_ticks, stop = horizon(job, r);
     if (!rank.posted.empty() && *rank.posted.begin() < end) return false;
     for (const Event& e : rank.events) {
       if (e.is_call() && e.start_ticks >= stop) break;
@@ -277,10 +294,9 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
   return true;
 }
 
-RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) const {
+RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uint64_t stop) const {
   const auto& clock = rank.clock;
   const Interval window{clock.time_ns(step.start_ticks), clock.time_ns(step.end_ticks)};
-  const uint64_t stop = horizon(rank);
   std::vector<uint64_t> messages;  // when they were complete
   for (const Event& e : rank.events) {
     if (e.is_call() && e.start_ticks >= stop) break;
@@ -332,8 +348,7 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step) con
   return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, 0, wait_ns, wait_ns};
 }
 
-void Steps::book(std::deque<Done>& all, const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons,
-                 FinishedStep& into) {
+void Steps::book(std::deque<Done>& all, const std::vector<const EndedStep*>& steps, int64_t horizon_ns, FinishedStep& into) {
   const auto place = [&](const Done& done) {  // -1: before the step, 1: after it
     const EndedStep* step = steps[done.rank];
     return step == nullptr ? 1 : done.enter_ticks < step->start_ticks ? -1 : done.enter_ticks >= step->end_ticks ? 1 : 0;
@@ -342,7 +357,7 @@ void Steps::book(std::deque<Done>& all, const std::vector<const EndedStep*>& ste
   for (; !all.empty(); all.pop_front()) {
     Done& done = all.front();
     const int where = place(done);
-    if (where > 0 && done.enter_ticks >= horizons[done.rank]) break;  // and all that follow
+    if (done.enter_ns >= horizon_ns) break;  // and all that follow
     if (where > 0) later.push_back(std::move(done));
     if (where != 0) continue;
     Lateness& lateness = done.device ? into.by_device : into.by_thread;
@@ -365,7 +380,7 @@ void Steps::finish(Job& job, uint64_t number) {
   finished.layers.resize(job.ranks.size());
   std::vector<const EndedStep*> steps(job.ranks.size());
   std::vector<uint64_t> horizons;
-  for (const Rank& rank : job.ranks) horizons.push_back(horizon(rank));
+  for (size_t r = 0; r < job.ranks.size(); ++r) horizons.push_back(horizon(job, r));
   bool partial = false, lacks_ranks = false, left_out = false;
   for (size_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];
@@ -375,7 +390,7 @@ void Steps::finish(Job& job, uint64_t number) {
     }
     const EndedStep& step = rank.steps.front();
     steps[r] = &step;
-    finished.parts[r] = finished.thread_parts[r] = cut(job, rank, step);
+    finished.parts[r] = finished.thread_parts[r] = cut(job, rank, step, horizons[r]);
     finished.longest_ns = std::max(finished.longest_ns, finished.parts[r].duration_ns);
     if (step.device) {
       finished.parts[r] = *step.device;
@@ -406,8 +421,12 @@ void Steps::finish(Job& job, uint64_t number) {
       if (rank.samples.front().first >= step.start_ticks) finished.samples = finished.samples.value_or(0) + rank.samples.front().second;
     }
   }
-  book(done_, steps, horizons, finished);
-  book(device_done_, steps, horizons, finished);
+  int64_t horizon_ns = INT64_MIN;  // of all ranks that have ended a step
+  for (size_t r = 0; r < job.ranks.size(); ++r)
+    if (steps[r] != nullptr)
+      horizon_ns = std::max(horizon_ns, horizons[r] == UINT64_MAX ? INT64_MAX : job.ranks[r].clock.time_ns(horizons[r]));
+  book(done_, steps, horizon_ns, finished);
+  book(device_done_, steps, horizon_ns, finished);
   std::vector<std::optional<int64_t>> ends_ns(job.ranks.size());
   for (size_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];

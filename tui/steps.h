@@ -87,6 +87,12 @@ class Steps {
     CollectiveUse use;
   };
 
+  /// Whether all events of a rank are calls of one thread.
+  struct OneThread {
+    bool are_all = true;
+    uint32_t thread = 0;
+  };
+
   void take_events(Job& job);
   void bound(Job& job);
   void drop_lost_instances();
@@ -94,15 +100,18 @@ class Steps {
   void end_seconds(Job& job);
   bool is_due(const Job& job, uint64_t number) const;
   void finish(Job& job, uint64_t number);
-  RankPart cut(const Job& job, const Rank& rank, const EndedStep& step) const;
-  void book(std::deque<Done>& done, const std::vector<const EndedStep*>& steps, const std::vector<uint64_t>& horizons, FinishedStep& into);
+  uint64_t horizon(const Job& job, size_t rank) const;
+  /// `stop`: the rank's horizon.
+  RankPart cut(const Job& job, const Rank& rank, const EndedStep& step, uint64_t stop) const;
+  void book(std::deque<Done>& done, const std::vector<const EndedStep*>& steps, int64_t horizon_ns, FinishedStep& into);
   Event* event_of(Job& job, const MemberRef& member) const;
 
   std::map<std::pair<uint32_t, uint64_t>, std::vector<MemberRef>> assembling_;  ///< by communicator and number
   Devices devices_;
-  std::deque<Done> done_, device_done_;  ///< of calls; of kernels, by begin: they become known later
+  std::deque<Done> done_, device_done_;  ///< of calls; of kernels, which become known later; by when the last member came
   std::vector<uint64_t> taken_;          ///< per rank: events ever taken
   std::vector<uint64_t> dropped_;        ///< per rank: events ever dropped from the front
+  std::vector<OneThread> calls_;         ///< per rank
   std::deque<FinishedStep> finished_;
   uint64_t count_ = 0;
   bool annotated_ = false;

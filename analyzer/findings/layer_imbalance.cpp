@@ -15,6 +15,7 @@
 #include "analyzer/each_row.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/shared.h"
+#include "analyzer/models/rank_saving.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -129,6 +130,15 @@ std::optional<UnevenLayer> look_for_uneven_layer(const FindingInput& input) {
   return std::move(layer);
 }
 
+/// What the replay of the steps says (specification.md J8), with the layer's work the same on all ranks; where they cannot be replayed, what the
+/// rule says. Where the replay is a bound, of non-blocking messages or for ranks that left no record, the rule counts if it says more.
+double saving_of(const FindingInput& input, const UnevenLayer& layer) {
+  const std::optional<models::ReplayedSaving> replayed = models::saving_of_even_layer(input.db, input.world, layer.name);
+  if (!replayed) return layer.saving_ns;
+  const double by_rule_ns = replayed->lower_bound || input.bounded ? layer.saving_ns : 0;
+  return std::max(by_rule_ns, replayed->seconds * 1e9);
+}
+
 }  // namespace
 
 const std::optional<UnevenLayer>& find_uneven_layer(const FindingInput& input) {
@@ -156,8 +166,10 @@ DDL_FINDING(layer_imbalance, kSpeed, "layers", "one layer takes some rank much l
   const std::optional<UnevenLayer>& found = find_uneven_layer(input);
   if (!found) return {};
   const UnevenLayer& layer = *found;
+  const double saving_ns = saving_of(input, layer);
+  if (saving_ns < kLayerMinSavingShare * static_cast<double>(input.step_ns)) return {};
   Finding finding;
-  finding.saving_ns = static_cast<int64_t>(layer.saving_ns);
+  finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = layer.others_excess ? "likely" : "maybe";
   finding.sentence = fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}", layer.name,
                                  duration_text(layer.excess_ns), duration_text(layer.mean_ns));

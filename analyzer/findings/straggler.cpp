@@ -81,7 +81,7 @@ std::string axis_evidence(const FindingInput& input, const std::vector<int64_t>&
 /// What the replay of the steps says that the ranks cost (specification.md J8); where they cannot be replayed, what the rule
 /// says. A bound of the replay gives way to the rule where that says more.
 int64_t saving_of(const FindingInput& input, const std::vector<int64_t>& ranks, std::optional<int64_t> since, double by_rule_ns) {
-  const std::optional<models::RankSaving> replayed = models::saving_without(input.db, input.world, ranks, since);
+  const std::optional<models::ReplayedSaving> replayed = models::saving_without(input.db, input.world, ranks, since);
   if (!replayed) return static_cast<int64_t>(by_rule_ns);
   return static_cast<int64_t>(std::max(replayed->lower_bound ? by_rule_ns : 0, replayed->seconds * 1e9));
 }

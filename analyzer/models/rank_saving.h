@@ -1,22 +1,27 @@
-// What steps would be shorter by if ranks computed as the others do: the replay of `ddl model whatif --healthy`, for findings (specification.md J8).
+// What steps would be shorter by if ranks computed otherwise: the replay of `ddl model whatif`, for findings (specification.md J8).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
 #include <optional>
+#include <string>
 #include <vector>
 
 namespace ddl::models {
 
-struct RankSaving {
-  double seconds = 0;        ///< per step
-  bool lower_bound = false;  ///< some transfers are upper bounds (non-blocking ones), so that more may be saved
+struct ReplayedSaving {
+  double seconds = 0;        ///< per step; what non-blocking collectives hid behind computing (RunReplay::hidden) takes no time
+  bool lower_bound = false;  ///< some transfers are upper bounds (those of non-blocking messages), so that more may be saved
 };
 
-/// Mean over the replayed steady steps from `since` on; the last steps of long runs, as replay_run() says. Nothing: the steps
-/// cannot be replayed (GPUs, background threads, events that were not kept, waiting that is not known), or come out otherwise than they were, or there are no other ranks.
-std::optional<RankSaving> saving_without(SQLite::Database& db, int64_t world, const std::vector<int64_t>& ranks,
-                                         std::optional<int64_t> since = {});
+/// If these ranks computed as the others do. Mean over the replayed steady steps from `since` on; the last steps of long runs, as replay_run()
+/// says. Nothing: the steps cannot be replayed (GPUs, background threads, events that were not kept, waiting that is not known), or come out
+/// otherwise than they were, or there are no other ranks.
+std::optional<ReplayedSaving> saving_without(SQLite::Database& db, int64_t world, const std::vector<int64_t>& ranks,
+                                             std::optional<int64_t> since = {});
+
+/// If each step's work in a layer were the same on all ranks that have it. Nothing: as above.
+std::optional<ReplayedSaving> saving_of_even_layer(SQLite::Database& db, int64_t world, const std::string& layer);
 
 }  // namespace ddl::models

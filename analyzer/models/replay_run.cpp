@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 #include <span>
 #include <unordered_map>
@@ -82,9 +83,10 @@ struct HashOfKind {
 
 class RunReader {
  public:
-  RunReader(SQLite::Database& db, int64_t world)
+  RunReader(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer)
       : db_(db),
         world_(world),
+        layer_(layer),
         member_(db, "SELECT rank FROM communicator_member WHERE communicator = ?1 AND side = 0 AND comm_rank = ?2") {
     Query ops(db, "SELECT id, name, class, nonblocking FROM op");
     while (ops.next()) operations_.emplace(ops.integer(0), describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0));
@@ -101,9 +103,11 @@ class RunReader {
                   "only jobs that compute on CPUs can be replayed so; what a faster kernel or operator would save: ddl report what_if",
                   ExitCode::kDataMissing);
     select_windows();
+    if (layer_) read_layer();
     read_processes();
     meet();
     pass_messages();
+    find_hidden();
     complete();
     choose_kinds();
     share_kinds();
@@ -111,6 +115,7 @@ class RunReader {
       throw Error(fmt::format("the waiting is not known in {:.1f}% of the time inside calls", 100 * unsplit_ns_ / call_ns_),
                   "ddl report loss, or ddl analyze --metric wait_share, says why", ExitCode::kDataMissing);
     result_.replay.finish(true);
+    if (layer_) result_.layer_s.resize(result_.replay.ops().size(), 0);
     return std::move(result_);
   }
 
@@ -182,6 +187,42 @@ class RunReader {
     return counts;
   }
 
+  /// Ranges of the layer that was asked for, by process and thread, ascending; those within others are part of them.
+  void read_layer() {
+    std::unordered_set<int64_t> regions, processes;
+    Query of_layer(db_, "SELECT id FROM region WHERE kind = 'layer' AND layer = ?");
+    for (of_layer.bind(*layer_); of_layer.next();) regions.insert(of_layer.integer(0));
+    for (const Window& window : windows_) processes.insert(window.process);
+    EachRow(db_, "process, thread, region, start_ns, duration_ns", "range_event WHERE step IS NOT NULL").run([&](const RowValues& range) {
+      if (!regions.contains(range.integer(2)) || !processes.contains(range.integer(0))) return;
+      layer_ranges_[{range.integer(0), range.integer(1)}].push_back({range.integer(3), range.integer(3) + range.integer(4)});
+    });
+    for (auto& [thread, ranges] : layer_ranges_) {
+      std::sort(ranges.begin(), ranges.end(), [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
+      std::vector<Interval> apart;
+      for (const Interval& range : ranges) {
+        if (apart.empty() || range.begin_ns >= apart.back().end_ns) {
+          apart.push_back(range);
+        } else {
+          apart.back().end_ns = std::max(apart.back().end_ns, range.end_ns);
+        }
+      }
+      ranges = std::move(apart);
+    }
+  }
+
+  /// What of [begin, end) is within the layer's ranges.
+  int64_t in_layer_ns(const Window& window, int64_t begin_ns, int64_t end_ns) const {
+    const auto of_thread = layer_ranges_.find({window.process, window.thread});
+    if (of_thread == layer_ranges_.end()) return 0;
+    const std::vector<Interval>& ranges = of_thread->second;
+    int64_t ns = 0;
+    auto range = std::lower_bound(ranges.begin(), ranges.end(), begin_ns, [](const Interval& r, int64_t t) { return r.end_ns <= t; });
+    for (; range != ranges.end() && range->begin_ns < end_ns; ++range)
+      ns += std::min(end_ns, range->end_ns) - std::max(begin_ns, range->begin_ns);
+    return ns;
+  }
+
   void read_processes() {
     ProcessEvents of_processes(db_);
     Query rows(db_, fmt::format(
@@ -251,6 +292,10 @@ class RunReader {
     const Replay::Op op = add(window, kind_of(by_call, "compute", false), static_cast<double>(end_ns - begin_ns) * kNs);
     if (before_) result_.replay.after(op, *before_);
     by_position_.emplace_back(op, kind_of(by_position, "compute", false));
+    if (layer_) {
+      result_.layer_s.resize(op + 1, 0);
+      result_.layer_s[op] = static_cast<double>(in_layer_ns(window, begin_ns, end_ns)) * kNs;
+    }
     return op;
   }
 
@@ -282,6 +327,7 @@ class RunReader {
     const PartInCall member{op, posted, window.rank, event.interval, event.xfer_ns};
     pending.emplace(event.interval.end_ns, member);
     if (messages_) members_by_event_[event.id] = member;
+    result_.nonblocking_messages |= !event.seq || !event.comm;
     if (event.seq && event.comm) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
   }
 
@@ -353,14 +399,17 @@ class RunReader {
       const Operation& operation = operations_.at(head.op);
       if (operation.wait == WaitRule::kSymmetric) {
         std::optional<int64_t> shortest;
+        int64_t last_ns = INT64_MIN;  // when the last of them came
         for (size_t i = 0; i < members.size(); ++i) {
           const PartInCall& member = members[i].member;
+          last_ns = std::max(last_ns, member.interval.begin_ns);
           if (member.xfer_ns && (!shortest || *member.xfer_ns < *shortest)) shortest = member.xfer_ns;
         }
         for (size_t i = 0; i < members.size(); ++i) {
           const PartInCall& member = members[i].member;
           std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
           if (xfer_ns && members[i].bounded) xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
+          if (operation.nonblocking) posted_ns_[member.op] = last_ns;
           if (xfer_ns) {
             result_.replay.meet(member.op, group, static_cast<double>(*xfer_ns) * kNs);
           } else {
@@ -449,6 +498,23 @@ class RunReader {
       if (who[replay.ops()[op].kind] != kSeveral) result_.replay.relabel(op, alone);
   }
 
+  // Transfers go on one after the other behind computing, and all are seen to be over in the call that waits for them. Only from when the last of
+  // them was posted was there nothing else to wait for: what the others took before lies behind computing, and moves with it.
+  void find_hidden() {
+    std::unordered_map<Replay::Op, int64_t> newest;  // by call
+    for (const auto& [call, request] : completions_)
+      if (const auto posted = posted_ns_.find(request); posted != posted_ns_.end()) {
+        int64_t& ns = newest.try_emplace(call, posted->second).first->second;
+        ns = std::max(ns, posted->second);
+      }
+    std::unordered_set<int64_t> last;  // groups
+    for (const auto& [call, request] : completions_)
+      if (const auto posted = posted_ns_.find(request); posted != posted_ns_.end() && posted->second == newest.at(call))
+        last.insert(result_.replay.ops()[request].group);
+    for (const auto& [request, ns] : posted_ns_)
+      if (!last.contains(result_.replay.ops()[request].group)) result_.hidden.push_back(request);
+  }
+
   // A call in which a transfer was seen to be over waits for it, and takes no time of its own.
   void complete() {
     for (const auto& [call, request] : completions_)
@@ -465,7 +531,9 @@ class RunReader {
 
   SQLite::Database& db_;
   int64_t world_;
-  int64_t events_ = 0;  ///< of the steps that are replayed; 0 without steps
+  std::optional<std::string> layer_;
+  std::map<std::pair<int64_t, int64_t>, std::vector<Interval>> layer_ranges_;  ///< by process and thread
+  int64_t events_ = 0;                                                         ///< of the steps that are replayed; 0 without steps
   Query member_;
   RunReplay result_;
   std::unordered_map<int64_t, Operation> operations_;
@@ -477,6 +545,7 @@ class RunReader {
   bool messages_ = false;                                       ///< the run has any
   std::unordered_map<int64_t, PartInCall> members_by_event_;    ///< for messages
   std::vector<std::pair<Replay::Op, size_t>> by_position_;      ///< computing, and its kind by its place in the step
+  std::unordered_map<Replay::Op, int64_t> posted_ns_;           ///< of non-blocking collectives: when the last member posted
   std::vector<std::pair<Replay::Op, Replay::Op>> completions_;  ///< call, request that completed in it
   double call_ns_ = 0, unsplit_ns_ = 0;
 };
@@ -514,6 +583,8 @@ std::vector<int64_t> last_gpu_steps(SQLite::Database& db, int64_t world, std::op
   return steps;
 }
 
-RunReplay replay_run(SQLite::Database& db, int64_t world) { return RunReader(db, world).read(); }
+RunReplay replay_run(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer) {
+  return RunReader(db, world, layer).read();
+}
 
 }  // namespace ddl::models

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "analyzer/models/replay.h"
@@ -28,10 +29,13 @@ namespace ddl::models {
 
 struct RunReplay {
   Replay replay;
-  double recorded_step_s = 0;  ///< mean over ranks, of the steps that are replayed
-  int64_t steps = 0;           ///< the last ones, as many as kMostReplayedEvents hold
-  int64_t left_out = 0;        ///< steady steps before them
-  bool nonblocking = false;    ///< some transfers are upper bounds
+  double recorded_step_s = 0;         ///< mean over ranks, of the steps that are replayed
+  int64_t steps = 0;                  ///< the last ones, as many as kMostReplayedEvents hold
+  int64_t left_out = 0;               ///< steady steps before them
+  bool nonblocking = false;           ///< some transfers are upper bounds
+  bool nonblocking_messages = false;  ///< some of these are messages
+  std::vector<Replay::Op> hidden;  ///< non-blocking collectives that were nowhere the last of those that were seen to be over in one call
+  std::vector<double> layer_s;     ///< of each operation, what of its computing is the layer that was asked for; empty: none was
 };
 
 constexpr int64_t kMostReplayedEvents = 1'000'000;
@@ -41,7 +45,7 @@ constexpr double kFarFromRecorded = 0.05;
 /// Replays the steady steps of an analyzed run, or the whole run where there are none. Throws ddl::Error (kDataMissing):
 /// a job of GPUs, whose host does not wait in its calls; events that were not kept; or more than a hundredth of the time inside calls whose
 /// waiting is not known.
-RunReplay replay_run(SQLite::Database& db, int64_t world);
+RunReplay replay_run(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer = {});
 
 /// The last steady steps whose kernels and copies, with their launches, are no more than kMostReplayedEvents; ascending, none before `since`.
 std::vector<int64_t> last_gpu_steps(SQLite::Database& db, int64_t world, std::optional<int64_t> since);

@@ -157,6 +157,24 @@ std::vector<double> balanced(const Replay& replay) {
   return changed(replay, [&](const ReplayOp& op) { return is_transfer(replay, op) ? op.seconds : mean[op.kind]; });
 }
 
+std::vector<double> even_layer(const Replay& replay, std::span<const double> layer_s) {
+  std::map<std::pair<int64_t, size_t>, std::pair<double, double>> sums;  // by step and kind: seconds, and operations that have it
+  const std::vector<ReplayOp>& ops = replay.ops();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (layer_s[i] <= 0) continue;
+    auto& [seconds, count] = sums[{ops[i].step, ops[i].kind}];
+    seconds += layer_s[i];
+    ++count;
+  }
+  std::vector<double> durations = replay.recorded();
+  for (size_t i = 0; i < ops.size(); ++i) {
+    if (layer_s[i] <= 0) continue;
+    const auto& [seconds, count] = sums.at({ops[i].step, ops[i].kind});
+    durations[i] += seconds / count - layer_s[i];
+  }
+  return durations;
+}
+
 double overlapped_step_seconds(const Replay& replay) {
   const double computing_s =
       replay.mean_step_seconds(changed(replay, [&](const ReplayOp& op) { return is_transfer(replay, op) ? 0 : op.seconds; }));

@@ -24,6 +24,7 @@ constexpr size_t kLeastAside = 5;
 constexpr double kClearLead = 4;          // after the change against before it
 constexpr double kExplained = 0.5;        // of the longer computing, by the bytes
 constexpr double kMoreOfSeveralGpus = 2;  // saving of several ranks against that of fewer
+constexpr double kLateItself = 0.5;       // of what a replica loses, at most so much is lost on other axes than its own pipeline
 constexpr int64_t kSeveralRanks = -1;
 
 enum StepPiece { kComputingPiece, kCopyPiece, kInputPiece, kHostPiece, kIdling, kPieces };
@@ -288,7 +289,8 @@ struct WaitingFor {
 /// a stage alike: there it is what a rank waits longer than another one of its stage, unless it is the suspect's own,
 /// whose ranks wait for it elsewhere. If the whole stage is late, all that the others wait longer is in the pipeline. If
 /// suspects are in all replicas, all ranks of a stage wait alike: then it is what a rank is longer in collectives than
-/// they are, less what it waits longer on other axes.
+/// they are, less what it waits longer on other axes. A suspect may be one that left no record: a replica that lacks a
+/// rank, and would wait on another axis (that of the data) for the one that is late if it were in time itself.
 WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const Candidate& found, const std::vector<StepOfGpus>& steps) {
   const StepOfGpus& first_step = steps[found.first];
   const std::map<int64_t, int64_t> stages = places_on_axis(db, world, "%pipeline%");
@@ -316,12 +318,26 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
     ++own_stages[stage_of(r)];
     if (const auto replica = replicas.find(r.rank); replica != replicas.end()) own_replicas.insert(replica->second);
   }
-  const bool all_replicas = std::ranges::all_of(replicas, [&](const auto& replica) { return own_replicas.contains(replica.second); });
   for (const GpuStep& r : first_step.ranks) {
     if (!is_own(r)) continue;
     own_comm_ns += comm_ns[r.rank] / own_ranks;
     for (const auto& [axis, ns] : waits[r.rank]) own_ns[axis] += ns / own_ranks;
   }
+  std::map<int64_t, std::pair<double, double>> of_replica;  // those that lack a rank: lost on other axes than the pipeline, and on all
+  for (const auto& [rank, replica] : replicas)
+    if (!comm_ns.contains(rank)) of_replica.try_emplace(replica, 0.0, 0.0);
+  for (const GpuStep& r : first_step.ranks) {
+    const auto replica = replicas.find(r.rank);
+    const auto lacking = is_own(r) || replica == replicas.end() ? of_replica.end() : of_replica.find(replica->second);
+    if (lacking == of_replica.end()) continue;
+    lacking->second.second += std::max(0.0, comm_ns[r.rank] - own_comm_ns);
+    for (const auto& [axis, ns] : waits[r.rank])
+      if (axis != "pipeline") lacking->second.first += std::max(0.0, ns - own_ns[axis]);
+  }
+  // What comes once a step, such as loading, the schedule may hide from the others.
+  for (const auto& [replica, lost] : of_replica)
+    if (found.part == kComputingPiece && lost.first < kLateItself * lost.second) own_replicas.insert(replica);
+  const bool all_replicas = std::ranges::all_of(replicas, [&](const auto& replica) { return own_replicas.contains(replica.second); });
   bool beside_own = false;  // others are in the suspect's stage
   for (const GpuStep& r : first_step.ranks) {
     if (is_own(r)) continue;

@@ -51,7 +51,7 @@ def lose(host):
 
 
 def complete_in(db, log_of, ranks):
-    """Every call that the program had counted is in the profile, and as an event."""
+    """Every call that the program had counted is in the profile, and as an event; every step in which it had made all of its calls is there, whole."""
     intercepted = {r["name"] for r in db.execute("select name from op")}
     calls_of, events_of = {}, {}
     for rank, op, calls in db.execute("select rank, op, sum(calls) from v_call group by rank, op"):
@@ -59,7 +59,10 @@ def complete_in(db, log_of, ranks):
     for rank, op, events in db.execute("select p.rank, o.name, count(*) from event e join op o on o.id = e.op join process p on p.id = e.process"
                                        " where e.kind = 1 group by p.rank, o.name"):
         events_of[rank, op] = events
-    completed = recorded = 0
+    reductions = "from event e join op o on o.id = e.op join process p on p.id = e.process where e.kind = 1 and o.name = 'MPI_Iallreduce'"
+    per_step = db.execute(f"select max(calls) from (select count(*) as calls {reductions} and e.step is not null group by p.rank, e.step)").fetchone()[0]
+    steps_of = dict(db.execute("select p.rank, count(*) from step s join process p on p.id = s.process where s.duration_ns is not null group by p.rank").fetchall())
+    completed = recorded = steps = 0
     for rank in ranks:
         counted = {op: calls for op, calls in logged_calls(log_of[rank]).items() if op in intercepted}
         job.check({"MPI_Iallreduce", "MPI_Wait"} <= set(counted), f"rank {rank}: the program's own log has only {sorted(counted)}")
@@ -68,7 +71,10 @@ def complete_in(db, log_of, ranks):
             recorded += calls_of.get((rank, op), 0)
             job.check(calls <= calls_of.get((rank, op), 0), f"rank {rank}, {op}: {calls_of.get((rank, op), 0)} recorded, but {calls} had completed")
             job.check(calls <= events_of.get((rank, op), 0), f"rank {rank}, {op}: {events_of.get((rank, op), 0)} events, but {calls} had completed")
-    return completed, recorded
+        ended = counted["MPI_Iallreduce"] // per_step - 1  # of the last one it is not known
+        steps += steps_of.get(rank, 0)
+        job.check(ended > 10 and ended <= steps_of.get(rank, 0), f"rank {rank}: {steps_of.get(rank, 0)} steps, but {ended} had ended")
+    return completed, recorded, steps
 
 
 def lost_node(folder):
@@ -104,12 +110,13 @@ def lost_node(folder):
         shutil.copy2(spool, before)
     text = hosts.run("nodea", [job.DDL, "report", RUN], check_rc=0, timeout=600).stdout
     db = job.store(before)
-    completed, recorded = complete_in(db, log_of, range(RANKS))
+    completed, recorded, steps = complete_in(db, log_of, range(RANKS))
     ended = {r["rank"]: r["ended"] for r in db.execute("select rank, ended from v_rank")}
     job.check(set(ended) == set(range(RANKS)) and all(ended[rank] == "lost" for rank in LOST), f"how the ranks ended: {ended}")
     findings = [tuple(r) for r in db.execute("select id, rank, confidence, sentence from finding order by position")]
     job.check(bool(findings) and findings[0][0] == "killed_rank", f"findings: {findings}")
-    print(f"before the lost host's spools were fetched {with_half[0]} calls of its {RANKS // 2} ranks had completed, {with_half[1]} are recorded; after: {completed}, {recorded}")
+    print(f"before the lost host's spools were fetched {with_half[0]} calls of the other's {RANKS // 2} ranks had completed, {with_half[1]} are recorded; "
+          f"after: {completed}, {recorded}; {steps} steps of ranks")
     print("\n".join(text.splitlines()[:12]))
 
 

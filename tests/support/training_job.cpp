@@ -250,6 +250,10 @@ bool TrainingJob::is_recorded(int rank) const {
 
 TrainingJob TrainingJob::without(Fault kind) const {
   TrainingJob job = *this;
+  if (kind == Fault::kLayerImbalance) {
+    for (InjectedFault& fault : job.faults) fault.spread |= fault.kind == kind;
+    return job;
+  }
   std::erase_if(job.faults, [&](const InjectedFault& fault) { return fault.kind == kind; });
   if (kind == Fault::kSmallTensors) {  // one call for all of them
     job.small_bytes *= small_tensors;

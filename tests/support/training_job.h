@@ -51,6 +51,7 @@ struct InjectedFault {
   int second = -1;          ///< slow ranks: the other one
   double second_share = 0;  ///< of size_ns, what that one takes longer
   uint64_t from_step = 0;   ///< before it all is well
+  bool spread = false;      ///< imbalance: it is none, all ranks share what it adds
   uint64_t every = 1;       ///< input stalls: only in steps that are multiples of it, so much the longer
 };
 
@@ -106,8 +107,8 @@ struct TrainingJob {
   int64_t copied_bytes() const;
   int ranks() const { return nodes * ranks_per_node; }
   const InjectedFault* fault(Fault kind) const;
-  TrainingJob without(Fault kind) const;
-  bool is_recorded(int rank) const;  ///< with a whole spool
+  TrainingJob without(Fault kind) const;  ///< mended: of an uneven layer the work is still there, spread evenly
+  bool is_recorded(int rank) const;       ///< with a whole spool
   bool is_whole() const { return removed.empty() && torn.empty() && damaged.empty(); }
 };
 

@@ -57,7 +57,12 @@ class Program {
     const InjectedFault* uneven = job_.fault(Fault::kLayerImbalance);
     if (uneven != nullptr && uneven->rank == static_cast<int>(l)) {
       const int unlucky = Dice(job_.seed).of(kUnluckyRank, step_).between(0, job_.ranks() - 1);
-      if (unlucky == rank_) ns += uneven->size_ns / 2;  // forwards, and backwards
+      const int64_t more_ns = uneven->size_ns / 2;  // forwards, and backwards
+      if (uneven->spread) {
+        ns += more_ns / job_.ranks();
+      } else if (unlucky == rank_) {
+        ns += more_ns;
+      }
     }
     compute(ns);
     if (job_.named_layers) close(ContextKind::kLayer);

@@ -203,6 +203,49 @@ TEST(Live, BandwidthAndBlameAreTheReports) {
   }
 }
 
+// Twenty steps at one look: ranks are read one after the other, so that groups come to an end one after the other and not step by step.
+TEST(Live, BlameOfGroupsIsTheReports) {
+  Analyzed reported(run()
+                        .ranks(8)
+                        .steps(20)
+                        .split("pair", 4)
+                        .compute(10_ms)
+                        .jitter(2_ms)
+                        .on_comm("pair")
+                        .allreduce(4_MiB, 1_ms)
+                        .compute(2_ms)
+                        .allreduce(1_MiB, 500_us)
+                        .slow(5, 5_ms));
+  const Snapshot s = look_at(reported.folder.path());
+  ASSERT_EQ(s.window, 20u);
+  double all_ns = 0;
+  for (const auto& [pair, ns] : s.blame) all_ns += ns * 20;
+  EXPECT_EQ(static_cast<int64_t>(s.blame.size()), reported.integer("SELECT count(*) FROM blame WHERE wait_ns > 0"));
+  EXPECT_NEAR(all_ns, static_cast<double>(reported.integer("SELECT sum(wait_ns) FROM blame")), 20);
+}
+
+// Where a second of all ranks' logs is much, a running job is joined a few steps back: as many as the window needs, and all of them whole.
+TEST(Live, ManyRanksAreJoinedAFewStepsBack) {
+  Analyzed reported(
+      run().ranks(300).steps(60).compute(10_ms).jitter(1_ms).allreduce(4_MiB, 1_ms).compute(2_ms).allreduce(1_MiB, 500_us).slow(7, 5_ms));
+  tui::SpoolSource source(find_run(reported.folder.path().string()), "run.ddl");
+  tui::Job job;
+  tui::Observer observer;
+  source.poll(job, 1);
+  size_t events = 0;
+  for (const tui::Rank& rank : job.ranks) events += rank.events.size();
+  EXPECT_LT(events, 300u * 2 * 20) << "of 60 steps with two collectives";
+  const Snapshot s = observer.look(job, false);
+  EXPECT_GE(s.window, 10u);
+  EXPECT_EQ(s.step, 59);
+  EXPECT_EQ(s.headline.rank, 7);
+  Reported truth(reported, s);
+  for (const RankRow& row : s.ranks) {
+    ASSERT_TRUE(row.wait_ns) << row.rank;
+    EXPECT_EQ(*row.wait_ns, truth.of_rank(row.rank, "wait_ns")) << row.rank;
+  }
+}
+
 TEST(Live, SentenceNamesTheSlowRankAsTheReportDoes) {
   Analyzed reported(run().ranks(4).steps(25).compute(20_ms).allreduce(4_MiB, 1_ms).slow(2, 30_ms));
   const Snapshot s = look_at(reported.folder.path());
