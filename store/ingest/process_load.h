@@ -19,6 +19,7 @@
 #include "store/ingest/spool_table.h"
 #include "store/ingest/timeline.h"
 #include "store/insert.h"
+#include "store/made_rows.h"
 
 namespace ddl::store {
 
@@ -100,7 +101,8 @@ Timeline decode_spool(const Scan& scan);
 
 /// Writes all rows of the spool of `scan`, and releases its reader; returns how many events there were. `step_done` is told the bytes read, for
 /// progress.
-uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const Timeline& timeline, int64_t process,
-                      int64_t host, const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
+uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, RunTables& run, const Scan& scan, const Timeline& timeline,
+                      int64_t process, int64_t host, const Place& place, const ProcessClock& clock,
+                      const std::function<void(uint64_t bytes)>& step_done);
 
 }  // namespace ddl::store

@@ -8,6 +8,6 @@
 namespace ddl::store {
 
 /// Writes both tables for one process. Appends what was damaged to `skips`.
-void load_profile(Statements& db, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips);
+void load_profile(Statements& db, MadeRows& made, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips);
 
 }  // namespace ddl::store
