@@ -152,7 +152,7 @@ class Polygon {
 
  private:
   std::vector<Vertex> vertices_;
-  std::vector<double> side_;   ///< of each vertex; here and below memory that the next cut uses again
+  std::vector<double> side_;  ///< of each vertex; here and below memory that the next cut uses again
   std::vector<Vertex> kept_;
 };
 
