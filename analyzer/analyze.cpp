@@ -13,6 +13,7 @@
 #include "analyzer/passes/background.h"
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/gradient_noise.h"
+#include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/layer_totals.h"
 #include "analyzer/passes/passes.h"
 #include "analyzer/passes/steady_steps.h"
@@ -120,8 +121,9 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
 
   tell("cutting steps", 0.7);
   let_others_read();
+  InputRanges inputs(db);
   StepResults steps = analyze_steps(
-      db, catalog, background, events, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); }, threads);
+      db, catalog, background, events, inputs, [&](double done) { tell("cutting steps", 0.7 + 0.15 * done); }, threads);
   events.forget();
   write_on();
   book(db, kRepeated, steps.repeated_steps);
@@ -149,7 +151,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   let_others_read();
   for (const auto& [world, used] : steady) compute_metrics(db, world, threads);
   tell("looking for findings", 0.95);
-  const std::map<int64_t, std::string> doubts = store_findings(db, catalog, steady, threads);
+  const std::map<int64_t, std::string> doubts = store_findings(db, catalog, steady, inputs, threads);
   write_on();
   for (const auto& [world, used] : steady) store_verdict(db, world, doubts.contains(world) ? doubts.at(world) : "");
   transaction->commit();

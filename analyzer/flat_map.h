@@ -2,6 +2,7 @@
 // allocation. Open addressing, at most seven eighths full; nothing is ever removed.
 #pragma once
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <utility>
@@ -53,10 +54,11 @@ class FlatMap {
     Value value = {};
   };
 
-  /// Neighbouring numbers, which nearly always come one after the other, lie side by side in blocks of eight.
+  /// Neighbouring numbers, which nearly always come one after the other, lie side by side in blocks of eight. The block's place is in the product's
+  /// highest bits, in which all bits of the key have a part.
   size_t first_place_of(uint64_t key) const {
-    const uint64_t block = key >> 3;
-    return static_cast<size_t>(((block ^ block >> 32) * 0x9e3779b97f4a7c15u >> 20 << 3) + (key & 7)) & (entries_.size() - 1);
+    const int blocks_bits = std::countr_zero(entries_.size()) - 3;
+    return static_cast<size_t>((key >> 3) * 0x9e3779b97f4a7c15u >> (64 - blocks_bits) << 3 | (key & 7));
   }
   size_t place_of(uint64_t key) const {
     const size_t mask = entries_.size() - 1;

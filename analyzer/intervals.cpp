@@ -1,6 +1,7 @@
 #include "analyzer/intervals.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace ddl {
 namespace {
@@ -22,7 +23,16 @@ IntervalSet::IntervalSet(std::vector<Interval> intervals) {
   bad_count_ = given - intervals.size();
   const auto by_begin = [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; };
   if (!std::is_sorted(intervals.begin(), intervals.end(), by_begin)) std::sort(intervals.begin(), intervals.end(), by_begin);
-  for (const Interval& interval : intervals) append(parts_, interval);
+  size_t merged = 0;  // in the place of those before
+  for (const Interval& interval : intervals) {
+    if (merged > 0 && interval.begin_ns <= intervals[merged - 1].end_ns) {
+      intervals[merged - 1].end_ns = std::max(intervals[merged - 1].end_ns, interval.end_ns);
+    } else {
+      intervals[merged++] = interval;
+    }
+  }
+  intervals.resize(merged);
+  parts_ = std::move(intervals);
 }
 
 int64_t IntervalSet::length_ns() const {
@@ -33,6 +43,7 @@ int64_t IntervalSet::length_ns() const {
 
 IntervalSet unite(const IntervalSet& a, const IntervalSet& b) {
   IntervalSet result;
+  result.parts_.reserve(std::max(a.parts_.size(), b.parts_.size()));
   auto i = a.parts_.begin();
   auto j = b.parts_.begin();
   while (i != a.parts_.end() || j != b.parts_.end()) {
@@ -44,6 +55,7 @@ IntervalSet unite(const IntervalSet& a, const IntervalSet& b) {
 
 IntervalSet intersect(const IntervalSet& a, const IntervalSet& b) {
   IntervalSet result;
+  result.parts_.reserve(std::min(a.parts_.size(), b.parts_.size()));
   auto i = a.parts_.begin();
   auto j = b.parts_.begin();
   while (i != a.parts_.end() && j != b.parts_.end()) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <iterator>
+
 #include "core/error.h"
 
 namespace ddl {
@@ -46,6 +48,12 @@ void Query::check(int code) const {
   const char* sql = statement_ ? sqlite3_sql(statement_.get()) : "";
   throw Error(fmt::format("the store cannot be analyzed: {}{}{}", sqlite3_errmsg(connection_), *sql == 0 ? "" : " in: ", sql),
               "the store may be damaged: remove run.sqlite and let ddl read the run directory again");
+}
+
+std::string id_list(SQLite::Database& db, std::string_view sql) {
+  std::string list;
+  for (Query rows(db, sql); rows.next();) fmt::format_to(std::back_inserter(list), "{}{}", list.empty() ? "" : ", ", rows.integer(0));
+  return list;
 }
 
 }  // namespace ddl

@@ -46,6 +46,9 @@ std::string uri_of(const std::filesystem::path& path) {
 
 constexpr uint64_t kLargeBytes = uint64_t{32} << 20;
 
+/// SQLite counts what it allocates, under one lock for all threads, unless it is told before its first use that nobody asks.
+[[maybe_unused]] const int kAllocationsCounted = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
+
 int pragma(SQLite::Database& db, const char* name) { return db.execAndGet(fmt::format("PRAGMA {}", name)).getInt(); }
 
 }  // namespace

@@ -1,7 +1,6 @@
 #include "store/made_rows.h"
 
 #include <SQLiteCpp/Exception.h>
-#include <SQLiteCpp/Statement.h>
 #include <sqlite3.h>
 
 #include "store/pulled_table.h"
@@ -28,6 +27,8 @@ struct MadeTable {
         return sqlite3_result_double(context, cell.real);
       case MadeRow::Cell::Type::kText:
         return sqlite3_result_text(context, cell.text, -1, SQLITE_STATIC);
+      case MadeRow::Cell::Type::kBlob:
+        return sqlite3_result_blob(context, cell.blob, cell.blob_bytes, SQLITE_STATIC);
       case MadeRow::Cell::Type::kNull:
         return;
     }
@@ -41,14 +42,22 @@ MadeRows::MadeRows(SQLite::Database& db) : db_(db) {
     throw SQLite::Exception(db.getHandle());
 }
 
-MadeRows::~MadeRows() { sqlite3_create_module(db_.getHandle(), "made_rows", nullptr, nullptr); }
+MadeRows::~MadeRows() {
+  statements_.clear();
+  sqlite3_create_module(db_.getHandle(), "made_rows", nullptr, nullptr);
+}
 
 void MadeRows::insert(std::string_view sql, const std::function<bool(MadeRow&)>& next) {
+  auto at = statements_.find(sql);
+  if (at == statements_.end()) at = statements_.try_emplace(std::string(sql), db_, std::string(sql)).first;
+  SQLite::Statement& statement = at->second;
   state_ = {&next, nullptr};
   try {
-    SQLite::Statement(db_, std::string(sql)).exec();
+    statement.exec();
+    statement.reset();
     state_ = {};
   } catch (...) {
+    statement.tryReset();
     if (const std::exception_ptr failure = std::exchange(state_, {}).failure) std::rethrow_exception(failure);
     throw;
   }

@@ -4,13 +4,16 @@
 #pragma once
 
 #include <SQLiteCpp/Database.h>
+#include <SQLiteCpp/Statement.h>
 
 #include <array>
 #include <concepts>
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -28,7 +31,7 @@ class MadeRow {
  public:
   static constexpr int kMostColumns = 24;
 
-  /// From c0 on. Text is Lasting: it outlives the statement.
+  /// From c0 on. Text is Lasting: it outlives the statement. So do the bytes of a blob.
   template <typename... Values>
   void set(const Values&... values) {
     static_assert(sizeof...(Values) <= kMostColumns);
@@ -37,11 +40,13 @@ class MadeRow {
   }
 
   struct Cell {
-    enum class Type : uint8_t { kNull, kInteger, kReal, kText } type = Type::kNull;
+    enum class Type : uint8_t { kNull, kInteger, kReal, kText, kBlob } type = Type::kNull;
+    int32_t blob_bytes = 0;
     union {
       int64_t integer = 0;
       double real;
       const char* text;
+      const unsigned char* blob;
     };
   };
   const Cell& cell(int column) const { return cells_[static_cast<size_t>(column)]; }
@@ -58,6 +63,11 @@ class MadeRow {
   static void set_one(Cell& cell, const Lasting& value) {
     cell.type = value.text == nullptr ? Cell::Type::kNull : Cell::Type::kText;
     cell.text = value.text;
+  }
+  static void set_one(Cell& cell, std::span<const unsigned char> bytes) {
+    cell.type = Cell::Type::kBlob;
+    cell.blob = bytes.data();
+    cell.blob_bytes = static_cast<int32_t>(bytes.size());
   }
   template <typename Value>
   static void set_one(Cell& cell, const std::optional<Value>& value) {
@@ -80,9 +90,20 @@ class MadeRows {
   MadeRows(const MadeRows&) = delete;
   MadeRows& operator=(const MadeRows&) = delete;
 
-  /// Runs `sql`, which reads made_rows once. `next` sets the next row; false: there are no more. What it throws comes out here. Else throws
-  /// SQLite::Exception.
+  /// Runs `sql`, which reads made_rows once, and stays prepared. `next` sets the next row; false: there are no more. What it throws comes out
+  /// here. Else throws SQLite::Exception.
   void insert(std::string_view sql, const std::function<bool(MadeRow&)>& next);
+  /// One row for each of `items`: `set(row, item)`.
+  template <typename Items, typename Set>
+  void insert_each(std::string_view sql, const Items& items, const Set& set) {
+    auto at = items.begin();
+    if (at == items.end()) return;
+    insert(sql, [&](MadeRow& row) {
+      if (at == items.end()) return false;
+      set(row, *at++);
+      return true;
+    });
+  }
 
   struct State {
     const std::function<bool(MadeRow&)>* next = nullptr;
@@ -91,6 +112,7 @@ class MadeRows {
 
  private:
   SQLite::Database& db_;
+  std::map<std::string, SQLite::Statement, std::less<>> statements_;  ///< by their text
   State state_;
 };
 

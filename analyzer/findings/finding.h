@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "analyzer/passes/catalog.h"
+#include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/steady_steps.h"
 
 namespace ddl {
@@ -40,6 +41,7 @@ struct FindingInput {
   int64_t step_ns;        ///< median step; duration of the run when there are no steps; 0: not known
   bool bounded;           ///< ranks left no record: waiting is a lower bound, transfer an upper one (specification.md J7)
   SharedAnswers& shared;  ///< findings/shared.h
+  InputRanges& inputs;    ///< already read
 };
 
 /// Findings are shown in this order, those about speed by what they save, upper bounds last, of these the ones that may have another cause. Where the numbers are doubtful nothing is said of
@@ -72,9 +74,9 @@ std::span<const FindingRow> finding_rows();
   const FindingRow kFinding_##id = {#id, FindingKind::kind, figure, find_##id}; \
   static std::vector<Finding> find_##id(const FindingInput& input)
 
-/// Runs all finders and fills table `finding`. Returns why the numbers of a world are doubtful, of those where they are. `threads` as
+/// Runs all finders and fills table `finding`. `inputs`: as analyze_steps() left them. Returns why the numbers of a world are doubtful, of those where they are. `threads` as
 /// read_in_parallel() takes them (analyzer/parallel_reads.h).
 std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady,
-                                              unsigned threads = 1);
+                                              InputRanges& inputs, unsigned threads = 1);
 
 }  // namespace ddl

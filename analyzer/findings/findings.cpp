@@ -51,7 +51,7 @@ std::string rounded(double value) {
 }  // namespace
 
 std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady,
-                                              unsigned threads) {
+                                              InputRanges& inputs, unsigned threads) {
   std::vector<Found> found;
   std::map<int64_t, std::string> doubts;
   for (const auto& [world, steps] : steady) {
@@ -66,7 +66,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
         if ((row.kind == FindingKind::kSpeed) == speed) rows.push_back(&row);
       std::vector<std::vector<Finding>> findings(rows.size());
       read_in_parallel(db, threads, rows.size(), [&, world = world, &steps = steps](size_t i, SQLite::Database& connection) {
-        findings[i] = rows[i]->find({connection, catalog, world, steps, step_ns, bounded, shared});
+        findings[i] = rows[i]->find({connection, catalog, world, steps, step_ns, bounded, shared, inputs});
       });
       for (size_t i = 0; i < rows.size(); ++i) {
         for (Finding& finding : findings[i]) {

@@ -31,12 +31,11 @@ using ByStepAndRank = std::map<std::pair<int64_t, int64_t>, double>;
 /// Loading between the steps of each rank, by the step that follows.
 ByStepAndRank input_between_steps(const FindingInput& input) {
   ByStepAndRank between;
-  InputRanges ranges(input.db);
-  if (!ranges.any()) return between;
+  if (!input.inputs.any()) return between;
   ProcessSteps steps(input.db);
   for (const auto& [id, process] : input.catalog.processes) {
     if (process.world != input.world || process.rank < 0) continue;
-    const std::vector<InputRange>& all = ranges.of(id);
+    const std::vector<InputRange>& all = input.inputs.of(id);
     auto range = all.begin();
     int64_t loaded_until_ns = INT64_MIN;  // ranges may lie within each other
     bool first = true;

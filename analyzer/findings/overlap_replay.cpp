@@ -6,6 +6,7 @@
 #include <map>
 #include <unordered_set>
 
+#include "analyzer/each_row.h"
 #include "analyzer/passes/process_events.h"
 #include "analyzer/query.h"
 
@@ -17,8 +18,9 @@ constexpr double kAtOnce = 0.9;     // of the time in flight, inside MPI: nothin
 constexpr double kMostBytes = 0.8;  // of what non-blocking collectives carry, waited for at once
 
 struct Reduction {
-  int64_t enter_ns = 0, leave_ns = 0;
+  int64_t step = 0, enter_ns = 0, leave_ns = 0;
   double xfer_ns = 0, wait_ns = 0, bytes = 0;
+  int64_t op = 0, event = 0;
   bool at_once = true;
 };
 
@@ -93,11 +95,10 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   for (steady.bind(input.world); steady.next();) steps.insert(steady.integer(0));
   // Through the steps of a process in order: its events are.
   ProcessEvents events(input.db);
-  Query rows(input.db,
-             fmt::format("SELECT e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op, e.region, e.comm"
-                         " FROM event e CROSS JOIN collective k ON k.event = e.id WHERE {} AND e.kind = {} AND e.op IN ({})"
-                         " AND e.bytes >= {} AND e.step IS NOT NULL AND k.xfer_ns IS NOT NULL ORDER BY {}",
-                         events.condition(), nonblocking ? 2 : 1, list, kGradientBytes, events.order()));
+  EachRow rows(input.db, "e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op, e.region, e.comm, e.id",
+               fmt::format("{} CROSS JOIN collective k ON k.event = e.id WHERE {} AND e.kind = {} AND e.op IN ({}) AND e.bytes >= {}"
+                           " AND e.step IS NOT NULL AND k.xfer_ns IS NOT NULL",
+                           events.table(), events.condition(), nonblocking ? 2 : 1, list, kGradientBytes));
   std::map<int64_t, double> least;  // by step: a step is as short as its slowest rank's
   OverlapReplay found;
   double rank_steps = 0, at_once_bytes = 0;
@@ -124,18 +125,26 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
       found.between_ns += std::max(0.0, static_cast<double>(step.back().leave_ns - step.front().enter_ns) - inside_ns);
       step.clear();
     };
+    std::vector<Reduction> of_process;
     const ProcessEvents::Parameters parameters = events.of(id);
-    rows.bind(parameters.first, parameters.second);
-    while (rows.next()) {
-      if (!steps.contains(rows.integer(0)) || others_regions.contains(rows.integer(7)) || others_axes.contains(rows.integer(8))) continue;
-      if (rows.integer(0) != number) finish();
-      number = rows.integer(0);
-      Reduction r{rows.integer(1), rows.integer(2), rows.real(3), rows.real(4), rows.real(5)};
+    const auto add = [&](const RowValues& row) {
+      if (!steps.contains(row.integer(0)) || others_regions.contains(row.integer(7)) || others_axes.contains(row.integer(8))) return;
+      of_process.push_back(
+          {row.integer(0), row.integer(1), row.integer(2), row.real(3), row.real(4), row.real(5), row.integer(6), row.integer(9)});
+    };
+    rows.run(add, parameters.first, parameters.second);
+    const auto earlier = [](const Reduction& a, const Reduction& b) {
+      return std::pair(a.enter_ns, a.event) < std::pair(b.enter_ns, b.event);
+    };
+    if (!std::is_sorted(of_process.begin(), of_process.end(), earlier)) std::sort(of_process.begin(), of_process.end(), earlier);
+    for (Reduction& r : of_process) {
+      if (r.step != number) finish();
+      number = r.step;
       if (in_calls) {
         const double inside_ns = in_calls->until(r.leave_ns) - in_calls->until(r.enter_ns);
         r.at_once = inside_ns >= kAtOnce * static_cast<double>(r.leave_ns - r.enter_ns);
       }
-      calls_by_op[rows.integer(6)] += 1;
+      calls_by_op[r.op] += 1;
       step.push_back(r);
     }
     finish();

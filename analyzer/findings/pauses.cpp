@@ -6,6 +6,7 @@
 #include <map>
 #include <utility>
 
+#include "analyzer/each_row.h"
 #include "analyzer/passes/process_steps.h"
 #include "analyzer/query.h"
 
@@ -23,20 +24,19 @@ bool comes_before(const Times& a, const Times& b) { return std::pair(a.step, a.r
 std::vector<Times> times_in(const FindingInput& input, std::string_view ranges) {
   std::vector<Times> times;
   ProcessSteps steps(input.db);
-  const std::string regions = fmt::format("SELECT id FROM region WHERE kind <> 'step' AND ({})", ranges);
-  if (!Query(input.db, regions + " LIMIT 1").next()) return times;
+  const std::string regions = id_list(input.db, fmt::format("SELECT id FROM region WHERE kind <> 'step' AND ({})", ranges));
+  if (regions.empty()) return times;
   struct Range {
     int64_t thread, begin_ns, end_ns;
     double own_ratio;  ///< outside MPI
   };
   std::map<int64_t, std::vector<Range>> by_process;  // in one pass: range_event has no index
-  Query range(input.db,
-              fmt::format("SELECT process, thread, start_ns, duration_ns, mpi_ns FROM range_event WHERE region IN ({})", regions));
-  while (range.next()) {
-    const double duration = std::max(1.0, range.real(3));
-    by_process[range.integer(0)].push_back({range.integer(1), range.integer(2), range.integer(2) + range.integer(3),
-                                            std::clamp((duration - range.real(4)) / duration, 0.0, 1.0)});
-  }
+  EachRow range(input.db, "process, thread, start_ns, duration_ns, mpi_ns", fmt::format("range_event WHERE region IN ({})", regions));
+  range.run([&](const RowValues& row) {
+    const double duration = std::max(1.0, row.real(3));
+    by_process[row.integer(0)].push_back(
+        {row.integer(1), row.integer(2), row.integer(2) + row.integer(3), std::clamp((duration - row.real(4)) / duration, 0.0, 1.0)});
+  });
   const auto earlier = [](const Range& a, const Range& b) { return a.begin_ns < b.begin_ns; };
   for (auto& [id, all] : by_process) {
     if (!std::is_sorted(all.begin(), all.end(), earlier)) std::stable_sort(all.begin(), all.end(), earlier);

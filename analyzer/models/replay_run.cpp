@@ -6,6 +6,7 @@
 #include <map>
 #include <numeric>
 #include <span>
+#include <tuple>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -43,7 +44,7 @@ struct Event {
   std::optional<int64_t> comm, seq, root;
   int64_t bytes = 0;
   Interval interval;
-  std::optional<int64_t> wait_ns, xfer_ns;
+  std::optional<int64_t> xfer_ns;
   bool bounded = false;  ///< xfer_ns is an upper bound: members left no record, and the others may have waited for them
 };
 
@@ -225,16 +226,17 @@ class RunReader {
 
   void read_processes() {
     ProcessEvents of_processes(db_);
-    Query rows(db_, fmt::format(
-                        "SELECT e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer,"
-                        " k.wait_ns, k.xfer_ns, k.wait_method IS 'lower-bound' FROM event e LEFT JOIN collective k ON k.event = e.id"
-                        " WHERE {} AND e.kind IN (1, 2) AND e.start_ns >= ?3 AND e.start_ns < ?4 ORDER BY {}",
-                        of_processes.condition(), of_processes.order()));
+    EachRow rows(db_,
+                 "e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer, k.xfer_ns,"
+                 " k.wait_method IS 'lower-bound'",
+                 fmt::format("{} LEFT JOIN collective k ON k.event = e.id WHERE {} AND e.kind IN (1, 2) AND e.start_ns >= ?3"
+                             " AND e.start_ns < ?4",
+                             of_processes.table(), of_processes.condition()));
     const auto events_held = static_cast<size_t>(events_);
     participants_.reserve(events_held);
     by_position_.reserve(events_held + windows_.size());
     result_.replay.reserve(2 * events_held + windows_.size());
-    std::vector<Event> events;
+    std::vector<Event> events;  // of a window
     for (size_t first = 0, end = 0; first < windows_.size(); first = end) {
       // Steps of one thread do not overlap: all of a process are filled as its events come.
       const int64_t process = windows_[first].process;
@@ -242,30 +244,32 @@ class RunReader {
         ++end;
       } while (of_processes.in_order() && end < windows_.size() && windows_[end].process == process);
       if (first == 0 || windows_[first - 1].process != process) before_.reset();
-      const ProcessEvents::Parameters where = of_processes.of(process);
-      rows.bind(where.first, where.second, windows_[first].interval.begin_ns, windows_[end - 1].interval.end_ns);
-      bool more = rows.next();
-      for (size_t w = first; w < end; ++w) {
-        const Window& window = windows_[w];
-        events.clear();
-        for (; more && rows.integer(6) < window.interval.end_ns; more = rows.next())
-          if (rows.integer(6) >= window.interval.begin_ns) events.push_back(event_of(rows));
-        // Calls before the requests that they posted. SQLite would sort what lies in order nearly everywhere.
+      size_t at = first;
+      const auto close = [&] {
+        // Calls before the requests that they posted. They lie so nearly everywhere.
         const auto before = [](const Event& a, const Event& b) {
-          return std::pair(a.interval.begin_ns, a.kind) < std::pair(b.interval.begin_ns, b.kind);
+          return std::tie(a.interval.begin_ns, a.kind, a.id) < std::tie(b.interval.begin_ns, b.kind, b.id);
         };
-        if (!std::is_sorted(events.begin(), events.end(), before)) std::stable_sort(events.begin(), events.end(), before);
-        read_window(window, events);
-      }
-      rows.reset();
+        if (!std::is_sorted(events.begin(), events.end(), before)) std::sort(events.begin(), events.end(), before);
+        read_window(windows_[at++], events);
+        events.clear();
+      };
+      const auto add = [&](const RowValues& row) {
+        const int64_t begin_ns = row.integer(6);
+        while (at < end && begin_ns >= windows_[at].interval.end_ns) close();
+        if (at < end && begin_ns >= windows_[at].interval.begin_ns) events.push_back(event_of(row));
+      };
+      const ProcessEvents::Parameters where = of_processes.of(process, windows_[first].interval.begin_ns);
+      rows.run(add, where.first, where.second, windows_[first].interval.begin_ns, windows_[end - 1].interval.end_ns);
+      while (at < end) close();
     }
   }
 
-  static Event event_of(const Query& rows) {
-    return {rows.integer(0),        rows.integer(1),        rows.integer(2),
-            rows.integer(3),        rows.maybe_integer(4),  rows.maybe_integer(5),
-            rows.maybe_integer(9),  rows.integer(8),        {rows.integer(6), rows.integer(6) + rows.integer(7)},
-            rows.maybe_integer(10), rows.maybe_integer(11), rows.integer(12) != 0};
+  static Event event_of(const RowValues& row) {
+    return {row.integer(0),        row.integer(1),       row.integer(2),
+            row.integer(3),        row.maybe_integer(4), row.maybe_integer(5),
+            row.maybe_integer(9),  row.integer(8),       {row.integer(6), row.integer(6) + row.integer(7)},
+            row.maybe_integer(10), row.integer(11) != 0};
   }
 
   void read_window(const Window& window, const std::vector<Event>& events) {

@@ -4,29 +4,21 @@
 
 #include <algorithm>
 
+#include "analyzer/each_row.h"
+
 namespace ddl {
-namespace {
 
-const std::string& input_regions() {
-  static const std::string kRegions = fmt::format("SELECT id FROM region WHERE {}", kInputRanges);
-  return kRegions;
-}
-
-bool exists(SQLite::Database& db) {
-  Query row(db, input_regions());
-  return row.next();
-}
-
-}  // namespace
-
-InputRanges::InputRanges(SQLite::Database& db) : db_(db), any_(exists(db)) {}
+InputRanges::InputRanges(SQLite::Database& db)
+    : db_(db), regions_(id_list(db, fmt::format("SELECT id FROM region WHERE {}", kInputRanges))) {}
 
 const std::vector<InputRange>& InputRanges::of(int64_t process) {
   static const std::vector<InputRange> kNone;
-  if (any_ && !read_) {
+  if (any() && !read_) {
     read_ = true;
-    Query rows(db_, fmt::format("SELECT process, thread, start_ns, duration_ns FROM range_event WHERE region IN ({})", input_regions()));
-    while (rows.next()) ranges_[rows.integer(0)].push_back({rows.integer(1), {rows.integer(2), rows.integer(2) + rows.integer(3)}});
+    EachRow rows(db_, "process, thread, start_ns, duration_ns", fmt::format("range_event WHERE region IN ({})", regions_));
+    rows.run([&](const RowValues& row) {
+      ranges_[row.integer(0)].push_back({row.integer(1), {row.integer(2), row.integer(2) + row.integer(3)}});
+    });
     // They lie so nearly always.
     const auto earlier = [](const InputRange& a, const InputRange& b) { return a.interval.begin_ns < b.interval.begin_ns; };
     for (auto& [id, ranges] : ranges_)

@@ -4,6 +4,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include <cstdint>
+#include <string>
 #include <string_view>
 #include <unordered_map>
 #include <vector>
@@ -28,14 +29,14 @@ class InputRanges {
   explicit InputRanges(SQLite::Database& db);
 
   /// Whether the run names any, also where none was kept.
-  bool any() const { return any_; }
+  bool any() const { return !regions_.empty(); }
   /// One process's ranges in the order of their begins, as far as the window kept them. The first call reads the ranges of
   /// all processes: range_event has no index. After it several threads may ask.
   const std::vector<InputRange>& of(int64_t process);
 
  private:
   SQLite::Database& db_;
-  bool any_;
+  const std::string regions_;  ///< region.id, as id_list()
   bool read_ = false;
   std::unordered_map<int64_t, std::vector<InputRange>> ranges_;  ///< by process
 };

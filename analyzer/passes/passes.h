@@ -2,14 +2,16 @@
 #pragma once
 
 #include <SQLiteCpp/Database.h>
+
 #include <cstdint>
 #include <functional>
 #include <map>
-#include "analyzer/passes/instance_events.h"
-#include "analyzer/passes/layer_totals.h"
 
 #include "analyzer/passes/background.h"
 #include "analyzer/passes/catalog.h"
+#include "analyzer/passes/input_ranges.h"
+#include "analyzer/passes/instance_events.h"
+#include "analyzer/passes/layer_totals.h"
 
 namespace ddl {
 
@@ -106,10 +108,10 @@ struct StepResults {
 
 /// Needs `collective`, `call_wait` and `negotiation`. For processes in `background` where the training thread's time went (training_thread.h):
 /// nothing where that was not sampled. Fills `step_part`, `rank_part` and `tail`.
-/// `events`: what analyze_collectives() left. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h): ranges of processes are read
-/// at the same time.
+/// `events`: what analyze_collectives() left. Reads `inputs`. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h): ranges of
+/// processes are read at the same time.
 StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                          const InstanceEvents& events, const PassProgress& progress, unsigned threads);
+                          const InstanceEvents& events, InputRanges& inputs, const PassProgress& progress, unsigned threads);
 
 /// What the pass could not use; booked in table `loss` by the caller.
 struct CollectiveLosses {

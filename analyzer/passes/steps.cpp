@@ -102,8 +102,8 @@ class RunWindow {
 /// What several passes read of the run as a whole.
 struct StepSources {
   StepSources(SQLite::Database& db, const Catalog& run, const std::map<int64_t, BackgroundProcess>& background_processes,
-              const InstanceEvents& instance_events)
-      : catalog(run), background(background_processes), events(instance_events), pipelines(db, run), inputs(db) {
+              const InstanceEvents& instance_events, InputRanges& input_ranges)
+      : catalog(run), background(background_processes), events(instance_events), pipelines(db, run), inputs(input_ranges) {
     // In one pass over all: range_event has no index.
     Query layer(db, R"(
       SELECT e.process, e.start_ns, e.start_ns + e.duration_ns
@@ -124,7 +124,7 @@ struct StepSources {
   const std::map<int64_t, BackgroundProcess>& background;
   const InstanceEvents& events;
   const Pipelines pipelines;
-  InputRanges inputs;
+  InputRanges& inputs;
   std::map<int64_t, std::deque<Interval>> computing;  ///< of processes that compute in layers, and at no other time; used up by their pass
   bool messages = false;                              ///< somebody waited for messages, or it is not known
   bool sorted = false;                                ///< events are read in the order of process and start
@@ -523,9 +523,9 @@ std::vector<ProcessRange> cut_processes(SQLite::Database& db, const StepSources&
 }  // namespace
 
 StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                          const InstanceEvents& events, const PassProgress& progress, unsigned threads) {
+                          const InstanceEvents& events, InputRanges& inputs, const PassProgress& progress, unsigned threads) {
   constexpr size_t kRangesPerThread = 8;
-  StepSources sources(db, catalog, background, events);
+  StepSources sources(db, catalog, background, events, inputs);
   const std::vector<ProcessRange> ranges = cut_processes(db, sources, threads > 1 ? kRangesPerThread * threads : 1);
   StepResults results;
   if (ranges.size() == 1) {

@@ -111,13 +111,14 @@ uint64_t load_processes(SQLite::Database& db, RunTables& tables, std::span<const
                         Reporter& reporter) {
   Statements statements(db);
   SpoolTable spool_table(statements);
+  MadeRows made(db);
   uint64_t total_bytes = 0, done_bytes = 0, events = 0;
   for (const PlacedProcess& process : processes) total_bytes += process.scan->file_bytes;
   reporter.begin("reading", total_bytes);
   OrderedWork<Timeline> decoded(processes.size(), threads, kSpoolsAhead, [&](size_t i) { return decode_spool(*processes[i].scan); });
   for (const PlacedProcess& process : processes) {
-    events += load_process(statements, spool_table, tables, *process.scan, decoded.next(), process.process, process.host, process.place,
-                           process.clock, [&](uint64_t bytes) { reporter.add(bytes); });
+    events += load_process(statements, spool_table, made, tables, *process.scan, decoded.next(), process.process, process.host,
+                           process.place, process.clock, [&](uint64_t bytes) { reporter.add(bytes); });
     reporter.to(done_bytes += process.scan->file_bytes);
   }
   return events;

@@ -26,17 +26,55 @@ double cross(const ClockBound& o, const ClockBound& a, const ClockBound& b) {
 }
 
 /// The bounds that can touch a line: the upper hull of lower bounds (sign 1), the lower hull of upper ones (sign -1).
-std::vector<ClockBound> hull(Bounds bounds, double sign, const Excluded& excluded) {
-  std::vector<ClockBound> points;
-  points.reserve(bounds.size());
-  const bool one = excluded.size() == 1;  // nearly always none or one
-  for (const ClockBound& bound : bounds) {
-    if (one ? *excluded.begin() == bound.instance : !excluded.empty() && excluded.count(bound.instance) > 0) continue;
-    while (points.size() >= 2 && sign * cross(points[points.size() - 2], points.back(), bound) >= 0) points.pop_back();
-    points.push_back(bound);
+class Hull {
+ public:
+  Hull(Bounds bounds, double sign, const Excluded& excluded) : bounds_(bounds), sign_(sign), below_(bounds.size(), kNone) {
+    std::vector<uint32_t> hull;
+    for (uint32_t i = 0; i < bounds.size(); ++i)
+      if (excluded.empty() || excluded.count(bounds[i].instance) == 0) add(i, hull, &below_);
+    top_ = hull.empty() ? kNone : hull.back();
   }
-  return points;
-}
+
+  std::vector<ClockBound> points() const { return points_of(up_to(top_)); }
+  /// The hull without one more instance: up to its first bound it is what it was there.
+  std::vector<ClockBound> without(uint32_t instance) const {
+    uint32_t i = 0, top = kNone;
+    for (; i < bounds_.size() && bounds_[i].instance != instance; ++i)
+      if (below_[i] != kNone) top = i;
+    std::vector<uint32_t> hull = up_to(top);
+    for (; i < bounds_.size(); ++i)
+      if (below_[i] != kNone && bounds_[i].instance != instance) add(i, hull, nullptr);
+    return points_of(hull);
+  }
+
+ private:
+  static constexpr uint32_t kNone = UINT32_MAX, kBottom = UINT32_MAX - 1;
+
+  /// `below`: gets what lies below the bound when it has been added.
+  void add(uint32_t bound, std::vector<uint32_t>& hull, std::vector<uint32_t>* below) const {
+    while (hull.size() >= 2 && sign_ * cross(bounds_[hull[hull.size() - 2]], bounds_[hull.back()], bounds_[bound]) >= 0) hull.pop_back();
+    if (below != nullptr) (*below)[bound] = hull.empty() ? kBottom : hull.back();
+    hull.push_back(bound);
+  }
+  /// The hull when `top` had been added.
+  std::vector<uint32_t> up_to(uint32_t top) const {
+    std::vector<uint32_t> hull;
+    for (; top < kBottom; top = below_[top]) hull.push_back(top);
+    std::reverse(hull.begin(), hull.end());
+    return hull;
+  }
+  std::vector<ClockBound> points_of(const std::vector<uint32_t>& hull) const {
+    std::vector<ClockBound> points;
+    points.reserve(hull.size());
+    for (const uint32_t i : hull) points.push_back(bounds_[i]);
+    return points;
+  }
+
+  Bounds bounds_;
+  double sign_;
+  std::vector<uint32_t> below_;  ///< by bound: the one below it when it had been added; kBottom: none; kNone: it is excluded
+  uint32_t top_ = kNone;         ///< the last one
+};
 
 /// An interval on which the offset is a line, and what bounds it there.
 struct Piece {
@@ -81,7 +119,8 @@ class Polygon {
 
   /// Keeps what has a * first + b * last + c >= 0. False: nothing is left; `conflict` gets who did it.
   bool cut(double a, double b, double c, uint32_t instance, std::vector<uint32_t>* conflict = nullptr) {
-    std::vector<double> side;
+    std::vector<double>& side = side_;
+    side.clear();
     bool all_in = true, all_out = true;
     for (const Vertex& v : vertices_) {
       side.push_back(a * v.first + b * v.last + c);
@@ -95,7 +134,8 @@ class Polygon {
       if (conflict) *conflict = {instance, vertices_[nearest].edge, vertices_[(nearest + n - 1) % n].edge};
       return false;
     }
-    std::vector<Vertex> kept;
+    std::vector<Vertex>& kept = kept_;
+    kept.clear();
     for (size_t i = 0; i < n; ++i) {
       const size_t next = (i + 1) % n;
       if (side[i] >= 0) kept.push_back(vertices_[i]);
@@ -106,12 +146,14 @@ class Polygon {
       kept.push_back(
           {from.first + share * (to.first - from.first), from.last + share * (to.last - from.last), side[i] >= 0 ? instance : from.edge});
     }
-    vertices_ = std::move(kept);
+    vertices_.swap(kept);
     return true;
   }
 
  private:
   std::vector<Vertex> vertices_;
+  std::vector<double> side_;  ///< of each vertex; here and below memory that the next cut uses again
+  std::vector<Vertex> kept_;
 };
 
 void unique_instances(std::vector<uint32_t>& instances) {
@@ -134,9 +176,13 @@ void reach(const std::vector<ClockBound>& lower, const std::vector<ClockBound>& 
   }
 }
 
-Region solve(const Piece& piece, const Excluded& excluded) {
-  const std::vector<ClockBound> lower = hull(piece.lower, 1, excluded);
-  const std::vector<ClockBound> upper = hull(piece.upper, -1, excluded);
+/// Both hulls of a piece.
+struct Hulls {
+  Hulls(const Piece& piece, const Excluded& excluded) : lower(piece.lower, 1, excluded), upper(piece.upper, -1, excluded) {}
+  Hull lower, upper;
+};
+
+Region solve(const Piece& piece, const std::vector<ClockBound>& lower, const std::vector<ClockBound>& upper) {
   Region region;
   region.bounded = !lower.empty() && !upper.empty();
   if (!region.bounded) return region;
@@ -170,6 +216,10 @@ Region solve(const Piece& piece, const Excluded& excluded) {
   unique_instances(region.instances);
   return region;
 }
+
+Region solve(const Piece& piece, const Hulls& hulls) { return solve(piece, hulls.lower.points(), hulls.upper.points()); }
+
+Region solve(const Piece& piece, const Excluded& excluded) { return solve(piece, Hulls(piece, excluded)); }
 
 /// The piece's instances in the order of time.
 std::vector<uint32_t> in_order(const Piece& piece) {
@@ -218,13 +268,11 @@ bool set_outliers_aside(const Piece& piece, Region& region, Excluded& excluded) 
 }
 
 /// What is left open when any one instance may be wrong. False: everything.
-bool without_any_one(const Piece& piece, const Region& region, const Excluded& excluded, Range& first, Range& last) {
+bool without_any_one(const Piece& piece, const Region& region, const Hulls& hulls, Range& first, Range& last) {
   first = region.first;
   last = region.last;
   for (const uint32_t instance : region.instances) {
-    Excluded more = excluded;
-    more.insert(instance);
-    const Region wider = solve(piece, more);
+    const Region wider = solve(piece, hulls.lower.without(instance), hulls.upper.without(instance));
     if (!wider.bounded) return false;
     first.include(wider.first.low, wider.first.high);
     last.include(wider.last.low, wider.last.high);
@@ -262,14 +310,18 @@ struct Ends {
 
 Ends fit_line(const Piece& piece, double most_bend, Excluded& excluded) {
   Ends ends;
-  Region region = solve(piece, excluded);
+  Hulls hulls(piece, excluded);
+  Region region = solve(piece, hulls);
   if (!region.bounded) return ends;
-  if (region.empty && !set_outliers_aside(piece, region, excluded)) {
-    ends.verdict = Verdict::kContradiction;
-    return ends;
+  if (region.empty) {
+    if (!set_outliers_aside(piece, region, excluded)) {
+      ends.verdict = Verdict::kContradiction;
+      return ends;
+    }
+    hulls = Hulls(piece, excluded);
   }
   Range first, last;
-  if (!without_any_one(piece, region, excluded, first, last)) return ends;
+  if (!without_any_one(piece, region, hulls, first, last)) return ends;
   ends.verdict = Verdict::kFound;
   ends.first = {piece.first_ns, region.first.middle(), 0};
   ends.last = {piece.last_ns, region.last.middle(), 0};

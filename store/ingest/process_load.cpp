@@ -126,17 +126,16 @@ class RecordRows : public RowSource {
   uint64_t reported_ = 0;
 };
 
-void write_steps(Statements& db, const Timeline& timeline, const ProcessTables& tables) {
-  Insert insert(db, "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?)");
+void write_steps(MadeRows& made, const Timeline& timeline, const ProcessTables& tables) {
   const ProcessClock& clock = tables.clock();
-  for (const Step& step : timeline.steps) {
+  made.insert_each("INSERT INTO step SELECT c0, c1, c2, c3, c4, c5 FROM made_rows", timeline.steps, [&](MadeRow& row, const Step& step) {
     std::optional<int64_t> duration_ns, mpi_ns;
     if (step.duration_ticks) {
       duration_ns = clock.duration_ns(step.start_ticks, *step.duration_ticks);
       mpi_ns = clock.span_ns(step.mpi_ticks);
     }
-    insert.row(tables.process(), step.thread, step.number, clock.time_ns(step.start_ticks), duration_ns, mpi_ns);
-  }
+    row.set(tables.process(), step.thread, step.number, clock.time_ns(step.start_ticks), duration_ns, mpi_ns);
+  });
 }
 
 void write_open_calls(Statements& db, const Timeline& timeline, ProcessTables& tables) {
@@ -262,15 +261,16 @@ Timeline decode_spool(const Scan& scan) {
   return read_timeline(*scan.reader);
 }
 
-uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const Timeline& timeline, int64_t process,
-                      int64_t host, const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done) {
+uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, RunTables& run, const Scan& scan, const Timeline& timeline,
+                      int64_t process, int64_t host, const Place& place, const ProcessClock& clock,
+                      const std::function<void(uint64_t bytes)>& step_done) {
   const SpoolReader& reader = *scan.reader;
   std::vector<Skip> skips = reader.skipped();
   ProcessTables tables(run, scan, process, place, clock);
   tables.read(reader, skips);
-  load_profile(db, reader, tables, skips);
+  load_profile(db, made, reader, tables, skips);
   skips.insert(skips.end(), timeline.skips.begin(), timeline.skips.end());
-  write_steps(db, timeline, tables);
+  write_steps(made, timeline, tables);
   write_open_calls(db, timeline, tables);
 
   RecordStream stream(reader, timeline);

@@ -20,6 +20,7 @@
 #include "store/ingest/spool_table.h"
 #include "store/ingest/timeline.h"
 #include "store/insert.h"
+#include "store/made_rows.h"
 
 namespace ddl::store {
 
@@ -101,11 +102,12 @@ Timeline decode_spool(const Scan& scan);
 
 /// Writes all rows of the spool of `scan`, and releases its reader; returns how many events there were. `step_done` is told the bytes read, for
 /// progress.
-uint64_t load_process(Statements& db, SpoolTable& spool_table, RunTables& run, const Scan& scan, const Timeline& timeline, int64_t process,
-                      int64_t host, const Place& place, const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
+uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, RunTables& run, const Scan& scan, const Timeline& timeline,
+                      int64_t process, int64_t host, const Place& place, const ProcessClock& clock,
+                      const std::function<void(uint64_t bytes)>& step_done);
 
 /// Writes both tables for one process. Appends what was damaged to `skips`.
-void load_profile(Statements& db, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips);
+void load_profile(Statements& db, MadeRows& made, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips);
 
 void load_training_thread(Statements& db, RecordStream& stream, ProcessTables& tables);
 

@@ -49,7 +49,7 @@ int64_t scaled_ns(const Totals& t, const ProcessClock& clock) {
 
 }  // namespace
 
-void load_profile(Statements& db, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips) {
+void load_profile(Statements& db, MadeRows& made, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips) {
   std::map<CallKey, Totals> calls;
   std::map<uint32_t, Totals> ranges;
   std::map<std::pair<uint32_t, uint32_t>, Totals> counters;  // by region and number
@@ -72,20 +72,24 @@ void load_profile(Statements& db, const SpoolReader& reader, ProcessTables& tabl
     return t.has_extremes() ? std::optional(clock.span_ns(ticks)) : std::nullopt;
   };
   const auto id_or_null = [](uint32_t id) { return id ? std::optional(id) : std::nullopt; };
-  Insert insert_call(db, "INSERT INTO profile VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  for (const auto& [key, t] : calls) {
-    const auto& [op, comm, region, site, size_class] = key;
-    const auto histogram = t.histogram_bytes();
-    insert_call.row(tables.process(), op, id_or_null(comm), region, id_or_null(site), size_class, t.calls, t.bytes, scaled_ns(t, clock),
-                    extreme(t, t.min_ticks), extreme(t, t.max_ticks), t.estimated, std::span<const unsigned char>(histogram));
-  }
+  std::vector<std::array<unsigned char, 4 * kHistogramBuckets>> histograms;
+  histograms.reserve(calls.size());
+  made.insert_each("INSERT INTO profile SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12 FROM made_rows", calls,
+                   [&](MadeRow& row, const auto& call) {
+                     const auto& [op, comm, region, site, size_class] = call.first;
+                     const Totals& t = call.second;
+                     row.set(tables.process(), op, id_or_null(comm), region, id_or_null(site), size_class, t.calls, t.bytes,
+                             scaled_ns(t, clock), extreme(t, t.min_ticks), extreme(t, t.max_ticks), t.estimated,
+                             std::span<const unsigned char>(histograms.emplace_back(t.histogram_bytes())));
+                   });
   Insert insert_counter(db, "INSERT INTO counter_profile VALUES (?, ?, ?, ?, ?)");
   for (const auto& [key, t] : counters) insert_counter.row(tables.process(), key.first, key.second, t.calls, t.bytes);
-  Insert insert_range(db, "INSERT INTO range_profile VALUES (?, ?, ?, ?, ?, ?, ?)");
-  for (const auto& [region, t] : ranges) {
-    insert_range.row(tables.process(), region, t.calls, clock.span_ns(t.ticks), clock.span_ns(t.bytes), extreme(t, t.min_ticks),
-                     extreme(t, t.max_ticks));
-  }
+  made.insert_each("INSERT INTO range_profile SELECT c0, c1, c2, c3, c4, c5, c6 FROM made_rows", ranges,
+                   [&](MadeRow& row, const auto& range) {
+                     const Totals& t = range.second;
+                     row.set(tables.process(), range.first, t.calls, clock.span_ns(t.ticks), clock.span_ns(t.bytes),
+                             extreme(t, t.min_ticks), extreme(t, t.max_ticks));
+                   });
 }
 
 }  // namespace ddl::store
