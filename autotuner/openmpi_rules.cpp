@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <limits>
 #include <memory>
 
 #include "autotuner/openmpi_allreduce.h"
@@ -140,6 +141,18 @@ std::string write_openmpi_rules(int64_t ranks, const std::vector<AllreduceRule>&
     text += rule.algorithm == 0 ? "\n" : fmt::format("; the default would have used {}\n", openmpi_default(ranks, rule.from_bytes, below));
   }
   return text + fmt::format("{} 1  # guard: more ranks are left to Open MPI\n0 0 0 0\n", ranks + 1);
+}
+
+bool serves_any(const std::vector<AllreduceRule>& rules, const std::set<int64_t>& size_classes) {
+  for (size_t i = 0; i < rules.size(); ++i) {
+    if (rules[i].algorithm == 0) continue;
+    const int64_t end = i + 1 < rules.size() ? rules[i + 1].from_bytes : std::numeric_limits<int64_t>::max();
+    for (const int64_t k : size_classes) {
+      const int64_t least = k == 0 ? 0 : int64_t{1} << (k - 1), most = k == 0 ? 0 : (int64_t{1} << k) - 1;
+      if (rules[i].from_bytes <= most && least < end) return true;
+    }
+  }
+  return false;
 }
 
 OpenMpiRules read_openmpi_rules(std::string_view text) { return Reader(text).read(); }

@@ -7,6 +7,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -41,6 +42,9 @@ std::vector<AllreduceRule> preset_rules(std::string_view name, const std::map<st
 /// would serve smaller communicators too. Comments say what the built-in table would have chosen. Throws ddl::Error if the rules are none
 /// for at least two ranks that ascend from 0 bytes.
 std::string write_openmpi_rules(int64_t ranks, const std::vector<AllreduceRule>& rules);
+
+/// Whether any of the rules that are not left to the library may serve calls of these sizes (TrialFacts::allreduce_size_classes).
+bool serves_any(const std::vector<AllreduceRule>& rules, const std::set<int64_t>& size_classes);
 
 /// As Open MPI 4.1 reads it: numbers by fscanf's %li (010 is 8, 0x10 is 16), anything else skipped by the character, `#` to the end of the
 /// line. Collectives other than allreduce are checked and forgotten.

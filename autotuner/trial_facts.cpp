@@ -80,6 +80,10 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss, b
       "JOIN steady_step s ON s.world = p.world AND s.step = e.step AND s.annotated WHERE p.world = ?1");
   calls.bind(world);
   if (calls.next()) facts.blocking = calls.integer(0) != 0, facts.nonblocking = calls.integer(1) != 0;
+  Query sizes(db,
+              "SELECT DISTINCT f.size_class FROM profile f JOIN op o ON o.id = f.op JOIN process p ON p.id = f.process JOIN communicator c "
+              "ON c.id = f.comm WHERE p.world = ?1 AND o.name = 'MPI_Allreduce' AND c.size = ?2");
+  for (sizes.bind(world, facts.ranks); sizes.next();) facts.allreduce_size_classes.insert(sizes.integer(0));
   try {
     facts.gradients = models::step_gradients(db, world).gradients;
   } catch (const Error& error) {

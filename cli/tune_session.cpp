@@ -218,26 +218,45 @@ void refuse_by_memory(const TuneRequest& request, const std::optional<tune::Memo
     tuning.notes.push_back(fmt::format("all batches fit into {} of a rank: {}", words(limit), model_words));
 }
 
-/// What each choice does to a step, where several were made: a round of the winner, and of it without each of them.
-void explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) {
+/// Rules for sizes that the winner's calls do not have do nothing: it goes on without them.
+void leave_out_idle_rules(Tuning& tuning) {
+  const Space& space = tuning.space;
+  if (!space.has(tune::kAlgorithm) || space.value(tuning.result.winner, tune::kAlgorithm) != tune::kRules) return;
+  if (tune::serves_any(tuning.rules, tuning.best->allreduce_size_classes)) return;
+  for (size_t i = 0; i < space.tunables().size(); ++i) {
+    if (space.tunables()[i].name != tune::kAlgorithm) continue;
+    tuning.result.winner = tuning.result.best_seen = space.with(tuning.result.winner, i, 0);
+    tuning.result.idle.push_back(i);
+    tuning.result.worth[i] = {};
+  }
+  if (tuning.result.winner != 0) return;
+  tuning.result.conclusion = tune::Conclusion::kNoneBetter;
+  tuning.result.gain.reset();
+  tuning.best.reset();
+}
+
+/// What each choice does to a step, where several were made: a round of the winner, and of it without each of them. Whether the winner was measured.
+bool explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) {
   const Space& space = tuning.space;
   const size_t winner = tuning.result.winner, round = tuning.result.trials.back().round + 1;
   std::vector<size_t> changed;
   for (size_t i = 0; i < space.tunables().size(); ++i)
     if (const size_t point = space.with(winner, i, 0); point != winner && point != 0 && feasible[point]) changed.push_back(i);
-  if (changed.empty()) return;
+  if (changed.empty()) return false;
   if (trials.trials_left() <= changed.size()) {
     tuning.notes.emplace_back("no trials were left to tell what each choice does to a step by itself");
-    return;
+    return false;
   }
-  if (!trials.measure(round, Stage::kExplain, winner)) return;
+  const std::optional<Outcome> tuned = trials.measure(round, Stage::kExplain, winner);
+  if (!tuned || !tuned->cost) return false;
   for (const size_t i : changed) {
     const size_t point = space.with(winner, i, 0);
     const std::optional<Outcome> outcome = trials.measure(round, Stage::kExplain, point);
-    if (!outcome) return;
+    if (!outcome) return true;
     const std::string words = fmt::format("{}={}", space.tunables()[i].name, space.value(point, i));
     if (outcome->cost) tuning.put_back.push_back({words, trials.facts(space.words(point))});
   }
+  return true;
 }
 
 }  // namespace
@@ -322,6 +341,10 @@ Tuning tune_job(const TuneRequest& request) {
   // Nothing predicts a number that the job prints.
   tuning.prediction = tuning.goal.needs_steps() ? tune::predict(space, calibration) : std::vector<double>(space.size(), 0.0);
   tuning.result = tune::search(space, tuning.prediction, feasible, calibrating, trials, {.seed = request.seed});
+  if (tuning.result.winner != 0) {
+    tuning.best = trials.facts(space.words(tuning.result.winner));
+    leave_out_idle_rules(tuning);
+  }
   for (const size_t i : tuning.result.idle)
     tuning.notes.push_back(fmt::format("{} makes no difference beside the rest: left at {}", space.tunables()[i].name, space.value(0, i)));
   const bool is_open =
@@ -336,8 +359,7 @@ Tuning tune_job(const TuneRequest& request) {
                           words(request.budget_s), words(first->wall_s), 2 * tune::kMinRounds));
   }
   if (tuning.result.winner != 0) {
-    explain(trials, feasible, tuning);
-    tuning.best = trials.facts(space.words(tuning.result.winner));
+    if (explain(trials, feasible, tuning)) tuning.best = trials.facts(space.words(tuning.result.winner));
     tuning.base_again = trials.facts(space.words(0));
   }
   if (trials.resumed() > 0)

@@ -17,7 +17,7 @@ namespace {
 using OtherDurations = std::function<std::vector<double>(const RunReplay&)>;
 
 std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer,
-                                        std::optional<int64_t> since, const OtherDurations& otherwise) {
+                                        std::optional<int64_t> since, const OtherDurations& otherwise, bool RunReplay::*bound) {
   Query background(db, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
   if (background.bind(world).next()) return std::nullopt;  // its calls are not those that the ranks wait in
   try {
@@ -40,7 +40,7 @@ std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, con
       saved_s += recorded[s] - other[s];
       ++count;
     }
-    return count > 0 ? std::optional(ReplayedSaving{saved_s / count, run.nonblocking_messages}) : std::nullopt;
+    return count > 0 ? std::optional(ReplayedSaving{saved_s / count, run.*bound}) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -50,11 +50,13 @@ std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, con
 
 std::optional<ReplayedSaving> saving_without(SQLite::Database& db, int64_t world, const std::vector<int64_t>& ranks,
                                              std::optional<int64_t> since) {
-  return saving_by(db, world, {}, since, [&](const RunReplay& run) { return healthy_ranks(run.replay, ranks); });
+  return saving_by(
+      db, world, {}, since, [&](const RunReplay& run) { return healthy_ranks(run.replay, ranks); }, &RunReplay::nonblocking);
 }
 
 std::optional<ReplayedSaving> saving_of_even_layer(SQLite::Database& db, int64_t world, const std::string& layer) {
-  return saving_by(db, world, layer, {}, [](const RunReplay& run) { return even_layer(run.replay, run.layer_s); });
+  return saving_by(
+      db, world, layer, {}, [](const RunReplay& run) { return even_layer(run.replay, run.layer_s); }, &RunReplay::nonblocking_messages);
 }
 
 }  // namespace ddl::models

@@ -12,16 +12,17 @@ namespace ddl::models {
 
 struct ReplayedSaving {
   double seconds = 0;        ///< per step; what non-blocking collectives hid behind computing (RunReplay::hidden) takes no time
-  bool lower_bound = false;  ///< some transfers are upper bounds (those of non-blocking messages), so that more may be saved
+  bool lower_bound = false;  ///< some transfers are upper bounds, so that more may be saved
 };
 
-/// If these ranks computed as the others do. Mean over the replayed steady steps from `since` on; the last steps of long runs, as replay_run()
+/// If these ranks computed as the others do; a bound with any non-blocking transfers, since timelines of tensors (Horovod's) have waits within
+/// waits, which are not replayed. Mean over the replayed steady steps from `since` on; the last steps of long runs, as replay_run()
 /// says. Nothing: the steps cannot be replayed (GPUs, background threads, events that were not kept, waiting that is not known), or come out
 /// otherwise than they were, or there are no other ranks.
 std::optional<ReplayedSaving> saving_without(SQLite::Database& db, int64_t world, const std::vector<int64_t>& ranks,
                                              std::optional<int64_t> since = {});
 
-/// If each step's work in a layer were the same on all ranks that have it. Nothing: as above.
+/// If each step's work in a layer were the same on all ranks that have it; a bound with non-blocking messages. Nothing: as above.
 std::optional<ReplayedSaving> saving_of_even_layer(SQLite::Database& db, int64_t world, const std::string& layer);
 
 }  // namespace ddl::models

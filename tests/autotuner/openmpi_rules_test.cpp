@@ -43,6 +43,16 @@ TEST(OpenMpiRules, PresetsAreWhatOtherLibrariesDo) {
   EXPECT_TRUE(preset_rules("gloo", {{"ring", kRing}}).empty());
 }
 
+TEST(OpenMpiRules, ServeCallsOfTheirSizesOnly) {
+  const std::vector<AllreduceRule> rules = {
+      {0, 0, "ignore", 0}, {8192, 3, "recursive_doubling", 0}, {32768, 0, "ignore", 0}, {2 << 20, 4, "ring", 0}};
+  EXPECT_FALSE(serves_any(rules, {}));
+  EXPECT_FALSE(serves_any(rules, {0, 3, 13, 17, 21})) << "0, 4 to 7, 4096 to 8191, 64 to 128 KiB, 1 to 2 MiB, less a byte";
+  EXPECT_TRUE(serves_any(rules, {3, 14})) << "8192 to 16383 bytes";
+  EXPECT_TRUE(serves_any(rules, {22})) << "from 2 MiB on";
+  EXPECT_TRUE(serves_any({{0, 4, "ring", 0}}, {0}));
+}
+
 TEST(OpenMpiRules, SayWhatTheDefaultWouldHaveUsed) {
   const std::string text = write_openmpi_rules(2, {{0, kRabenseifner, "rabenseifner", 0}, {65536, kRing, "ring", 0}});
   EXPECT_NE(

@@ -35,5 +35,16 @@ TEST(TrialFacts, MemoryIsTheGpusWhereItWasSampled) {
   EXPECT_TRUE(facts.memory_of_gpu);
 }
 
+TEST(TrialFacts, SizesOfAllreducesAreThoseOfAllRanks) {
+  Tables run = two_ranks();
+  run.exec(
+      "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (901, 0, 901, 'all', 2, 'intra'), (902, 0, 902, 'one', 1, 'intra');"
+      "INSERT INTO op (id, name, class, nonblocking) VALUES (901, 'MPI_Allreduce', 'collective', 0), (902, 'MPI_Iallreduce', 'collective', 1);"
+      "INSERT INTO profile (process, op, comm, region, size_class, calls, bytes, time_ns, time_estimated) VALUES "
+      "(1, 901, 901, 0, 17, 5, 400000, 1, 0), (2, 901, 901, 0, 3, 5, 20, 1, 0), (1, 901, 902, 0, 9, 5, 2000, 1, 0), (1, 902, 901, 0, 11, 5, 9000, 1, 0)");
+  run.analyze();
+  EXPECT_EQ(tune::read_trial(run.db()).allreduce_size_classes, (std::set<int64_t>{3, 17}));
+}
+
 }  // namespace
 }  // namespace ddl::test
