@@ -36,7 +36,7 @@ struct TrialFacts {
   std::optional<Pipeline> pipeline;            ///< the job has one, with several micro-batches
   bool blocking = false, nonblocking = false;  ///< allreduces of that kind, in steady steps
   std::vector<models::Gradient> gradients;     ///< allreduces of a step, in order; empty: none was kept
-  /// Of blocking allreduces on communicators of all ranks, as table profile has them: k for calls of 2^(k-1) to 2^k - 1 bytes, 0 for none.
+  /// Sizes of blocking allreduces on communicators of all ranks, as classes of table profile: k for 2^(k-1) to 2^k - 1 bytes, 0 for none.
   std::set<int64_t> allreduce_size_classes;
   std::string mpi_library;
 };

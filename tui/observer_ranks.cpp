@@ -219,6 +219,7 @@ Blame Observer::sum_blame() const {
       }
     }
     std::sort(waiters.begin(), waiters.end());
+    waiters.erase(std::unique(waiters.begin(), waiters.end()), waiters.end());  // one that waited 0 ns comes again
     for (const int32_t waiter : waiters) {
       sums.emplace_back(std::pair(late, waiter), by_waiter[static_cast<size_t>(waiter)]);
       by_waiter[static_cast<size_t>(waiter)] = 0;

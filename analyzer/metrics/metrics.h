@@ -19,10 +19,10 @@
 #pragma once
 
 #include <SQLiteCpp/Database.h>
-#include <span>
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>

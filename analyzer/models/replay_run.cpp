@@ -188,35 +188,25 @@ class RunReader {
     return counts;
   }
 
-  /// Ranges of the layer that was asked for, by process and thread, ascending; those within others are part of them.
+  /// Ranges of the layer that was asked for.
   void read_layer() {
     std::unordered_set<int64_t> regions, processes;
+    std::map<std::pair<int64_t, int64_t>, std::vector<Interval>> ranges;
     Query of_layer(db_, "SELECT id FROM region WHERE kind = 'layer' AND layer = ?");
     for (of_layer.bind(*layer_); of_layer.next();) regions.insert(of_layer.integer(0));
     for (const Window& window : windows_) processes.insert(window.process);
     EachRow(db_, "process, thread, region, start_ns, duration_ns", "range_event WHERE step IS NOT NULL").run([&](const RowValues& range) {
       if (!regions.contains(range.integer(2)) || !processes.contains(range.integer(0))) return;
-      layer_ranges_[{range.integer(0), range.integer(1)}].push_back({range.integer(3), range.integer(3) + range.integer(4)});
+      ranges[{range.integer(0), range.integer(1)}].push_back({range.integer(3), range.integer(3) + range.integer(4)});
     });
-    for (auto& [thread, ranges] : layer_ranges_) {
-      std::sort(ranges.begin(), ranges.end(), [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; });
-      std::vector<Interval> apart;
-      for (const Interval& range : ranges) {
-        if (apart.empty() || range.begin_ns >= apart.back().end_ns) {
-          apart.push_back(range);
-        } else {
-          apart.back().end_ns = std::max(apart.back().end_ns, range.end_ns);
-        }
-      }
-      ranges = std::move(apart);
-    }
+    for (auto& [thread, of_thread] : ranges) layer_ranges_.emplace(thread, IntervalSet(std::move(of_thread)));
   }
 
   /// What of [begin, end) is within the layer's ranges.
   int64_t in_layer_ns(const Window& window, int64_t begin_ns, int64_t end_ns) const {
     const auto of_thread = layer_ranges_.find({window.process, window.thread});
     if (of_thread == layer_ranges_.end()) return 0;
-    const std::vector<Interval>& ranges = of_thread->second;
+    const std::vector<Interval>& ranges = of_thread->second.parts();
     int64_t ns = 0;
     auto range = std::lower_bound(ranges.begin(), ranges.end(), begin_ns, [](const Interval& r, int64_t t) { return r.end_ns <= t; });
     for (; range != ranges.end() && range->begin_ns < end_ns; ++range)
@@ -536,8 +526,8 @@ class RunReader {
   SQLite::Database& db_;
   int64_t world_;
   std::optional<std::string> layer_;
-  std::map<std::pair<int64_t, int64_t>, std::vector<Interval>> layer_ranges_;  ///< by process and thread
-  int64_t events_ = 0;                                                         ///< of the steps that are replayed; 0 without steps
+  std::map<std::pair<int64_t, int64_t>, IntervalSet> layer_ranges_;  ///< by process and thread
+  int64_t events_ = 0;                                               ///< of the steps that are replayed; 0 without steps
   Query member_;
   RunReplay result_;
   std::unordered_map<int64_t, Operation> operations_;

@@ -193,7 +193,7 @@ class MessageMatcher {
   void on_incomplete(const Post& post);
   Post* find_post(const MessageEvent& e);
 
-  /// Of what is free, or one more.
+  /// Takes a free one, or makes one more.
   template <class T>
   static Index make(std::vector<T>& all, std::vector<Index>& free);
   Index new_half(const MessageEvent& e, bool receives);
