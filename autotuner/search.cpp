@@ -431,11 +431,11 @@ Conclusion Search::confirm(bool finished) {
   std::vector<double> tuned, base, first, second;
   const auto compared = [&](double confidence) { return compare_beside_noise(base, tuned, first, second, confidence); };
   while (bench_.trials_left() >= kConfirmTrials && tuned.size() < settings_.most_confirm_rounds) {
-    // Begun only where the least that says anything fits, give or take what trials differ by; what was begun is not given up for trials that
-    // took longer than they used to.
+    // Begun only where the least that is asked for fits, give or take what trials differ by; what was begun is not given up for trials that
+    // took longer than they used to before there are rounds enough to say anything.
     constexpr double kAbout = 0.8;
     const std::optional<double> left_s = bench_.seconds_left();
-    const bool is_begun = !tuned.empty() && tuned.size() < settings_.least_confirm_rounds;
+    const bool is_begun = !tuned.empty() && tuned.size() < kMinRounds;
     const size_t rounds = tuned.empty() ? settings_.least_confirm_rounds : 1;
     if (left_s && !is_begun && *left_s < kAbout * confirming_s(rounds, winner)) break;
     const size_t begin = result_.trials.size(), first_round = round_;

@@ -276,7 +276,7 @@ class Timed : public Bench {
       : costs_(std::move(costs)), left_s_(budget_s), noise_(noise), random_(seed) {}
   std::optional<Outcome> measure(size_t, Stage stage, size_t point) override {
     const double cost = costs_[point] * std::exp(std::normal_distribution<double>(0, noise_)(random_));
-    const double wall_s = stage == Stage::kConfirm ? confirming * cost : cost;
+    const double wall_s = stage == Stage::kConfirm ? confirming * (point == 0 ? late : 1) * cost : cost;
     left_s_ -= wall_s;
     ++(point == 0 ? defaults : others)[stage];
     others_s_ += point != 0 ? wall_s : 0;
@@ -292,6 +292,7 @@ class Timed : public Bench {
   }
   std::map<Stage, size_t> defaults, others;
   double confirming = 1;  ///< confirming trials take so many times as long, and the bench says so
+  double late = 1;        ///< those of the default take so many times as long again, and it does not say so
 
  private:
   std::vector<double> costs_;
@@ -328,6 +329,22 @@ TEST(Search, BeginsNoConfirmationThatTakesLongerThanWhatIsLeft) {
     }
   }
   EXPECT_GT(confirmed, 50U);
+}
+
+// As where a cycle falls between two steps, and the default waits for two of them from now on. Four rounds were planned, three say enough.
+TEST(Search, EndsConfirmingEarlyWhenTheDefaultHasBecomeSlower) {
+  const std::vector<double> costs = {10, 0.9, 0.8, 1.0, 0.7, 1.1, 0.9, 1.2, 1.0};
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Timed bench(costs, 300, seed);
+    bench.confirming = 2;
+    bench.late = 2;
+    const SearchResult result = search(nine_points(), std::vector<double>(9, 0.0), std::vector<bool>(9, true),
+                                       {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench,
+                                       {.seed = seed, .least_confirm_rounds = 4});
+    EXPECT_EQ(result.conclusion, Conclusion::kBetterFound) << seed;
+    EXPECT_EQ(result.gain->rounds, 3) << seed;
+    EXPECT_GT(*bench.seconds_left(), -85) << seed << ": a round, which had begun";
+  }
 }
 
 // A poor start takes most of a round's time, and its share tells nothing new.

@@ -269,7 +269,7 @@ def tuned_and_verified(folder, name, *options, verify=True):
 
 def soak_from_a_poor_start(folder, in_run=10, by_launches=1, hasty=20):
     """250 ms and 64 KiB, in two minutes and five: how far what was chosen is from the best, and whether launches confirm what is said of it."""
-    limits = {"in_run": ["--in-run", "--end-job", "--budget", "110s"], "launches": ["--budget", "285s"], "hasty": ["--in-run", "--end-job", "--budget", "30s"]}
+    limits = {"in_run": ["--in-run", "--end-job", "--budget", "105s"], "launches": ["--budget", "285s"], "hasty": ["--in-run", "--end-job", "--budget", "30s"]}
     done = {f"{way}_{seed}": tuned_and_verified(folder, f"{way}_{seed}", *limits[way], "--seed", seed, verify=way != "hasty")
             for way, count in (("in_run", in_run), ("launches", by_launches), ("hasty", hasty)) for seed in range(1, count + 1)}
     truth = measured_truth()
