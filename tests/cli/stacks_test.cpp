@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <ctime>
 #include <fstream>
 
 #include "cli/stacks.h"
@@ -88,9 +89,9 @@ TEST(Stalls, ThousandsAndImpossibleRanksAreRead) {
       file << R"({"kind":"stall","number":)" << i << R"(,"ranks":[{"rank":9223372036854775807},{"rank":-5},{"rank":3}]})"
            << "\n";
   }
-  const auto begin = std::chrono::steady_clock::now();
+  const std::clock_t begin = std::clock();  // of the processor, which others may be using
   const std::vector<ToldStall> stalls = read_stalls(path);
-  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
+  EXPECT_LT(std::clock() - begin, 20 * CLOCKS_PER_SEC);
   ASSERT_EQ(stalls.size(), 20'000u);
   ASSERT_EQ(stalls[7].ranks.size(), 3u);
   EXPECT_EQ(stalls[7].ranks[0].rank, -1);

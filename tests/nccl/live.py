@@ -30,6 +30,8 @@ def while_it_runs(folder):
         found = {}
         there = job.wait_until(lambda: found.update(by_devices(run) or {}) or found, 60)
         job.check(there, "the job was not shown by its devices within 60 s")
+        if not there:
+            return
         job.check(found["feed"]["state"] == "live" and not found["run"]["gpus"], f"{found['feed']} {found['run']}")
         job.check(found["step"]["devices_unknown"] == [] and found["step"]["gpu_ccr_raw"], f"{found['step']}")
         rows = {(row["op"], row["ranks"]) for row in found["collectives"]}
