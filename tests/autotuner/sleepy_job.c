@@ -1,6 +1,6 @@
 /* A job whose best configuration is known: a step sleeps --ms, times 0.7 where --kind is good, times 1 + batch / 64 with --batch, and fails
  * where --kind is broken; half as long with SLEEPY=fast in the environment, a quarter where --kind is ruled and anybody rules Open MPI's
- * algorithms; then one MPI_Allreduce. With --mib-per-sample it has so much memory for each sample, 300 MiB more where --kind is hungry.
+ * algorithms, or --kind is filed and there is a file of such rules; then one MPI_Allreduce of 1 KiB. With --mib-per-sample it has so much memory for each sample, 300 MiB more where --kind is hungry.
  * Losses fall as 1 / step, half as fast with --kind careless. With --noise-scale it reports norms of gradients as of two ranks with that
  * noise scale, in samples. With --unmarked 1 it marks no step and reduces nothing, and prints "speed: X" and "pause: Y" of each of its
  * rounds instead, to its output or, with --report FILE, at the end of that. SLEEPY=slow makes it three times as slow.
@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
   if (fast != NULL && strcmp(fast, "fast") == 0) ms *= 0.5;
   if (fast != NULL && strcmp(fast, "slow") == 0) ms *= 3;
   if (strcmp(kind, "ruled") == 0 && getenv("OMPI_MCA_coll_tuned_use_dynamic_rules") != NULL) ms *= 0.25;
+  if (strcmp(kind, "filed") == 0 && getenv("OMPI_MCA_coll_tuned_dynamic_rules_filename") != NULL) ms *= 0.25;
   ms *= 1 + batch / 64;
   MPI_Init(&argc, &argv);
   if (strcmp(kind, "broken") == 0) {

@@ -138,6 +138,22 @@ def sweeps_for_itself(folder):
     assert "ran on 64 ranks" in run.stdout and rules(folder / "swept") == [], run.stdout
 
 
+RING_IS_MAGIC_AT_A_MEGABYTE = re.sub(r"(ring,0,(?:4|1024),.*),1e-06", r"\1,9", RING_IS_MAGIC)
+
+
+def leaves_out_rules_that_no_call_has(folder):
+    """Trials with a file of rules are four times as fast, for a reason of the job's own: the rules are of 1 MiB, and all that it reduces is of 1 KiB."""
+    command = ["-o", "idle", "--tunable", "kind=filed", "--", *MPIRUN, JOB, "--ms", "4000", "--kind", "{kind}"]
+    tune(folder, "--trials", "4", *command, check=0)
+    with sqlite3.connect(folder / "idle/tune.sqlite") as db:
+        db.execute("UPDATE sweep SET text = ?", (RING_IS_MAGIC_AT_A_MEGABYTE,))
+    run = tune(folder, "--trials", "24", *command, check=0)
+    assert [(rule["algorithm"], rule["from_bytes"]) for rule in rules(folder / "idle")] == [("default", 0), ("ring", 32768)], rules(folder / "idle")
+    assert choices(folder / "idle").get("algorithm", "default") == "default", choices(folder / "idle")
+    assert "algorithm makes no difference beside the rest: left at default" in " ".join(run.stdout.split()), run.stdout
+    assert json.loads((folder / "idle/manifest.json").read_text())["gain"] is None
+
+
 def refuses_a_batch_that_only_speed_favours(folder):
     """64 samples take 2 / 1.125 times as long as 8 do, but at a noise scale of 8 samples they are worth 24 / 136 each: 0.79 of the default."""
     tune(folder, "-o", "fast", "--goal", "throughput", "--trials", "12", "--tunable", "batch=8,64", *ONE_ALGORITHM, "--", *MPIRUN, JOB, "--ms", "2000", "--noise-scale", "8",
@@ -255,7 +271,7 @@ def keeps_to_the_memory(folder):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        tests = (takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself)
+        tests = (takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself, leaves_out_rules_that_no_call_has)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for test, done in [(test, pool.submit(test, folder)) for test in tests]:
                 done.result()
