@@ -65,7 +65,8 @@ Tuned tuned_of(const Json& json) {
                       g.at("noise_lo"),
                       g.at("noise_hi"),
                       g.value("of_rounds", false),
-                      g.value("confidence", 0.95)};
+                      g.value("confidence", 0.95),
+                      g.value("spans_search", false)};
   if (json.contains("measured")) tuned.in_run = json.at("measured") == "in_run";
   if (json.contains("kept")) tuned.kept = value_or<std::string>(json, "kept", "");
   if (json.contains("default_environment"))

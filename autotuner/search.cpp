@@ -418,13 +418,23 @@ void Search::put_back_idle() {
   }
 }
 
+// Confirming rounds are few and made within a minute, whose conditions they share: where they contradict what the whole search has seen of the default,
+// both happened, and the interval is to hold both. What is confirmed was believed to be a gain, so this takes back none.
+void reach_to(const Belief& before, Gain& gain) {
+  constexpr double kSds = 2;
+  const double seen = std::exp(before.mean);
+  if (std::exp(before.mean + kSds * before.sd) < gain.lo) gain.lo = seen, gain.spans_search = true;
+  if (std::exp(before.mean - kSds * before.sd) > gain.hi) gain.hi = seen, gain.spans_search = true;
+}
+
 // Looked at after every round, the interval may end it early only where it is beyond doubt: more is asked for each time than at the end.
 Conclusion Search::confirm(bool finished) {
   put_back_idle();
   for (size_t i = 0; i < space_.tunables().size(); ++i)
     result_.worth.push_back(surrogate_.loss(space_.with(result_.best_seen, i, 0), result_.best_seen));
   const size_t winner = result_.best_seen;
-  if (winner == 0 || surrogate_.beliefs({0}, winner)[0].mean < std::log1p(settings_.worth_while))
+  const Belief before = surrogate_.beliefs({0}, winner)[0];
+  if (winner == 0 || before.mean < std::log1p(settings_.worth_while))
     return finished && explored_ ? Conclusion::kNoneBetter : Conclusion::kNotExplored;
   if (!finished) return Conclusion::kNotConfirmed;
 
@@ -466,6 +476,7 @@ Conclusion Search::confirm(bool finished) {
   const PairedRatio ratio = compared(settings_.confidence), noise = compare(first, second, settings_.confidence);
   result_.gain =
       Gain{ratio.ratio, ratio.lo, ratio.hi, static_cast<int64_t>(ratio.rounds), noise.lo, noise.hi, ratio.of_rounds, settings_.confidence};
+  reach_to(before, *result_.gain);
   if (ratio.lo <= 1 || ratio.ratio < 1 + settings_.worth_while) return Conclusion::kNoDifference;
   result_.winner = winner;
   return Conclusion::kBetterFound;

@@ -17,8 +17,9 @@ struct Gain {
   int64_t rounds = 0;
   /// The default against itself, in the same rounds: what the machine's noise alone does to such a ratio.
   double noise_lo = 1, noise_hi = 1;
-  bool of_rounds = false;    ///< lo and hi are the lowest and the highest round: each is a gain far above the noise
-  double confidence = 0.95;  ///< of the interval, if it is not that
+  bool of_rounds = false;     ///< lo and hi are the lowest and the highest round: each is a gain far above the noise
+  double confidence = 0.95;   ///< of the interval, if it is not that
+  bool spans_search = false;  ///< the trials that chose the winner had shown another gain, to which lo or hi reaches: conditions changed
 };
 
 /// A number in the words of the job: the median of what the first group of a regular expression (ECMAScript) matches in its lines.

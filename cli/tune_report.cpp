@@ -140,7 +140,8 @@ std::string conclusion_words(const Tuning& tuning) {
     case tune::Conclusion::kBetterFound:
       return fmt::format("{}: {} over the default, by {} of paired {}{}", best, interval(gain->ratio, gain->lo, gain->hi),
                          reports::plural(gain->rounds, "round"), tuning.in_run ? "blocks of steps in one run" : "trials",
-                         gain->of_rounds ? "; the interval is that of single rounds, each far above the noise" : "");
+                         fmt::format("{}{}", gain->of_rounds ? "; the interval is that of single rounds, each far above the noise" : "",
+                                     gain->spans_search ? "; it reaches to what the trials before them showed: conditions changed" : ""));
     case tune::Conclusion::kNoneBetter:
       return "nothing was better than the default: keep it";
     case tune::Conclusion::kNoDifference:

@@ -17,10 +17,11 @@ std::string gain_in_words(const Tuned& tuned) {
   if (!tuned.gain) return "none, nothing is changed: " + tuned.kept;
   const Gain& gain = *tuned.gain;
   return fmt::format(
-      "{:.3f} times the default's {} ({} {:.3f} .. {:.3f} over {} paired rounds{}; the default against itself {:.3f} .. {:.3f})",
+      "{:.3f} times the default's {} ({} {:.3f} .. {:.3f} over {} paired rounds{}{}; the default against itself {:.3f} .. {:.3f})",
       gain.ratio, tuned.goal.empty() ? "speed" : tuned.goal,
       gain.of_rounds ? "lowest and highest round" : fmt::format("{:g} % interval", 100 * gain.confidence), gain.lo, gain.hi, gain.rounds,
-      tuned.in_run ? ", blocks of steps of one run" : "", gain.noise_lo, gain.noise_hi);
+      tuned.in_run ? ", blocks of steps of one run" : "", gain.spans_search ? " and what the search had seen before" : "", gain.noise_lo,
+      gain.noise_hi);
 }
 
 std::string where(const Tuned& tuned) {

@@ -29,7 +29,8 @@ Json gain(const std::optional<Gain>& gain) {
           {"noise_lo", gain->noise_lo},
           {"noise_hi", gain->noise_hi},
           {"of_rounds", gain->of_rounds},
-          {"confidence", gain->confidence}};
+          {"confidence", gain->confidence},
+          {"spans_search", gain->spans_search}};
 }
 
 Json metric(const std::optional<Metric>& metric) {

@@ -275,7 +275,8 @@ class Timed : public Bench {
   Timed(std::vector<double> costs, double budget_s, uint64_t seed, double noise = 0.02)
       : costs_(std::move(costs)), left_s_(budget_s), noise_(noise), random_(seed) {}
   std::optional<Outcome> measure(size_t, Stage stage, size_t point) override {
-    const double cost = costs_[point] * std::exp(std::normal_distribution<double>(0, noise_)(random_));
+    double cost = costs_[point] * std::exp(std::normal_distribution<double>(0, noise_)(random_));
+    if (stage == Stage::kConfirm && point != 0) cost *= others_late;
     const double wall_s = stage == Stage::kConfirm ? confirming * (point == 0 ? late : 1) * cost : cost;
     left_s_ -= wall_s;
     ++(point == 0 ? defaults : others)[stage];
@@ -291,8 +292,9 @@ class Timed : public Bench {
     return confirming == 1 ? std::nullopt : std::optional(stage == Stage::kConfirm ? confirming * costs_[point] : costs_[point]);
   }
   std::map<Stage, size_t> defaults, others;
-  double confirming = 1;  ///< confirming trials take so many times as long, and the bench says so
-  double late = 1;        ///< those of the default take so many times as long again, and it does not say so
+  double confirming = 1;   ///< confirming trials take so many times as long, and the bench says so
+  double others_late = 1;  ///< confirming trials of the others cost so many times as much
+  double late = 1;         ///< those of the default take so many times as long again, and it does not say so
 
  private:
   std::vector<double> costs_;
@@ -338,12 +340,32 @@ TEST(Search, EndsConfirmingEarlyWhenTheDefaultHasBecomeSlower) {
     Timed bench(costs, 300, seed);
     bench.confirming = 2;
     bench.late = 2;
-    const SearchResult result = search(nine_points(), std::vector<double>(9, 0.0), std::vector<bool>(9, true),
-                                       {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench,
-                                       {.seed = seed, .least_confirm_rounds = 4});
+    const SearchResult result =
+        search(nine_points(), std::vector<double>(9, 0.0), std::vector<bool>(9, true),
+               {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed, .least_confirm_rounds = 4});
     EXPECT_EQ(result.conclusion, Conclusion::kBetterFound) << seed;
     EXPECT_EQ(result.gain->rounds, 3) << seed;
     EXPECT_GT(*bench.seconds_left(), -85) << seed << ": a round, which had begun";
+  }
+}
+
+// Somebody's load ends, or begins, between the race and the rounds that confirm: three equal rounds are not all that was seen.
+TEST(Search, TheIntervalHoldsWhatWasSeenBeforeConditionsChanged) {
+  const std::vector<double> costs = {10, 0.9, 0.8, 1.0, 0.4, 1.1, 0.9, 1.2, 1.0};
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const double change : {0.5, 1.0, 2.0}) {
+      Timed bench(costs, 200, seed);
+      bench.others_late = change;
+      const SearchResult result = search(nine_points(), std::vector<double>(9, 0.0), std::vector<bool>(9, true),
+                                         {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed});
+      ASSERT_TRUE(result.gain) << seed;
+      EXPECT_EQ(result.conclusion, Conclusion::kBetterFound) << seed;
+      EXPECT_EQ(result.gain->spans_search, change != 1) << seed << ", " << change;
+      const double seen = costs[0] / costs[result.winner], now = seen / change;
+      EXPECT_NEAR(result.gain->ratio, now, 0.1 * now) << seed;
+      EXPECT_LT(result.gain->lo, 1.05 * std::min(seen, now)) << seed << ", " << change;
+      EXPECT_GT(result.gain->hi, 0.95 * std::max(seen, now)) << seed << ", " << change;
+    }
   }
 }
 
