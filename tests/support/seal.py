@@ -4,7 +4,6 @@ from pathlib import Path
 
 MASK = (1 << 64) - 1
 DIGITS = [0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89]  # of pi
-BLOCK = 256 << 10
 
 
 def folded(a, b):
@@ -28,9 +27,11 @@ def seal(store):
     """Puts a seal on the store as it is, in place of what stands behind its pages."""
     data = Path(store).read_bytes()
     page = struct.unpack(">H", data[16:18])[0]
-    size = (65536 if page == 1 else page) * struct.unpack(">I", data[28:32])[0]
+    page = 65536 if page == 1 else page
+    size = page * struct.unpack(">I", data[28:32])[0]
     data = data[:size]
-    blocks = [checksum(data[at:at + BLOCK]) for at in range(0, size, BLOCK)]
-    blocks += [0] * (-len(blocks) % 8)
-    total = checksum(struct.pack(f"<{len(blocks)}Q", *blocks)) ^ size
-    Path(store).write_bytes(data + b"ddlseal2" + struct.pack("<QQ", size, total))
+    sums = [checksum(data[at:at + page]) for at in range(0, size, page)]
+    words = [size, page, *sums]
+    words += [0] * (-len(words) % 8)
+    total = checksum(struct.pack(f"<{len(words)}Q", *words))
+    Path(store).write_bytes(data + struct.pack(f"<{len(sums)}Q", *sums) + b"ddlseal3" + struct.pack("<3Q", size, page, total))
