@@ -180,6 +180,16 @@ TEST_F(DamagedStoreTest, TheChecksumSeesEveryBitAndTheOrder) {
     bytes[i + 7] ^= 0x80;
     bytes[i + 71] ^= 0x80;
   }
+  for (uint64_t small = 0; small < 16; ++small) {  // as pages begin, and numbers in them
+    std::vector<uint64_t> words(8, small);
+    const auto sum_of_words = [&] { return checksum(reinterpret_cast<const unsigned char*>(words.data()), 64); };
+    EXPECT_TRUE(seen.insert(sum_of_words()).second) << small;
+    for (size_t bit = 0; bit < 512; ++bit) {
+      words[bit / 64] ^= uint64_t{1} << bit % 64;
+      EXPECT_TRUE(seen.insert(sum_of_words()).second) << small << ", bit " << bit;
+      words[bit / 64] ^= uint64_t{1} << bit % 64;
+    }
+  }
 }
 
 }  // namespace

@@ -4,6 +4,7 @@ from pathlib import Path
 
 MASK = (1 << 64) - 1
 DIGITS = [0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89]  # of pi
+BEGIN = [0x452821E638D01377, 0xBE5466CF34E90C6C, 0xC0AC29B7C97C50DD, 0x3F84D5B5B5470917]
 
 
 def folded(a, b):
@@ -14,8 +15,7 @@ def checksum(data):
     """The sum of bytes whose number is a multiple of 64."""
     words = struct.unpack(f"<{len(data) // 8}Q", data)
     value = len(data)
-    for lane, digits in enumerate(DIGITS):
-        state = lane + 1
+    for lane, (digits, state) in enumerate(zip(DIGITS, BEGIN)):
         for first, second in zip(words[2 * lane::8], words[2 * lane + 1::8]):
             product = (first ^ state) * (second ^ digits)  # folded(), written out: this is all that sealing takes
             state = (product & MASK) ^ (product >> 64)
