@@ -98,7 +98,7 @@ TEST_F(DamagedRun, ATextIsNeverAnotherOne) {
   fs::copy_file(store, kept);
   const uintmax_t bytes = fs::file_size(kept);
   int made_again = 0;
-  for (uintmax_t at = 5; at < bytes; at += 8192) {  // the text does not read every page
+  for (uintmax_t at = 5; at < bytes; at += 5 * 8192) {  // the text does not read every page
     fs::copy_file(kept, store, fs::copy_options::overwrite_existing);
     flip_a_bit(at);
     const Result result = text();
@@ -110,11 +110,11 @@ TEST_F(DamagedRun, ATextIsNeverAnotherOne) {
     EXPECT_EQ(result.err.find("rebuilding it"), result.err.rfind("rebuilding it")) << "once: " << result.err;
     EXPECT_EQ(check_seal(store), Seal::kWhole);
   }
-  EXPECT_GT(made_again, 10);
+  EXPECT_GT(made_again, 3);
   for (const auto& entry : fs::directory_iterator(run_))
     if (entry.path().extension() == ".spool") fs::remove(entry.path());
   int refused = 0;
-  for (uintmax_t at = 5; at < bytes; at += 8192) {
+  for (uintmax_t at = 5; at < bytes; at += 5 * 8192) {
     fs::copy_file(kept, store, fs::copy_options::overwrite_existing);
     flip_a_bit(at);
     const Result result = text();
