@@ -33,7 +33,7 @@ Seal read_seal(int fd, const std::filesystem::path& path, SealedPages& pages);
 /// Reads the whole file. Throws Error (kDataMissing): not a regular file, cannot be read.
 Seal check_seal(const std::filesystem::path& path);
 
-/// Of the seal alone. Throws as check_seal().
+/// Looks at the seal alone. Throws as check_seal().
 Seal glance_at_seal(const std::filesystem::path& path);
 
 /// Seals a store that nobody has open, in place of an earlier seal. Throws CannotWrite.

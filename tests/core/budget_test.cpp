@@ -57,7 +57,7 @@ class BudgetTest : public RecorderTest {
     }
   }
 
-  /// Of a processor, by this thread.
+  /// By this thread, of a processor.
   static double used_ns() {
     timespec used;
     clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used);
