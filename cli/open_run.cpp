@@ -12,6 +12,7 @@
 #include "store/draft.h"
 #include "store/ordered_work.h"
 #include "store/run_directory.h"
+#include "store/sealed_file.h"
 
 namespace fs = std::filesystem;
 
@@ -47,11 +48,15 @@ void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fres
   draft.finish();
 }
 
+Run run_of(const RunDirectory& run, SQLite::Database db) {
+  return {.directory = run.directory, .shown = shown_path(run.directory), .db = std::move(db)};
+}
+
 /// Into a folder that is gone afterwards: the open store stays readable.
 Run read_aside(const RunDirectory& run, bool fresh, const ScratchFolder& scratch, unsigned threads) {
   const fs::path store = scratch.path() / "run.sqlite";
   bring_up_to_date(run, store, fresh, threads);
-  return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(store)};
+  return run_of(run, open_store(store));
 }
 
 /// The run lies where nothing can be written: a full disk, an archive, somebody else's directory. It is read all the same, each time again.
@@ -72,11 +77,12 @@ std::optional<SQLite::Database> open_usable(const RunDirectory& run) {
   }
 }
 
+RunDirectory find_argument(const std::string& argument) { return argument.empty() ? find_run() : find_run(argument); }
+
 Run open_analyzed(const std::string& argument, bool analyze_again, unsigned threads) {
-  const RunDirectory run = argument.empty() ? find_run() : find_run(argument);
+  const RunDirectory run = find_argument(argument);
   std::optional<SQLite::Database> db = open_usable(run);
-  if (db && !analyze_again && is_analyzed(*db))
-    return {.directory = run.directory, .shown = shown_path(run.directory), .db = std::move(*db)};
+  if (db && !analyze_again && is_analyzed(*db)) return run_of(run, std::move(*db));
   const bool fresh = db.has_value();
   db.reset();
   try {
@@ -84,7 +90,7 @@ Run open_analyzed(const std::string& argument, bool analyze_again, unsigned thre
   } catch (const CannotWrite& error) {
     return open_aside(run, fresh, error.what(), threads);
   }
-  return {.directory = run.directory, .shown = shown_path(run.directory), .db = open_store(run.store)};
+  return run_of(run, open_store(run.store));
 }
 
 }  // namespace
@@ -118,12 +124,29 @@ std::string shown_path(const fs::path& path) {
 
 Run open_run(const std::string& argument, unsigned threads) { return open_analyzed(argument, false, threads); }
 
+std::string ask_run(const std::string& argument, unsigned threads, const std::function<std::string(Run&)>& ask) {
+  const uint64_t damaged = damaged_reads();
+  try {
+    const RunDirectory found = find_argument(argument);
+    if (std::optional<SQLite::Database> db = open_if_ingested(found, Access::kReadCompared); db && is_analyzed(*db)) {
+      Run run = run_of(found, std::move(*db));
+      std::string answer = ask(run);
+      if (damaged_reads() == damaged) return answer;
+    }
+  } catch (const DamagedStore&) {  // open_run() says so
+  } catch (const std::exception&) {
+    if (damaged_reads() == damaged) throw;
+  }
+  Run run = open_run(argument, threads);
+  return ask(run);
+}
+
 Run open_run_and_analyze(const std::string& argument, unsigned threads) { return open_analyzed(argument, true, threads); }
 
 Run open_run_without_writing(const std::string& argument) {
   const RunDirectory run = find_run(argument);
   std::optional<SQLite::Database> db = open_usable(run);
-  if (db && is_analyzed(*db)) return {.directory = run.directory, .shown = shown_path(run.directory), .db = std::move(*db)};
+  if (db && is_analyzed(*db)) return run_of(run, std::move(*db));
   return read_aside(run, db.has_value(), ScratchFolder(), 0);
 }
 

@@ -4,6 +4,7 @@
 #include <SQLiteCpp/Database.h>
 
 #include <filesystem>
+#include <functional>
 #include <string>
 
 #include "cli/options.h"
@@ -29,6 +30,10 @@ struct Run {
 /// here. Where the run cannot be written it is read into a temporary file, with a note. `threads` at most read and analyze; 0: one for each core
 /// that this process may use. Throws ddl::Error.
 Run open_run(const std::string& argument, unsigned threads = 0);
+
+/// What `ask` says of the run that open_run() opens. Only what it reads of the store is compared with its seal: of a large one an eighth. Where that
+/// differs, `ask` is asked once more, of the run made again; so it prints and writes nothing. Throws ddl::Error.
+std::string ask_run(const std::string& argument, unsigned threads, const std::function<std::string(Run&)>& ask);
 
 /// The run of option --demo, which shows ddl to somebody who has none yet: in share/ddl/demo beside the program. Throws ddl::Error
 /// (usage) if `argument` names a run as well, (kDataMissing) if this copy of ddl was installed without it.

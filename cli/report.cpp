@@ -91,33 +91,42 @@ int run_report(const Arguments& arguments) {
     throw Error("--html and --one-line show the whole run, not a section", fmt::format("leave {} out", words.section), ExitCode::kUsage);
   const Readers who = readers(options);
   const unsigned threads = threads_of(options);
-  Run run = options.has("demo") ? open_demo(words.run, threads) : open_run(words.run, threads);
-  share(run, options);
-
-  if (const auto view = options.maybe<std::string>("csv")) {
-    reports::write_csv(run.db, *view, print_out);
-    return 0;
-  }
-  const reports::RunView view(run.db, options.maybe<int64_t>("world"));
-  const bool overview = words.section == kOverview;
-  if (const auto file = options.maybe<std::string>("html")) {
-    write_output(*file, reports::html::render_page(reports::build_page(view, run.shown), reports::html::build_figures(view)), who);
-  } else if (options.has("one-line")) {
-    print_out(reports::render_one_line(reports::build_overview(view, run.shown)));
-  } else if (options.has("json") && overview) {
-    const bool all_rows = options.has("ranks") || static_cast<size_t>(view.ranks) <= kMostRanksInJson;
-    reports::write_everything(view, run.shown, all_rows ? SIZE_MAX : kMostRanksInJson, print_out);
-  } else if (options.has("json")) {
-    const reports::Document document = reports::build_section(view, words.section);
-    print_out(document.tables.empty() ? reports::render_json(document) : reports::render_json(document.tables[0]));
+  bool complete = true;
+  const auto answer = [&](Run& run) -> std::string {
+    const reports::RunView view(run.db, options.maybe<int64_t>("world"));
+    if (options.has("strict")) {
+      reports::Document loss;
+      reports::add_loss(view, loss);
+      complete = loss.loss.empty() && view.ranks == view.expected_ranks;
+    }
+    const bool overview = words.section == kOverview;
+    if (const auto file = options.maybe<std::string>("html")) {
+      write_output(*file, reports::html::render_page(reports::build_page(view, run.shown), reports::html::build_figures(view)), who);
+      return "";
+    }
+    if (options.has("one-line")) return reports::render_one_line(reports::build_overview(view, run.shown));
+    if (options.has("json") && overview) {
+      const bool all_rows = options.has("ranks") || static_cast<size_t>(view.ranks) <= kMostRanksInJson;
+      reports::write_everything(view, run.shown, all_rows ? SIZE_MAX : kMostRanksInJson, print_out);
+      return "";
+    }
+    const reports::Document document = overview ? reports::build_overview(view, run.shown) : reports::build_section(view, words.section);
+    if (!options.has("json")) return reports::render_text(document, output_options());
+    return document.tables.empty() ? reports::render_json(document) : reports::render_json(document.tables[0]);
+  };
+  // What writes as it reads takes no second chance, and what reads everything saves nothing by it.
+  const bool writes = options.has("html") || options.has("csv") || (options.has("json") && words.section == kOverview);
+  if (!writes && !options.has("demo") && !options.has("share")) {
+    print_out(ask_run(words.run, threads, answer));
   } else {
-    print_out(reports::render_text(overview ? reports::build_overview(view, run.shown) : reports::build_section(view, words.section),
-                                   output_options()));
+    Run run = options.has("demo") ? open_demo(words.run, threads) : open_run(words.run, threads);
+    share(run, options);
+    if (const auto view = options.maybe<std::string>("csv")) {
+      reports::write_csv(run.db, *view, print_out);
+      return 0;
+    }
+    print_out(answer(run));
   }
-  if (!options.has("strict")) return 0;
-  reports::Document loss;
-  reports::add_loss(view, loss);
-  const bool complete = loss.loss.empty() && view.ranks == view.expected_ranks;
   if (!complete) print_note("--strict: data are missing; see: ddl report loss");
   return complete ? 0 : static_cast<int>(ExitCode::kDataMissing);
 }

@@ -14,6 +14,7 @@
 #include <string_view>
 
 #include "store/seal.h"
+#include "store/sealed_file.h"
 
 namespace ddl {
 
@@ -43,6 +44,8 @@ std::string uri_of(const std::filesystem::path& path) {
   }
   return uri + "?immutable=1";
 }
+
+constexpr int kReadOnly = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX;
 
 constexpr uint64_t kLargeBytes = uint64_t{32} << 20;
 
@@ -86,18 +89,22 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access, in
   std::error_code ignored;
   if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
     throw refused(path, "no such file", "record a job first: ddl record -- mpirun -np 2 ./train");
-  const Seal seal = access == Access::kRead ? check_seal(path) : Seal::kWhole;
+  const Seal seal = access == Access::kRead ? check_seal(path) : access == Access::kReadCompared ? glance_at_seal(path) : Seal::kWhole;
   const auto damaged = [&](const char* why) {
     return DamagedStore(fmt::format("cannot read {}: {}", path.string(), why),
                         "an imported run: import it again; a recorded one: its spools are gone, from which it would be made again",
                         ExitCode::kDataMissing);
   };
   constexpr const char* kCut = "it is damaged: it was cut off, or another program wrote into it";
-  if (seal == Seal::kBroken) throw damaged("it is damaged: its content is not what ddl wrote");
+  constexpr const char* kDiffers = "it is damaged: its content is not what ddl wrote";
+  if (seal == Seal::kBroken) throw damaged(kDiffers);
+  const uint64_t damaged_before = damaged_reads();
   try {
-    SQLite::Database db = access == Access::kRead
-                              ? SQLite::Database(uri_of(path), SQLite::OPEN_READONLY | SQLite::OPEN_URI | SQLite::OPEN_NOMUTEX)
-                              : SQLite::Database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, 10000);
+    // One without a seal is looked at as it is, for the message.
+    const bool compared = access == Access::kReadCompared && seal == Seal::kWhole;
+    SQLite::Database db = access == Access::kReadWrite
+                              ? SQLite::Database(path.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_NOMUTEX, 10000)
+                              : SQLite::Database(uri_of(path), kReadOnly, 0, compared ? sealed_files() : "");
     if (pragma(db, "application_id") != application_id) {
       if (seal == Seal::kNone && was_a_store(path)) throw damaged(kCut);
       throw refused(path, "an SQLite file, but not one of ddl's", "name a run directory (NAME.ddl) or the run.sqlite in it");
@@ -114,6 +121,7 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access, in
     if (seal == Seal::kNone) throw damaged(kCut);
     return db;
   } catch (const SQLite::Exception& error) {
+    if (damaged_reads() != damaged_before) throw damaged(kDiffers);
     if (seal == Seal::kNone && was_a_store(path)) throw damaged(kCut);
     throw refused(path, error.what(),
                   error.getErrorCode() == SQLITE_NOTADB ? "delete the file if it should be a run's; it is made again from the spools" : "");
@@ -121,7 +129,9 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access, in
 }
 
 SQLite::Database open_beside(const SQLite::Database& db) {
-  SQLite::Database beside(uri_of(db.getFilename()), SQLite::OPEN_READONLY | SQLite::OPEN_URI | SQLite::OPEN_NOMUTEX);
+  const sqlite3_vfs* files = nullptr;  // as they are compared there
+  sqlite3_file_control(db.getHandle(), "main", SQLITE_FCNTL_VFS_POINTER, &files);
+  SQLite::Database beside(uri_of(sqlite3_db_filename(db.getHandle(), "main")), kReadOnly, 0, files == nullptr ? "" : files->zName);
   beside.exec("PRAGMA cache_size = -16384");
   return beside;
 }

@@ -20,7 +20,10 @@ constexpr int kSchemaVersion = 14;               ///< as in schema.sql
 /// Text of store/schema.sql.
 extern const char* const kSchemaSql;
 
-enum class Access { kRead, kReadWrite };
+/// kRead: only after all of it was compared with its seal. kReadCompared: each page is, when it is read (store/sealed_file.h); for who throws away what
+/// was computed where a page differs, which is an SQLite::Exception and counts in damaged_reads(). kReadWrite: a draft, or a store that is being tampered
+/// with: nothing is compared, and whoever is done seals it.
+enum class Access { kRead, kReadCompared, kReadWrite };
 
 /// Makes `path`, which must not exist, private to the user (0600) and never through a symlink, with all tables and views and tuned for
 /// loading: nothing in it is safe until the connection is closed. `source_bytes`: of what it is made of, as far as that is known.
@@ -32,9 +35,8 @@ class DamagedStore : public Error {
   using Error::Error;
 };
 
-/// Opens a store that is finished, having compared its content with its seal; what is in it never changes, so nothing is locked and no
-/// journal looked for. Throws with kDataMissing: no such file, no regular file, not SQLite, not ours, of a newer or older schema, DamagedStore.
-/// kReadWrite: a draft, or a store that is being tampered with: nothing is compared, and whoever is done seals it.
+/// Opens a store that is finished; what is in it never changes, so nothing is locked and no journal looked for. Throws with kDataMissing: no such file,
+/// no regular file, not SQLite, not ours, of a newer or older schema, DamagedStore.
 SQLite::Database open_store(const std::filesystem::path& path, Access access = Access::kRead, int application_id = kApplicationId);
 
 /// The file as ATTACH takes it, which is then only read, as open_store() opened it before.

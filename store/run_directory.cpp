@@ -92,10 +92,10 @@ RunDirectory find_run(const std::optional<std::string>& argument) {
 
 bool is_ingested(const RunDirectory& run) { return open_if_ingested(run).has_value(); }
 
-std::optional<SQLite::Database> open_if_ingested(const RunDirectory& run) {
+std::optional<SQLite::Database> open_if_ingested(const RunDirectory& run, Access access) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(run.store, error))) return std::nullopt;
-  SQLite::Database db = open_store(run.store);
+  SQLite::Database db = open_store(run.store, access);
   const size_t spools = run.spools().size();
   if (spools == 0) return db;  // a store that was copied out of its directory
   try {
@@ -110,7 +110,8 @@ std::optional<SQLite::Database> open_if_ingested(const RunDirectory& run) {
     const bool may_have_run_on = query.getColumn(1).getInt64() > 0;
     if (ingested_at < run.changed_realtime_ns() + (may_have_run_on ? kSettleNs : 0)) return std::nullopt;
   } catch (const SQLite::Exception&) {
-    return std::nullopt;  // ours, but not whole
+    if (access == Access::kReadCompared) throw;  // a page that differs
+    return std::nullopt;                         // ours, but not whole
   }
   return db;
 }

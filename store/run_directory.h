@@ -9,6 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "store/database.h"
+
 namespace ddl {
 
 struct RunDirectory {
@@ -35,7 +37,7 @@ RunDirectory find_run(const std::optional<std::string>& argument = std::nullopt)
 
 /// The store, open, if run.sqlite is there and holds all that the spools hold now. Nothing, or false: ingest() is due. A job that was killed less than a minute
 /// before it was read counts as still running. Throws as open_store() when the file is there and is not ours to replace.
-std::optional<SQLite::Database> open_if_ingested(const RunDirectory& run);
+std::optional<SQLite::Database> open_if_ingested(const RunDirectory& run, Access access = Access::kRead);
 bool is_ingested(const RunDirectory& run);
 
 }  // namespace ddl

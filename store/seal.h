@@ -1,17 +1,19 @@
-// What stands behind the last page of a store that is finished: a checksum over all its bytes. A store never changes once it has its name,
-// so one that differs from its seal was damaged or written by somebody else, and nothing in it can be relied on. SQLite reads as many pages
-// as its header says and passes the seal over.
+// What stands behind the last page of a store that is finished: a checksum of each page, and one of these. A store never changes once it has its
+// name, so one that differs from its seal was damaged or written by somebody else, and nothing that differs can be relied on. SQLite reads as many
+// pages as its header says and passes the seal over.
 //
-//   "ddlseal2"   bytes of the pages   checksum        8 bytes each, little-endian
+//   checksum of each page   "ddlseal3"   bytes of the pages   bytes of one   checksum of these two and the checksums        8 bytes each, little-endian
+//
+// So a store can be compared as a whole, or page by page as it is read (store/sealed_file.h): a page of another run, or of another place, is not what
+// the seal says either.
 #pragma once
 
 #include <cstddef>
 #include <cstdint>
 #include <filesystem>
+#include <vector>
 
 namespace ddl {
-
-constexpr size_t kSealBytes = 24;
 
 enum class Seal {
   kWhole,   ///< the content is what it was when it was sealed
@@ -19,24 +21,26 @@ enum class Seal {
   kNone     ///< not sealed: not finished, cut, grown by another program, or no store
 };
 
+struct SealedPages {
+  uint64_t bytes = 0;       ///< of all pages
+  uint64_t page_bytes = 0;  ///< of one
+  std::vector<uint64_t> sums;
+};
+
+/// The seal alone, of a file that is open: where that is kWhole, `pages` is what was sealed. Throws Error (kDataMissing): cannot be read.
+Seal read_seal(int fd, const std::filesystem::path& path, SealedPages& pages);
+
 /// Reads the whole file. Throws Error (kDataMissing): not a regular file, cannot be read.
 Seal check_seal(const std::filesystem::path& path);
+
+/// Looks at the seal alone. Throws as check_seal().
+Seal glance_at_seal(const std::filesystem::path& path);
 
 /// Seals a store that nobody has open, in place of an earlier seal. Throws CannotWrite.
 void seal_store(const std::filesystem::path& path);
 
-/// 64 bits, of bytes that come in pieces of a multiple of kPieceBytes. Any change changes them, but for one in 2^64. A seal has that of the checksums of
-/// all blocks of 256 KiB, with the size.
-class Checksum {
- public:
-  static constexpr size_t kPieceBytes = 64;
-  void add(const unsigned char* bytes, size_t count);
-  uint64_t value() const;
-
- private:
-  static constexpr size_t kLanes = 4;  ///< independent of each other: a core multiplies one a cycle
-  uint64_t lanes_[kLanes] = {1, 2, 3, 4};
-  uint64_t bytes_ = 0;
-};
+/// 64 bits, of bytes whose number is a multiple of kPieceBytes. Any change changes them, but for one in 2^64.
+uint64_t checksum(const unsigned char* bytes, size_t count);
+constexpr size_t kPieceBytes = 64;
 
 }  // namespace ddl

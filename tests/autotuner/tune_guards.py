@@ -7,6 +7,7 @@ import os
 import pathlib
 import re
 import signal
+import socket
 import sqlite3
 import subprocess
 import tempfile
@@ -268,10 +269,27 @@ def keeps_to_the_memory(folder):
     assert "fails as it is: needed" in small.stderr, small.stderr
 
 
+def takes_away_what_stands_in_a_trials_place(folder):
+    """Where the recording of the first trial goes: nobody waits there, and what a link leads to stays as it is."""
+    theirs = folder / "theirs"
+    theirs.mkdir()
+    (theirs / "kept").write_text("kept")
+    listening = socket.socket(socket.AF_UNIX)
+    for kind, put in (("fifo", os.mkfifo), ("socket", lambda place: listening.bind(str(place))), ("link", lambda place: place.symlink_to(theirs)),
+                      ("nowhere", lambda place: place.symlink_to(folder / "nowhere")), ("file", lambda place: place.write_text("x"))):
+        place = folder / f"place_{kind}/trials/0001.ddl"
+        place.parent.mkdir(parents=True)
+        put(place)
+        tune(folder, "-o", f"place_{kind}", "--trials", "1", "--goal", "elapsed", "--tunable", "kind=plain,good", *ONE_ALGORITHM, "--", JOB, "--unmarked", "1",
+             "--ms", "2", "--kind", "{kind}", check=0)
+        assert place.is_dir() and not place.is_symlink() and list(place.glob("*.spool")), kind
+    assert sorted(path.name for path in theirs.iterdir()) == ["kept"] and not (folder / "nowhere").exists()
+
+
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        tests = (takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself, leaves_out_rules_that_no_call_has)
+        tests = (takes_away_what_stands_in_a_trials_place, takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself, leaves_out_rules_that_no_call_has)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for test, done in [(test, pool.submit(test, folder)) for test in tests]:
                 done.result()

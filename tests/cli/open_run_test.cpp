@@ -12,6 +12,7 @@
 namespace ddl::cli {
 namespace {
 
+namespace fs = std::filesystem;
 using namespace test::literals;
 
 class OpenRun : public testing::Test {
@@ -48,14 +49,14 @@ TEST_F(OpenRun, WhatThisVersionAnalyzedIsLeftAlone) {
 
 class DamagedRun : public OpenRun {
  protected:
-  void flip_a_bit() const {
+  void flip_a_bit(std::uintmax_t at) const {
     std::fstream file(run_ / "run.sqlite", std::ios::in | std::ios::out | std::ios::binary);
-    const std::streamoff middle = static_cast<std::streamoff>(std::filesystem::file_size(run_ / "run.sqlite") / 2);
-    file.seekg(middle);
+    file.seekg(static_cast<std::streamoff>(at));
     const int byte = file.get();
-    file.seekp(middle);
+    file.seekp(static_cast<std::streamoff>(at));
     file.put(static_cast<char>(byte ^ 4));
   }
+  void flip_a_bit() const { flip_a_bit(std::filesystem::file_size(run_ / "run.sqlite") / 2); }
   Result json() const { return ddl_command({"report", run_.string(), "--json"}); }
 };
 
@@ -88,6 +89,55 @@ TEST_F(DamagedRun, WithoutSpoolsNothingIsAnswered) {
     EXPECT_EQ(result.out, "") << verb[0];
     EXPECT_TRUE(has(result.err, "it is damaged")) << result.err;
   }
+}
+
+TEST_F(DamagedRun, ATextIsNeverAnotherOne) {
+  const auto text = [&] { return ddl_command({"report", run_.string()}); };
+  const std::string whole = text().out;
+  const fs::path store = run_ / "run.sqlite", kept = folder_ / "kept.sqlite";
+  fs::copy_file(store, kept);
+  const uintmax_t bytes = fs::file_size(kept);
+  int made_again = 0;
+  for (uintmax_t at = 5; at < bytes; at += 5 * 8192) {  // the text does not read every page
+    fs::copy_file(kept, store, fs::copy_options::overwrite_existing);
+    flip_a_bit(at);
+    const Result result = text();
+    EXPECT_EQ(result.code, 0) << at;
+    EXPECT_TRUE(result.out == whole) << at;
+    if (result.err.empty()) continue;
+    ++made_again;
+    EXPECT_TRUE(has(result.err, "it is damaged")) << result.err;
+    EXPECT_EQ(result.err.find("rebuilding it"), result.err.rfind("rebuilding it")) << "once: " << result.err;
+    EXPECT_EQ(check_seal(store), Seal::kWhole);
+  }
+  EXPECT_GT(made_again, 3);
+  for (const auto& entry : fs::directory_iterator(run_))
+    if (entry.path().extension() == ".spool") fs::remove(entry.path());
+  int refused = 0;
+  for (uintmax_t at = 5; at < bytes; at += 5 * 8192) {
+    fs::copy_file(kept, store, fs::copy_options::overwrite_existing);
+    flip_a_bit(at);
+    const Result result = text();
+    if (result.code == 0) {
+      EXPECT_TRUE(result.out == whole) << at;
+      continue;
+    }
+    ++refused;
+    EXPECT_EQ(result.code, 3) << at;
+    EXPECT_EQ(result.out, "") << at;
+    EXPECT_TRUE(has(result.err, "it is damaged")) << result.err;
+  }
+  EXPECT_EQ(refused, made_again);
+}
+
+TEST_F(DamagedRun, WhatAnotherVersionAnalyzedIsNotCopiedWithItsDamage) {
+  const auto text = [&] { return ddl_command({"report", run_.string()}); };
+  const std::string whole = text().out;
+  change("UPDATE meta SET value = '7' WHERE key = 'analysis.version'");
+  flip_a_bit();
+  const Result result = text();
+  EXPECT_TRUE(result.out == whole);
+  EXPECT_TRUE(has(result.err, "rebuilding it from the spools")) << result.err;
 }
 
 }  // namespace
