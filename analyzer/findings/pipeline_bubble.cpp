@@ -52,16 +52,18 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for lo
   const Shape shape{row.integer(0), row.integer(1), row.integer(2), row.integer(3)};
   const std::optional<double> known = models::metric_of(input.db, input.world, "bubble");
   const double model = models::metric_of(input.db, input.world, "bubble_model").value_or(0);
-  // What computes stays: of a step of 1 that is 1 - B1, and with twice the micro-batches it is 1 - B1' of a shorter one.
+  // What computes stays: of a step of 1 that is 1 - B1, and with twice the micro-batches it is 1 - B1' of a shorter one. So it is with
+  // what is beyond the schedule.
   const double by_more = 1 - (1 - shape.bubble(1)) / (1 - shape.bubble(2));
-  const auto saving_of = [&](double bubble) { return std::max({0.0, bubble - model, std::min(bubble, by_more)}); };
+  const auto beyond_model = [&](double bubble) { return 1 - (1 - bubble) / (1 - model); };
+  const auto saving_of = [&](double bubble) { return std::max({0.0, beyond_model(bubble), std::min(bubble, by_more)}); };
   // Where a stage left no record, a part of its neighbours' waiting is not known.
   const bool at_most = !known || (input.bounded && saving_of(*known) < kBubbleMinSavingShare);
   const double measured = at_most ? receiving_share(input) : *known;
   const double saving = saving_of(measured);
   if (saving < kBubbleMinSavingShare) return {};
 
-  const bool beyond = measured - model >= std::min(measured, by_more);
+  const bool beyond = beyond_model(measured) >= std::min(measured, by_more);
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(saving * static_cast<double>(input.step_ns));
   finding.confidence = beyond && !at_most ? "likely" : "maybe";
