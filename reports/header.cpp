@@ -155,10 +155,9 @@ void add_header(const RunView& run, const std::string& source, Document& documen
                             : run.ranks < run.expected_ranks ? fmt::format("{} of {}", run.ranks, plural(run.expected_ranks, "rank"))
                                                              : plural(run.expected_ranks, "rank");
   document.headline.push_back(fmt::format("{} on {}", ranks, plural(run.hosts, "host")));
-  document.headline.push_back(
-      run.all_steps > 0
-          ? fmt::format("{} in {}", plural(run.all_steps, run.inferred_steps ? "inferred step" : "step"), lasted)
-          : fmt::format("{}, no steps marked", lasted));
+  document.headline.push_back(run.all_steps > 0
+                                  ? fmt::format("{} in {}", plural(run.all_steps, run.inferred_steps ? "inferred step" : "step"), lasted)
+                                  : fmt::format("{}, no steps marked", lasted));
 
   document.data.push_back(run.ranks > 0 ? fmt::format("{}/{} ranks", run.ranks, run.expected_ranks) : "no ranks");
   Query remembered(run.db, "SELECT count(*) FROM flight_entry f JOIN process p ON p.id = f.process WHERE p.world = ?");

@@ -59,8 +59,9 @@ Finding describe(const FindingInput& input, const WaitedFor& found) {
   Finding finding;
   const bool one = found.ranks.size() == 1;
   if (one) finding.rank = found.ranks.front();
+  const models::LateWork work = found.cause == "data" ? models::LateWork::kEvenly : models::LateWork::kAsOthers;
   const std::optional<double> replayed_s =
-      models::saving_without_late_gpus(input.db, input.catalog, input.world, found.ranks, found.since_step);
+      models::saving_without_late_gpus(input.db, input.catalog, input.world, found.ranks, work, found.since_step);
   finding.saving_ns = static_cast<int64_t>(replayed_s ? std::max(0.0, *replayed_s) * 1e9 : found.lead_ns);
   finding.since = found.since_step;
   finding.confidence = "likely";

@@ -94,12 +94,12 @@ class GpuReplay {
     return saving(durations);
   }
 
-  std::optional<double> saving_without(const std::vector<int64_t>& ranks) const {
+  std::optional<double> saving_without(const std::vector<int64_t>& ranks, LateWork work) const {
     const auto is_late = [&](const PlacedOp& p) { return std::ranges::find(ranks, replay_.ops()[p.op].rank) != ranks.end(); };
-    std::map<std::tuple<size_t, size_t, bool>, std::pair<double, double>> others;  // by place: seconds, and operations
+    std::map<std::tuple<size_t, size_t, bool>, std::pair<double, double>> likes;  // by place: seconds, and operations
     for (const PlacedOp& p : placed_) {
-      if (is_late(p)) continue;
-      auto& [seconds, count] = others[{p.form, p.place, p.is_launch}];
+      if (work == LateWork::kAsOthers && is_late(p)) continue;
+      auto& [seconds, count] = likes[{p.form, p.place, p.is_launch}];
       seconds += replay_.ops()[p.op].seconds;
       ++count;
     }
@@ -108,8 +108,8 @@ class GpuReplay {
     for (const PlacedOp& p : placed_) {
       if (!is_late(p)) continue;
       own_s += durations[p.op];
-      const auto like = others.find({p.form, p.place, p.is_launch});
-      if (like == others.end())
+      const auto like = likes.find({p.form, p.place, p.is_launch});
+      if (like == likes.end())
         alone_s += durations[p.op];
       else
         durations[p.op] = like->second.first / like->second.second;
@@ -123,7 +123,7 @@ class GpuReplay {
     Replay::Op op;
     int64_t comm, seq;
   };
-  /// What is no collective or message: an activity, or what lies before its launch.
+  /// Computing or copying, or what lies before its launch; collectives and messages are not among these.
   struct PlacedOp {
     Replay::Op op;
     size_t form, place;
@@ -258,19 +258,18 @@ class GpuReplay {
 
   void learn() {
     for (const ReplayedGpu& rank : ranks_) {
-      walk(rank,
-           [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns, std::optional<size_t> before,
-               int64_t between_ns) {
-             const ReplayedActivity& a = rank.activities[i];
-             LaunchPlace& place = places_[step.form][i - step.first];
-             place.sooner.resize(std::max(place.sooner.size(), last.size()));
-             for (size_t s = 0; s < last.size(); ++s)
-               if (last[s] && a.start_ns + kStampErrorNs < rank.activities[*last[s]].end_ns) place.sooner[s] = true;
-             if (!before) return;
-             place.always_over = place.always_over && over_ns <= a.launch_ns;
-             place.gaps_ns.push_back(static_cast<double>(a.launch_ns - rank.activities[*before].launch_ns - between_ns));
-             place.delays_ns.push_back(static_cast<double>(a.launch_ns - over_ns - between_ns));
-           });
+      walk(rank, [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns, std::optional<size_t> before,
+                     int64_t between_ns) {
+        const ReplayedActivity& a = rank.activities[i];
+        LaunchPlace& place = places_[step.form][i - step.first];
+        place.sooner.resize(std::max(place.sooner.size(), last.size()));
+        for (size_t s = 0; s < last.size(); ++s)
+          if (last[s] && a.start_ns + kStampErrorNs < rank.activities[*last[s]].end_ns) place.sooner[s] = true;
+        if (!before) return;
+        place.always_over = place.always_over && over_ns <= a.launch_ns;
+        place.gaps_ns.push_back(static_cast<double>(a.launch_ns - rank.activities[*before].launch_ns - between_ns));
+        place.delays_ns.push_back(static_cast<double>(a.launch_ns - over_ns - between_ns));
+      });
     }
     for (std::vector<LaunchPlace>& form : places_) {
       for (LaunchPlace& place : form) {
@@ -293,7 +292,7 @@ class GpuReplay {
       std::vector<LastOfStreams> awaited(rank.streams, LastOfStreams(rank.streams));  // by stream: what its operations already came after
       std::optional<Replay::Op> host;
       int64_t ready_ns = origin_ns;
-      walk(rank, [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns, std::optional<size_t>,
+      walk(rank, [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns, std::optional<size_t> before,
                      int64_t between_ns) {
         const ReplayedActivity& a = rank.activities[i];
         const LaunchPlace& place = places_[step.form][i - step.first];
@@ -309,7 +308,7 @@ class GpuReplay {
             for (const std::optional<size_t>& l : last)
               if (l) replay_.after(*launch, ops[*l]);
           host = launch;
-          placed_.push_back({*launch, step.form, i - step.first, true});
+          if (before) placed_.push_back({*launch, step.form, i - step.first, true});  // what lies before the first is not known
           ready_ns = reached_ns;
         }
         ops[i] = replay_.add({rank.number, a.step, kind, static_cast<double>(a.xfer_ns) * kSecondOfNs, a.group});
@@ -352,10 +351,10 @@ std::optional<double> saving_of_transfers(SQLite::Database& db, const Catalog& c
   }
 }
 
-std::optional<double> saving_without_late_gpus(SQLite::Database& db, const Catalog& catalog, int64_t world, const std::vector<int64_t>& ranks,
-                                               std::optional<int64_t> since) {
+std::optional<double> saving_without_late_gpus(SQLite::Database& db, const Catalog& catalog, int64_t world,
+                                               const std::vector<int64_t>& ranks, LateWork work, std::optional<int64_t> since) {
   try {
-    return GpuReplay(db, catalog, world, since).saving_without(ranks);
+    return GpuReplay(db, catalog, world, since).saving_without(ranks, work);
   } catch (const Error&) {
     return std::nullopt;
   }

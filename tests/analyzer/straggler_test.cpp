@@ -57,7 +57,7 @@ TEST(Findings, Straggler) {
   }
 }
 
-/// Of the steps that it is over: from the step on in which the rank became late, which is the last third of the run.
+/// A rank is late in the last third of the run: the steps before it, the median one among them, do not count.
 TEST(Findings, TheShareOfASavingIsOfItsOwnSteps) {
   Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 && s >= 40 ? 24_ms : 0); });
   run.analyze();

@@ -36,9 +36,9 @@ TEST(Trust, AClockThatIsSetBackToBeforeItsProcessesBeganWithholdsAllElse) {
       EXPECT_EQ(steady.findings(), Ids{"straggler"});
       Analyzed back(on_hosts(hosts, tsc_hz).host_clock_step(hosts - 1, 500_ms, -3_s));
       EXPECT_EQ(back.findings(), Ids{"clocks_uncertain"});
-      EXPECT_EQ(back.text("SELECT sentence FROM finding"),
-                "the clock of node" + std::to_string(hosts - 1) +
-                    " was set back in mid-run: what was recorded there from then on is left out");
+      EXPECT_EQ(
+          back.text("SELECT sentence FROM finding"),
+          "the clock of node" + std::to_string(hosts - 1) + " was set back in mid-run: what was recorded there from then on is left out");
       EXPECT_EQ(back.text("SELECT value FROM meta WHERE key = 'verdict'"), "withheld");
       EXPECT_EQ(back.integer("SELECT count(*) FROM loss WHERE kind = 'clock_back'"), 4 / hosts);
       EXPECT_GT(back.integer("SELECT min(count) FROM loss WHERE kind = 'clock_back'"), 100) << "of 4 a step";

@@ -212,8 +212,10 @@ void measure(TrainingJob& job, InjectedFault& fault) {
     return;
   }
   TrainingJob without = job.without(fault.kind);
-  // Too few micro-batches: what twice as many save, as the finding says.
-  if (fault.kind == Fault::kBubble && job.pipeline.flush_every == 0) without.pipeline.microbatches = 2 * job.pipeline.microbatches;
+  if (fault.kind == Fault::kBubble && job.pipeline.flush_every == 0) {  // too few micro-batches: what twice as many of half the size save
+    without.pipeline.microbatches = 2 * job.pipeline.microbatches;
+    without.pipeline.activation_bytes = job.pipeline.activation_bytes / 2;
+  }
   fault.cost = (with_ns - step_ns_of(without, fault.from_step)) / with_ns;
 }
 

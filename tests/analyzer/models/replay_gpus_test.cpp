@@ -69,9 +69,9 @@ class GpuReplays : public ::testing::Test {
     return seconds ? *seconds * 1e6 : -1;
   }
 
-  double saving_without_us(const std::vector<int64_t>& ranks) {
+  double saving_without_us(const std::vector<int64_t>& ranks, models::LateWork work = models::LateWork::kAsOthers) {
     const Catalog catalog(run_.db());
-    const std::optional<double> seconds = models::saving_without_late_gpus(run_.db(), catalog, 0, ranks);
+    const std::optional<double> seconds = models::saving_without_late_gpus(run_.db(), catalog, 0, ranks, work);
     return seconds ? *seconds * 1e6 : -1;
   }
 
@@ -127,6 +127,9 @@ TEST_F(GpuReplays, ALateRankMendedLeavesTheNextOne) {
   EXPECT_NEAR(saving_without_us({3}), 70, 1e-6) << "then rank 1 is the last: at 350, 70 us before 420";
   EXPECT_NEAR(saving_without_us({1, 3}), 120, 1e-6) << "all come at 300";
   EXPECT_NEAR(saving_without_us({1}), 0, 1e-6) << "rank 3 is still as late";
+  EXPECT_NEAR(saving_without_us({3}, models::LateWork::kEvenly), 70, 1e-6)
+      << "342.5 us of (300 + 350 + 300 + 420) / 4: rank 1 is still the last";
+  EXPECT_NEAR(saving_without_us({1, 3}, models::LateWork::kEvenly), 77.5, 1e-6) << "both at 342.5";
   EXPECT_EQ(saving_without_us({0, 1, 2, 3}), -1) << "there are no others to do as";
 }
 
