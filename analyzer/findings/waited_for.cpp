@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/late_ranks.h"
@@ -62,7 +63,7 @@ Finding describe(const FindingInput& input, const WaitedFor& found) {
   const models::LateWork work = found.cause == "data" ? models::LateWork::kEvenly : models::LateWork::kAsOthers;
   const std::optional<double> replayed_s =
       models::saving_without_late_gpus(input.db, input.catalog, input.world, found.ranks, work, found.since_step);
-  finding.saving_ns = static_cast<int64_t>(replayed_s ? std::max(0.0, *replayed_s) * 1e9 : found.lead_ns);
+  finding.saving_ns = std::llround(replayed_s ? std::max(0.0, *replayed_s) * 1e9 : found.lead_ns);
   finding.since = found.since_step;
   finding.confidence = "likely";
   finding.evidence =
