@@ -19,6 +19,7 @@ namespace {
 
 /// Records may be newer than every stamp that we know, by what can happen between two refreshes of the header: never hours.
 constexpr uint64_t kSlackTicks = 1ull << 44;
+constexpr uint64_t kFewestEarly = 8;  // records in a row: damage does not make so many alike
 /// Bounds of profile sums: petabytes and years, small enough that sums over all entries of a run stay far from 2^63.
 constexpr uint64_t kMaxCalls = 1ull << 48;
 constexpr uint64_t kMaxProfileBytes = 1ull << 53;
@@ -286,8 +287,19 @@ bool SpoolReader::plausible(const DeviceRecord& r) const {
 }
 
 bool SpoolReader::plausible(const Record& r) const {
+  return plausible(r.start_ticks, r.start_ticks + record_duration_ticks(r.word)) && is_known(r);
+}
+
+/// Whole, but from before the process began: by a clock that was set back meanwhile. Not if the first chunk says the same, for then the header is
+/// wrong.
+bool SpoolReader::is_early(const Record& r) const {
+  const uint64_t begin = header_.begin.ticks;
+  return r.start_ticks < begin && begin - r.start_ticks <= kSlackTicks && record_duration_ticks(r.word) <= kSlackTicks && is_known(r) &&
+         chunks_.front().header.begin_ticks >= begin;
+}
+
+bool SpoolReader::is_known(const Record& r) {
   const uint32_t op = record_op(r.word);
-  if (!plausible(r.start_ticks, r.start_ticks + record_duration_ticks(r.word))) return false;
   switch (record_kind(r.word)) {
     case RecordKind::kOpen:
     case RecordKind::kCall:
@@ -342,7 +354,7 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
   // A ring's slots are written over while we read. A slot that is the same in two reads was not being written at the first.
   const std::span<const unsigned char> again = ring ? read_chunk(chunk, buffer_again) : std::span<const unsigned char>();
   const size_t end = ring ? std::min(bytes.size(), again.size()) : bytes.size();
-  uint64_t bad = 0, missing = 0, empty = 0;
+  uint64_t bad = 0, missing = 0, empty = 0, early = 0, longest_early = 0;
   uint64_t first_bad = 0, first_missing = 0;
   for (size_t at = sizeof(ChunkHeader); at + sizeof(Record) <= end; at += sizeof(Record)) {
     Record record;
@@ -357,9 +369,12 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
     if (ring && memcmp(&bytes[at], &again[at], sizeof record) != 0) continue;
     if (plausible(record)) {
       add_record(record, out);
-    } else if (bad++ == 0) {
-      first_bad = at;
+      early = 0;
+      continue;
     }
+    if (bad++ == 0) first_bad = at;
+    early = is_early(record) ? early + 1 : 0;
+    longest_early = std::max(longest_early, early);
   }
   if (ring) std::stable_sort(out.begin(), out.end(), [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; });
   if (!ring) {
@@ -367,7 +382,7 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
     if (empty > 0 && has_later(chunk)) missing += empty;
     add_skip(skips, chunk.offset + first_missing, missing * sizeof(Record), "missing records");
   }
-  add_skip(skips, chunk.offset + first_bad, bad * sizeof(Record), "damaged records");
+  add_skip(skips, chunk.offset + first_bad, bad * sizeof(Record), longest_early >= kFewestEarly ? kEarlyRecords : "damaged records");
 }
 
 void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry>& out, std::vector<Skip>* skips) const {

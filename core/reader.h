@@ -33,6 +33,9 @@ struct Skip {
   std::string reason;  ///< a few words: "damaged chunk header"
 };
 
+/// Reason for records from before their process began, one after the other, as a clock leaves them that was set back.
+constexpr const char* kEarlyRecords = "records from before the process began";
+
 struct SpoolChunk {
   uint64_t offset;     ///< in the file
   ChunkHeader header;  ///< as it was at the last refresh(); valid
@@ -139,6 +142,8 @@ class SpoolReader {
   uint64_t find_chunk(uint64_t offset, ChunkHeader& header, bool& only_zeros) const;
   bool plausible(uint64_t start_ticks, uint64_t end_ticks) const;
   bool plausible(const Record& record) const;
+  bool is_early(const Record& record) const;
+  static bool is_known(const Record& record);  ///< kind and operation
   bool plausible(const DeviceRecord& record) const;
   bool has_later(const SpoolChunk& chunk) const;  ///< one of its thread and kind
   /// Appends what the record says.

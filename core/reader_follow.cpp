@@ -19,6 +19,14 @@ namespace {
 constexpr size_t kFirstBlock = 64;  // records; most chunks get a few between two looks
 constexpr size_t kLargestBlock = 8192;
 
+/// Room for `records` of them that stays: thousands of spools are followed one after the other.
+template <class T>
+T* block_of(size_t records) {
+  thread_local std::vector<T> block;
+  if (block.size() < records) block.resize(records);
+  return block.data();
+}
+
 bool is_open(const Record& r) { return record_kind(r.word) == RecordKind::kOpen; }
 
 }  // namespace
@@ -50,14 +58,14 @@ void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& positi
     position.missed += end - slots - position.read;
     position.read = end - slots;
   }
-  std::vector<Record> block(kFirstBlock);
+  size_t most = kFirstBlock;
   while (position.read < end) {
+    Record* const block = block_of<Record>(most);
     const uint64_t until_edge = slots - position.read % slots;
-    const size_t wanted = static_cast<size_t>(std::min<uint64_t>({block.size(), end - position.read, until_edge}));
-    const size_t got = read_at(offset_of(position.read), block.data(), wanted * sizeof(Record)) / sizeof(Record);
-    const auto begun =
-        std::find_if(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(got), [](const Record& r) { return r.word == 0; });
-    read_at(offset_of(position.read), block.data(), static_cast<size_t>(begun - block.begin()) * sizeof(Record));
+    const size_t wanted = static_cast<size_t>(std::min<uint64_t>({most, end - position.read, until_edge}));
+    const size_t got = read_at(offset_of(position.read), block, wanted * sizeof(Record)) / sizeof(Record);
+    const Record* const begun = std::find_if(block, block + got, [](const Record& r) { return r.word == 0; });
+    read_at(offset_of(position.read), block, static_cast<size_t>(begun - block) * sizeof(Record));
     uint64_t first_whole = position.read;
     if (ring) {
       ChunkHeader now;
@@ -74,26 +82,26 @@ void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& positi
       ++position.read;
     }
     if (got < wanted) return;
-    block.resize(std::min(block.size() * 4, kLargestBlock));
+    most = std::min(most * 4, kLargestBlock);
   }
 }
 
 void SpoolReader::follow_device(const SpoolChunk& chunk, FollowPosition& position, std::vector<DeviceRecord>& out) const {
   const uint64_t slots = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(DeviceRecord);
-  std::vector<DeviceRecord> block(kFirstBlock);
+  size_t most = kFirstBlock;
   while (position.read < slots) {
-    const size_t wanted = static_cast<size_t>(std::min<uint64_t>(block.size(), slots - position.read));
+    DeviceRecord* const block = block_of<DeviceRecord>(most);
+    const size_t wanted = static_cast<size_t>(std::min<uint64_t>(most, slots - position.read));
     const uint64_t offset = chunk.offset + sizeof(ChunkHeader) + position.read * sizeof(DeviceRecord);
-    const size_t got = read_at(offset, block.data(), wanted * sizeof(DeviceRecord)) / sizeof(DeviceRecord);
-    const auto begun =
-        std::find_if(block.begin(), block.begin() + static_cast<std::ptrdiff_t>(got), [](const DeviceRecord& r) { return r.what == 0; });
-    read_at(offset, block.data(), static_cast<size_t>(begun - block.begin()) * sizeof(DeviceRecord));
+    const size_t got = read_at(offset, block, wanted * sizeof(DeviceRecord)) / sizeof(DeviceRecord);
+    const DeviceRecord* const begun = std::find_if(block, block + got, [](const DeviceRecord& r) { return r.what == 0; });
+    read_at(offset, block, static_cast<size_t>(begun - block) * sizeof(DeviceRecord));
     for (size_t i = 0; i < got; ++i, ++position.read) {
       if (block[i].what == 0) return;
       if (plausible(block[i])) out.push_back(block[i]);
     }
     if (got < wanted) return;
-    block.resize(std::min(block.size() * 4, kLargestBlock));
+    most = std::min(most * 4, kLargestBlock);
   }
 }
 

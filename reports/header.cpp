@@ -143,7 +143,11 @@ std::string job_name(const RunView& run) {
 void add_header(const RunView& run, const std::string& source, Document& document) {
   const Recorded seen = recorded(run);
   const std::string name = job_name(run), job_id = run.meta("job_id"), step_id = run.meta("job_step_id"), version = run.meta("ddl_version");
-  const int64_t duration_ns = seen.end_ns - seen.start_ns;
+  Query set_back(run.db, "SELECT 1 FROM loss WHERE world = ? AND kind = 'clock_back' LIMIT 1");
+  set_back.bind(run.world);
+  const Value duration =
+      set_back.next() ? Value::absent(Unit::kDuration, "CLOCK_UNTRUSTED") : Value::duration_ns(seen.end_ns - seen.start_ns);
+  const std::string lasted = !duration.is_absent() ? short_duration(seen.end_ns - seen.start_ns) : table_text(duration);
 
   document.headline.push_back(name);
   if (!job_id.empty()) document.headline.push_back(fmt::format("job {}{}{}", job_id, step_id.empty() ? "" : ".", step_id));
@@ -151,10 +155,9 @@ void add_header(const RunView& run, const std::string& source, Document& documen
                             : run.ranks < run.expected_ranks ? fmt::format("{} of {}", run.ranks, plural(run.expected_ranks, "rank"))
                                                              : plural(run.expected_ranks, "rank");
   document.headline.push_back(fmt::format("{} on {}", ranks, plural(run.hosts, "host")));
-  document.headline.push_back(
-      run.all_steps > 0
-          ? fmt::format("{} in {}", plural(run.all_steps, run.inferred_steps ? "inferred step" : "step"), short_duration(duration_ns))
-          : fmt::format("{}, no steps marked", short_duration(duration_ns)));
+  document.headline.push_back(run.all_steps > 0
+                                  ? fmt::format("{} in {}", plural(run.all_steps, run.inferred_steps ? "inferred step" : "step"), lasted)
+                                  : fmt::format("{}, no steps marked", lasted));
 
   document.data.push_back(run.ranks > 0 ? fmt::format("{}/{} ranks", run.ranks, run.expected_ranks) : "no ranks");
   Query remembered(run.db, "SELECT count(*) FROM flight_entry f JOIN process p ON p.id = f.process WHERE p.world = ?");
@@ -197,7 +200,7 @@ void add_header(const RunView& run, const std::string& source, Document& documen
                     {"hosts", Value::count(run.hosts)},
                     {"steps", Value::count(run.all_steps)},
                     {"steady_steps", run.has_steps ? Value::count(run.steps) : Value::absent(Unit::kCount, "NO_DATA")},
-                    {"duration_ns", Value::duration_ns(duration_ns)},
+                    {"duration_ns", duration},
                     {"epoch_realtime_ns", number("epoch_realtime_ns")},
                     {"exit_code", number("exit_code")},
                     {"signal", number("signal")},

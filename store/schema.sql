@@ -77,7 +77,7 @@ CREATE TABLE thread (
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
-  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, damaged_header, missing_rank, killed, clock, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file, stall_file (found by the ingest), bad_times, negotiations, not_understood, other_format, whole_graphs, not_dumps, stacks, pg_status, ras_errors, ras_ranks, ras_silent, ras_status, ras_timeouts, ras_cut, ras_odd, ras_unnamed (found by ddl import)
+  kind TEXT NOT NULL,    -- not_kept, records, profile_other, contexts, communicators, requests, meta, range_depth, unbalanced_ranges, threads, counters, forward_layers, gpu_not_kept, gpu_dropped, gpu_times, gpu_unread, nccl_events, pages, cannot_grow (counted by the process); torn_spool, damaged_header, missing_rank, killed, clock, clock_back, abandoned_calls, undescribed, gpu_launches, gpu_clock, gpu_tracing, nccl_kernels, nccl_shared, nccl_untimed, job_file, stall_file (found by the ingest), bad_times, negotiations, not_understood, other_format, whole_graphs, not_dumps, stacks, pg_status, ras_errors, ras_ranks, ras_silent, ras_status, ras_timeouts, ras_cut, ras_odd, ras_unnamed (found by ddl import)
   count INTEGER NOT NULL,  -- events, calls, bytes or processes: the note says which
   note TEXT NOT NULL     -- for people, reads on from the count: "3 of 16 ranks left no spool: rank 4, 7-8"
 );
@@ -761,7 +761,7 @@ CREATE TABLE finding (
   world INTEGER,            -- process.world
   rank INTEGER,             -- the rank to blame, if it is one
   saving_ns INTEGER,        -- per step, if fixed; per run when there are no steps
-  share_ratio REAL,         -- saving_ns / step time
+  share_ratio REAL,         -- saving_ns / mean of the steps that it is over: where something is late since a step, those from then on
   saving_bound TEXT,        -- of both: lower (at least that, since ranks left no record), upper (at most that); NULL: neither
   confidence TEXT NOT NULL, -- sure, likely, maybe
   evidence TEXT NOT NULL,   -- what was seen, with numbers

@@ -247,15 +247,16 @@ void SpoolProcess::find_chunks(uint64_t join_bytes, uint64_t device_bytes) {
 void SpoolProcess::follow_records(std::map<uint32_t, std::vector<Record>>& open) {
   const auto chunks = reader_.all_chunks();
   open.clear();
+  thread_local std::vector<Record> read_now;  // of all processes, one after the other
   for (Followed& f : records_) {
-    read_now_.clear();
+    read_now.clear();
     const SpoolChunk& chunk = chunks[f.chunk];
-    reader_.follow_records(chunk, f.position, read_now_);
+    reader_.follow_records(chunk, f.position, read_now);
     const uint32_t thread = chunk.header.thread;
     uint64_t written_ticks = 0;
-    if (!read_now_.empty() && cut_threads_.erase(thread) > 0)
-      from_ticks_ = std::max(from_ticks_, read_now_[0].start_ticks + record_duration_ticks(read_now_[0].word));
-    for (const Record& r : read_now_) {
+    if (!read_now.empty() && cut_threads_.erase(thread) > 0)
+      from_ticks_ = std::max(from_ticks_, read_now[0].start_ticks + record_duration_ticks(read_now[0].word));
+    for (const Record& r : read_now) {
       const RecordKind kind = record_kind(r.word);
       const bool is_call = kind == RecordKind::kCall || kind == RecordKind::kRequest;  // their place is taken when they begin
       written_ticks = std::max(written_ticks, is_call ? r.start_ticks : r.start_ticks + record_duration_ticks(r.word));
@@ -297,6 +298,7 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes, uint64_t device_bytes) {
   const auto later = std::find_if(written_.begin(), written_.end(), [&](const Written& w) { return w.ticks > until_ticks; });
   std::for_each(written_.begin(), later, [&](const Written& w) { take(rank, w.thread, w.record); });
   written_.erase(written_.begin(), later);
+  if (written_.size() < written_.capacity() / 4) written_.shrink_to_fit();  // joining read far more than a look does
   drop_used_up(chunks);
   take_open(rank, open);
   rank.newest_ticks = std::max(rank.newest_ticks, header().latest.ticks);

@@ -104,7 +104,6 @@ class SpoolProcess : private MetaVisitor {
   std::map<std::string, std::string> facts_;
   std::map<std::string, double> samples_;
   std::unordered_map<uint32_t, uint64_t> active_;  ///< by thread: end of the last thing that ended
-  std::vector<Record> read_now_;
   struct Written {
     uint64_t ticks;
     uint32_t thread;

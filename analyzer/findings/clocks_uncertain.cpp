@@ -4,7 +4,8 @@
 // without clocks, or not at all (specification.md W3).
 //
 // And clocks that cannot be true, on one host as well: one that a library fakes for some of the processes. They show in calls that end before
-// what they wait for begins, in a processor whose counter ticks at a pace that none has, and in a run that took longer than the job.
+// what they wait for begins, in a processor whose counter ticks at a pace that none has, in a run that took longer than the job, and in records
+// from before their process began. These were left out by the ingest, and how long the run took is not known.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -109,6 +110,23 @@ std::string impossible_clocks(const FindingInput& input) {
   return "";
 }
 
+std::vector<std::string> hosts_set_back(const FindingInput& input) {
+  Query row(input.db,
+            "SELECT DISTINCT h.name FROM loss l JOIN process p ON p.world = l.world AND p.rank = l.rank JOIN host h ON h.id = p.host"
+            " WHERE l.kind = 'clock_back' AND l.world = ? ORDER BY h.id");
+  std::vector<std::string> names;
+  for (row.bind(input.world); row.next();) names.push_back(row.text(0));
+  return names;
+}
+
+/// "node0, node1 and 3 more"
+std::string names_of(const std::vector<std::string>& hosts) {
+  constexpr size_t kShown = 4;
+  const auto shown = static_cast<std::ptrdiff_t>(std::min(kShown, hosts.size()));
+  return fmt::format("{}{}", fmt::join(hosts.begin(), hosts.begin() + shown, ", "),
+                     hosts.size() > kShown ? fmt::format(" and {} more", hosts.size() - kShown) : "");
+}
+
 std::vector<std::string> hosts_of_world(const FindingInput& input) {
   Query row(input.db, "SELECT DISTINCT h.name FROM host h JOIN process p ON p.host = h.id WHERE p.world = ? ORDER BY h.id LIMIT 4");
   std::vector<std::string> names;
@@ -120,21 +138,23 @@ std::vector<std::string> hosts_of_world(const FindingInput& input) {
 
 DDL_FINDING(clocks_uncertain, kTrust, "", "a host's clock did not keep an even pace",
             "collectives that join it to others, and contradict each other; calls that end before what they wait for begins; durations and "
-            "rates that no clock has") {
-  const std::vector<std::string> hosts = contradicting_hosts(input);
+            "rates that no clock has; records from before their process began") {
+  const std::vector<std::string> hosts = contradicting_hosts(input), back = hosts_set_back(input);
   const double violated = violations(input);
   const std::string impossible = impossible_clocks(input);
-  if (hosts.empty() && violated < kMostViolations && impossible.empty()) return {};
+  if (hosts.empty() && back.empty() && violated < kMostViolations && impossible.empty()) return {};
   const std::vector<std::string> all_hosts = hosts_of_world(input);
   const bool one_host = all_hosts.size() < 2;
   Finding finding;
   finding.confidence = "sure";
-  if (!hosts.empty()) {
-    constexpr size_t kShown = 4;
-    const auto shown = static_cast<std::ptrdiff_t>(std::min(kShown, hosts.size()));
-    finding.sentence = fmt::format("the clock{} of {}{} did not keep an even pace: who waited for whom across hosts is not sure",
-                                   hosts.size() == 1 ? "" : "s", fmt::join(hosts.begin(), hosts.begin() + shown, ", "),
-                                   hosts.size() > kShown ? fmt::format(" and {} more", hosts.size() - kShown) : "");
+  if (!back.empty()) {
+    finding.sentence = fmt::format("the clock{} of {} {} set back in mid-run: what was recorded there from then on is left out",
+                                   back.size() == 1 ? "" : "s", names_of(back), back.size() == 1 ? "was" : "were");
+    finding.evidence = "Its records have times from before the processes began (ddl report loss).";
+    if (back.size() > 1) finding.evidence.replace(0, 3, "Their");
+  } else if (!hosts.empty()) {
+    finding.sentence = fmt::format("the clock{} of {} did not keep an even pace: who waited for whom across hosts is not sure",
+                                   hosts.size() == 1 ? "" : "s", names_of(hosts));
     finding.evidence = "Collectives join these hosts to others, and no steady offset and drift agree with all of them.";
   } else if (one_host || !impossible.empty()) {
     finding.sentence =
@@ -147,13 +167,12 @@ DDL_FINDING(clocks_uncertain, kTrust, "", "a host's clock did not keep an even p
     finding.evidence += fmt::format("{}{} of the calls ended before the last member had entered, or the message was sent.",
                                     finding.evidence.empty() ? "" : " ", percent_text(violated));
   finding.evidence_sql = "SELECT name, clock, method, offset_ns, drift_ppm, sigma_ns, fit_residual_ns FROM host ORDER BY id";
-  if (one_host) {
+  if (one_host && back.empty()) {
     finding.advice = "see whether something fakes the clock of the job (libfaketime, a time namespace, a debugger), and record without it";
     return {finding};
   }
-  finding.advice =
-      "find out what set, suspended or migrated these hosts (journalctl -u chronyd, the hypervisor), and record again; ddl record "
-      "--clock-sync adds messages of its own";
+  finding.advice = "find out what set, suspended or migrated these hosts (journalctl -u chronyd, the hypervisor), and record again";
+  if (!one_host) finding.advice += "; ddl record --clock-sync adds messages of its own";
   return {finding};
 }
 

@@ -17,7 +17,7 @@ struct Found {
   Finding finding;
   const FindingRow* row;
   int64_t world;
-  int64_t step_ns;
+  double of_ns;  ///< what the saving is a share of; 0: not known
   bool bounded;  ///< ranks left no record, and it is a matter of speed
 };
 
@@ -26,6 +26,14 @@ int64_t typical_step_ns(SQLite::Database& db, int64_t world, bool annotated) {
                             : "SELECT max(longest_ns) FROM steady_step WHERE world = ?");
   query.bind(world);
   return query.next() ? static_cast<int64_t>(query.real(0)) : 0;
+}
+
+/// The mean of the steps that savings are over: these are means as well. Of runs without steps the run.
+double mean_step_ns(SQLite::Database& db, int64_t world, bool annotated, std::optional<int64_t> since) {
+  Query query(db, annotated ? "SELECT avg(longest_ns) FROM steady_step WHERE world = ? AND annotated AND step >= ?"
+                            : "SELECT max(longest_ns) FROM steady_step WHERE world = ? AND ?2 = ?2");
+  query.bind(world, since.value_or(INT64_MIN));
+  return query.next() ? query.real(0) : 0;
 }
 
 /// What a saving rests on where ranks left no record (specification.md J7); empty: all left one.
@@ -72,7 +80,8 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
         for (Finding& finding : findings[i]) {
           if (speed && finding.saving_ns) finding.evidence += coverage;
           if (rows[i]->kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
-          found.push_back({std::move(finding), rows[i], world, step_ns, bounded && speed});
+          const double of_ns = finding.saving_ns ? mean_step_ns(db, world, steps.annotated, finding.since) : 0;
+          found.push_back({std::move(finding), rows[i], world, of_ns, bounded && speed});
         }
       }
     }
@@ -95,7 +104,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   for (const Found& f : found) {
     const Finding& finding = f.finding;
     std::optional<double> share;
-    if (finding.saving_ns && f.step_ns > 0) share = static_cast<double>(*finding.saving_ns) / static_cast<double>(f.step_ns);
+    if (finding.saving_ns && f.of_ns > 0) share = static_cast<double>(*finding.saving_ns) / f.of_ns;
     insert.run(++position, f.row->id, finding.sentence, f.world, finding.rank, finding.saving_ns, share, bound_of(finding, f.bounded),
                finding.confidence, finding.evidence, finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql),
                finding.advice);

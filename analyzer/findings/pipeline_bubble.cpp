@@ -52,16 +52,19 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for lo
   const Shape shape{row.integer(0), row.integer(1), row.integer(2), row.integer(3)};
   const std::optional<double> known = models::metric_of(input.db, input.world, "bubble");
   const double model = models::metric_of(input.db, input.world, "bubble_model").value_or(0);
-  // What computes stays: of a step of 1 that is 1 - B1, and with twice the micro-batches it is 1 - B1' of a shorter one.
-  const double by_more = 1 - (1 - shape.bubble(1)) / (1 - shape.bubble(2));
-  const auto saving_of = [&](double bubble) { return std::max({0.0, bubble - model, std::min(bubble, by_more)}); };
+  // What computes stays: with twice the micro-batches the schedule asks for half of the waiting that it asks for now, and what is beyond the
+  // schedule makes 1 - bubble of the step 1 - B1 of a shorter one.
+  const double scheduled = shape.bubble(1);
+  const auto by_more = [&](double bubble) { return std::min(bubble, scheduled) / 2; };
+  const auto beyond_model = [&](double bubble) { return 1 - (1 - bubble) / (1 - model); };
+  const auto saving_of = [&](double bubble) { return std::max({0.0, beyond_model(bubble), by_more(bubble)}); };
   // Where a stage left no record, a part of its neighbours' waiting is not known.
   const bool at_most = !known || (input.bounded && saving_of(*known) < kBubbleMinSavingShare);
   const double measured = at_most ? receiving_share(input) : *known;
   const double saving = saving_of(measured);
   if (saving < kBubbleMinSavingShare) return {};
 
-  const bool beyond = measured - model >= std::min(measured, by_more);
+  const bool beyond = beyond_model(measured) >= by_more(measured);
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(saving * static_cast<double>(input.step_ns));
   finding.confidence = beyond && !at_most ? "likely" : "maybe";

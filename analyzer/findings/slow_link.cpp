@@ -484,6 +484,7 @@ DDL_FINDING(slow_link, kSpeed, "busbw",
       (!found || worst->second.saving_ns > static_cast<double>(*found->finding.saving_ns)))
     found = describe(input, worst->second, slow.size() - 1);
   if (!found) return {};
+  found->finding.since = found->since;
   replay(input, *found);
   if (!is_slow(static_cast<double>(*found->finding.saving_ns))) return {};
   return {std::move(found->finding)};

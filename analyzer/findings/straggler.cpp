@@ -97,6 +97,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
   const char* per = steps ? "/step" : "";
   Finding finding;
   if (one) finding.rank = c.ranks.front();
+  finding.since = c.since;
   finding.saving_ns = saving_of(input, c.ranks, c.since, c.costs.saving_ns(c.blame_share));
   finding.confidence = is_sure(c) ? "sure" : "likely";
   finding.sentence = straggler_sentence(c, those(input, c.ranks), per, ranks);
@@ -154,6 +155,7 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   const char* plural = ranks - found.ranks.size() == 1 ? "" : "s";
   Finding finding;
   if (one) finding.rank = rank;
+  finding.since = found.since_step;
   finding.saving_ns = saving_of(input, found.ranks, found.since_step, found.saving_ns);
   finding.confidence = "likely";
   finding.sentence =

@@ -2,8 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <cmath>
+
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/late_ranks.h"
+#include "analyzer/models/replay_gpus.h"
 #include "analyzer/passes/waited_for.h"
 #include "analyzer/query.h"
 
@@ -56,7 +60,11 @@ Finding describe(const FindingInput& input, const WaitedFor& found) {
   Finding finding;
   const bool one = found.ranks.size() == 1;
   if (one) finding.rank = found.ranks.front();
-  finding.saving_ns = static_cast<int64_t>(found.lead_ns);
+  const models::LateWork work = found.cause == "data" ? models::LateWork::kEvenly : models::LateWork::kAsOthers;
+  const std::optional<double> replayed_s =
+      models::saving_without_late_gpus(input.db, input.catalog, input.world, found.ranks, work, found.since_step);
+  finding.saving_ns = std::llround(replayed_s ? std::max(0.0, *replayed_s) * 1e9 : found.lead_ns);
+  finding.since = found.since_step;
   finding.confidence = "likely";
   finding.evidence =
       fmt::format("In {} of {} steps nobody spends less in collectives that nothing hides: {}{}, the others {}.", found.late_steps,

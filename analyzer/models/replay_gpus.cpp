@@ -88,15 +88,34 @@ class GpuReplay {
   }
 
   std::optional<double> saving(int64_t comm, const TransferFactor& factor) const {
-    if (replay_.ops().empty() || unknown_ns_ > kMostUnknown * comm_ns_) return std::nullopt;
     std::vector<double> durations = replay_.recorded();
-    const double replayed_s = replay_.mean_step_seconds(durations);
-    double recorded_s = 0;
-    for (const auto& [step, longest_s] : longest_s_) recorded_s += longest_s / static_cast<double>(longest_s_.size());
-    if (std::abs(replayed_s / recorded_s - 1) > kFarFromRecorded) return std::nullopt;
     for (const Transfer& t : transfers_)
       if (t.comm == comm) durations[t.op] *= factor(t.seq);
-    return replayed_s - replay_.mean_step_seconds(durations);
+    return saving(durations);
+  }
+
+  std::optional<double> saving_without(const std::vector<int64_t>& ranks, LateWork work) const {
+    const auto is_late = [&](const PlacedOp& p) { return std::ranges::find(ranks, replay_.ops()[p.op].rank) != ranks.end(); };
+    std::map<std::tuple<size_t, size_t, bool>, std::pair<double, double>> likes;  // by place: seconds, and operations
+    for (const PlacedOp& p : placed_) {
+      if (work == LateWork::kAsOthers && is_late(p)) continue;
+      auto& [seconds, count] = likes[{p.form, p.place, p.is_launch}];
+      seconds += replay_.ops()[p.op].seconds;
+      ++count;
+    }
+    std::vector<double> durations = replay_.recorded();
+    double own_s = 0, alone_s = 0;  // of the late ranks, and what has no like on the others
+    for (const PlacedOp& p : placed_) {
+      if (!is_late(p)) continue;
+      own_s += durations[p.op];
+      const auto like = likes.find({p.form, p.place, p.is_launch});
+      if (like == likes.end())
+        alone_s += durations[p.op];
+      else
+        durations[p.op] = like->second.first / like->second.second;
+    }
+    if (alone_s > kMostUnknown * own_s) return std::nullopt;
+    return saving(durations);
   }
 
  private:
@@ -104,6 +123,21 @@ class GpuReplay {
     Replay::Op op;
     int64_t comm, seq;
   };
+  /// Computing or copying, or what lies before its launch; collectives and messages are not among these.
+  struct PlacedOp {
+    Replay::Op op;
+    size_t form, place;
+    bool is_launch;
+  };
+
+  std::optional<double> saving(const std::vector<double>& durations) const {
+    if (replay_.ops().empty() || unknown_ns_ > kMostUnknown * comm_ns_) return std::nullopt;
+    const double replayed_s = replay_.mean_step_seconds(replay_.recorded());
+    double recorded_s = 0;
+    for (const auto& [step, longest_s] : longest_s_) recorded_s += longest_s / static_cast<double>(longest_s_.size());
+    if (std::abs(replayed_s / recorded_s - 1) > kFarFromRecorded) return std::nullopt;
+    return replayed_s - replay_.mean_step_seconds(durations);
+  }
 
   bool is_replayed(int64_t step) const { return std::binary_search(steps_.begin(), steps_.end(), step); }
 
@@ -204,7 +238,7 @@ class GpuReplay {
     }
   }
 
-  /// For all activities of a rank, in the order of their launches: `use(index, its place, what streams were given before, when all of that
+  /// For all activities of a rank, in the order of their launches: `use(index, its step, what streams were given before, when all of that
   /// was over, index of the launch before, time since then that lies between steps)`.
   template <class Use>
   void walk(const ReplayedGpu& rank, const Use& use) {
@@ -214,7 +248,7 @@ class GpuReplay {
     for (const StepLaunches& launches : rank.launches) {
       for (size_t i = launches.first; i < launches.last; ++i) {
         const int64_t between_ns = i == launches.first ? launches.between_ns : 0;
-        use(i, places_[launches.form][i - launches.first], last, over_ns, before, between_ns);
+        use(i, launches, last, over_ns, before, between_ns);
         last[rank.activities[i].stream] = i;
         over_ns = std::max(over_ns, rank.activities[i].end_ns);
         before = i;
@@ -224,17 +258,18 @@ class GpuReplay {
 
   void learn() {
     for (const ReplayedGpu& rank : ranks_) {
-      walk(rank,
-           [&](size_t i, LaunchPlace& place, const LastOfStreams& last, int64_t over_ns, std::optional<size_t> before, int64_t between_ns) {
-             const ReplayedActivity& a = rank.activities[i];
-             place.sooner.resize(std::max(place.sooner.size(), last.size()));
-             for (size_t s = 0; s < last.size(); ++s)
-               if (last[s] && a.start_ns + kStampErrorNs < rank.activities[*last[s]].end_ns) place.sooner[s] = true;
-             if (!before) return;
-             place.always_over = place.always_over && over_ns <= a.launch_ns;
-             place.gaps_ns.push_back(static_cast<double>(a.launch_ns - rank.activities[*before].launch_ns - between_ns));
-             place.delays_ns.push_back(static_cast<double>(a.launch_ns - over_ns - between_ns));
-           });
+      walk(rank, [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns, std::optional<size_t> before,
+                     int64_t between_ns) {
+        const ReplayedActivity& a = rank.activities[i];
+        LaunchPlace& place = places_[step.form][i - step.first];
+        place.sooner.resize(std::max(place.sooner.size(), last.size()));
+        for (size_t s = 0; s < last.size(); ++s)
+          if (last[s] && a.start_ns + kStampErrorNs < rank.activities[*last[s]].end_ns) place.sooner[s] = true;
+        if (!before) return;
+        place.always_over = place.always_over && over_ns <= a.launch_ns;
+        place.gaps_ns.push_back(static_cast<double>(a.launch_ns - rank.activities[*before].launch_ns - between_ns));
+        place.delays_ns.push_back(static_cast<double>(a.launch_ns - over_ns - between_ns));
+      });
     }
     for (std::vector<LaunchPlace>& form : places_) {
       for (LaunchPlace& place : form) {
@@ -257,9 +292,10 @@ class GpuReplay {
       std::vector<LastOfStreams> awaited(rank.streams, LastOfStreams(rank.streams));  // by stream: what its operations already came after
       std::optional<Replay::Op> host;
       int64_t ready_ns = origin_ns;
-      walk(rank, [&](size_t i, const LaunchPlace& place, const LastOfStreams& last, int64_t over_ns, std::optional<size_t>,
+      walk(rank, [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns, std::optional<size_t> before,
                      int64_t between_ns) {
         const ReplayedActivity& a = rank.activities[i];
+        const LaunchPlace& place = places_[step.form][i - step.first];
         std::optional<Replay::Op> launch;
         if (a.is_launched) {
           const int64_t since_ns = place.host_waits ? std::max(over_ns, ready_ns) : ready_ns;
@@ -272,6 +308,7 @@ class GpuReplay {
             for (const std::optional<size_t>& l : last)
               if (l) replay_.after(*launch, ops[*l]);
           host = launch;
+          if (before) placed_.push_back({*launch, step.form, i - step.first, true});  // what lies before the first is not known
           ready_ns = reached_ns;
         }
         ops[i] = replay_.add({rank.number, a.step, kind, static_cast<double>(a.xfer_ns) * kSecondOfNs, a.group});
@@ -281,7 +318,10 @@ class GpuReplay {
           awaited[a.stream][s] = last[s];
           replay_.after(ops[i], ops[*last[s]]);
         }
-        if (a.comm >= 0) transfers_.push_back({ops[i], a.comm, a.seq});
+        if (a.comm >= 0)
+          transfers_.push_back({ops[i], a.comm, a.seq});
+        else
+          placed_.push_back({ops[i], step.form, i - step.first, false});
       });
     }
     replay_.finish(true);
@@ -294,6 +334,7 @@ class GpuReplay {
   std::vector<ReplayedGpu> ranks_;
   std::vector<std::vector<LaunchPlace>> places_;  ///< by form
   std::vector<Transfer> transfers_;
+  std::vector<PlacedOp> placed_;
   Replay replay_;
   double comm_ns_ = 0, unknown_ns_ = 0;  ///< in collectives
   std::map<int64_t, double> longest_s_;  ///< by step: of a rank, as recorded
@@ -307,6 +348,15 @@ std::optional<double> saving_of_transfers(SQLite::Database& db, const Catalog& c
     return GpuReplay(db, catalog, world, since).saving(comm, factor);
   } catch (const Error&) {
     return std::nullopt;  // by the stamps operations wait for one another
+  }
+}
+
+std::optional<double> saving_without_late_gpus(SQLite::Database& db, const Catalog& catalog, int64_t world,
+                                               const std::vector<int64_t>& ranks, LateWork work, std::optional<int64_t> since) {
+  try {
+    return GpuReplay(db, catalog, world, since).saving_without(ranks, work);
+  } catch (const Error&) {
+    return std::nullopt;
   }
 }
 

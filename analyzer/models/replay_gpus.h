@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <optional>
+#include <vector>
 
 #include "analyzer/passes/catalog.h"
 
@@ -28,5 +29,16 @@ using TransferFactor = std::function<double(int64_t seq)>;
 /// not known in more than a hundredth of the time in collectives), or come out otherwise than they were.
 std::optional<double> saving_of_transfers(SQLite::Database& db, const Catalog& catalog, int64_t world, int64_t comm,
                                           const TransferFactor& factor, std::optional<int64_t> since = {});
+
+/// What becomes of what late ranks have to do more than others.
+enum class LateWork {
+  kAsOthers,  ///< it is not there: they are slowed down
+  kEvenly,    ///< all share it: they got more data
+};
+
+/// The same if the hosts of these ranks launched as those of the others do, and their GPUs took as long, in the same place of the same sequence of
+/// launches; collectives and messages take what they took. Nothing: as above, or nobody else has their sequence.
+std::optional<double> saving_without_late_gpus(SQLite::Database& db, const Catalog& catalog, int64_t world,
+                                               const std::vector<int64_t>& ranks, LateWork work, std::optional<int64_t> since = {});
 
 }  // namespace ddl::models

@@ -71,12 +71,14 @@ void Losses::add_counters(const Place& place, const FileHeader& header) {
 }
 
 void Losses::add_skips(const Place& place, const std::string& spool, const std::vector<Skip>& skips) {
-  uint64_t bytes = 0;
+  uint64_t bytes = 0, early_bytes = 0;
   std::map<std::string, uint64_t> reasons;
   for (const Skip& skip : skips) {
     bytes += std::min(skip.bytes, UINT64_MAX - bytes);
+    if (skip.reason == kEarlyRecords) early_bytes += skip.bytes;
     ++reasons[skip.reason];
   }
+  add(place, kClockBack, early_bytes / sizeof(Record), "records from before their process began, and not used: its clock was set back");
   if (bytes == 0) return;
   std::string why;
   for (const auto& [reason, times] : reasons)

@@ -24,6 +24,8 @@ struct Place {
 
 /// Loss of a spool whose header is damaged: what it says of the process and its clock proves nothing.
 constexpr const char* kDamagedHeader = "damaged_header";
+/// Loss of a process whose clock was set back to before it began.
+constexpr const char* kClockBack = "clock_back";
 
 class Losses {
  public:

@@ -57,6 +57,16 @@ TEST(Findings, Straggler) {
   }
 }
 
+/// A rank is late in the last third of the run: the steps before it, the median one among them, do not count.
+TEST(Findings, TheShareOfASavingIsOfItsOwnSteps) {
+  Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 && s >= 40 ? 24_ms : 0); });
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "since step 40")) << run.text("SELECT sentence FROM finding");
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 24e6, 2.5e6);
+  EXPECT_NEAR(run.number("SELECT share_ratio FROM finding"), 24.0 / 70, 0.02) << "steps of 46 ms before it do not count";
+}
+
 /// Mending one would save nothing: the other would be waited for in its place. Equally late, and with rank 5 always 1 ms ahead.
 TEST(Findings, SeveralStragglersAreOneFinding) {
   for (const int64_t ahead_ns : {0_ms, 1_ms}) {

@@ -23,6 +23,29 @@ TEST(Trust, AClockThatJumpsWithholdsAllElse) {
   EXPECT_EQ(jumped.integer("SELECT count(*) FROM (" + jumped.text("SELECT evidence_sql FROM finding") + ")"), 2);
 }
 
+/// By more than the time since its processes began: what they did from then on has times from before, and is left out.
+TEST(Trust, AClockThatIsSetBackToBeforeItsProcessesBeganWithholdsAllElse) {
+  const auto on_hosts = [](int hosts, double tsc_hz) {
+    SyntheticRun run = test::run().ranks(4).steps(200).jitter(500_us).hosts(hosts, 0).slow(3, 2_ms).tsc(tsc_hz);
+    return run.compute(2_ms).allreduce(4_KiB, 80_us).compute(1_ms).allreduce(64_B, 30_us);
+  };
+  for (const int hosts : {1, 2}) {
+    for (const double tsc_hz : {0.0, 2.4e9}) {
+      SCOPED_TRACE(testing::Message() << hosts << " hosts, counter at " << tsc_hz << " Hz");
+      Analyzed steady(on_hosts(hosts, tsc_hz));
+      EXPECT_EQ(steady.findings(), Ids{"straggler"});
+      Analyzed back(on_hosts(hosts, tsc_hz).host_clock_step(hosts - 1, 500_ms, -3_s));
+      EXPECT_EQ(back.findings(), Ids{"clocks_uncertain"});
+      EXPECT_EQ(
+          back.text("SELECT sentence FROM finding"),
+          "the clock of node" + std::to_string(hosts - 1) + " was set back in mid-run: what was recorded there from then on is left out");
+      EXPECT_EQ(back.text("SELECT value FROM meta WHERE key = 'verdict'"), "withheld");
+      EXPECT_EQ(back.integer("SELECT count(*) FROM loss WHERE kind = 'clock_back'"), 4 / hosts);
+      EXPECT_GT(back.integer("SELECT min(count) FROM loss WHERE kind = 'clock_back'"), 100) << "of 4 a step";
+    }
+  }
+}
+
 TEST(Trust, AClockThatNothingJoinsIsNoContradiction) {
   SyntheticRun run = test::run().ranks(4).steps(50).jitter(200_us).hosts(2, 0).host_clock(1, -2_s, 10);
   run.split("node", 2).compute(2_ms).on_comm("node").allreduce(4_KiB, 50_us);

@@ -97,6 +97,32 @@ TEST_F(ReaderDamageTest, DropsRecordsThatCannotBeAndSaysSo) {
   EXPECT_EQ(skips[0].bytes, 6 * sizeof(Record));
 }
 
+/// A clock that was set back leaves many records from before the process began, one after the other; damage leaves one here and there.
+TEST_F(ReaderDamageTest, TellsRecordsOfAClockThatWasSetBackFromDamage) {
+  const auto reason_of = [&](uint64_t early, bool in_a_row, uint64_t chunk_begin) {
+    builder_ = SpoolBuilder();
+    builder_.header().begin = {1000, 1000, 5000};
+    builder_.header().latest = {100000, 100000, 104000};
+    builder_.set_time(chunk_begin, chunk_begin);
+    const size_t log = builder_.add_chunk(ChunkKind::kEvents);
+    builder_.append(log, call(2000));
+    for (uint64_t i = 0; i < early; ++i) {
+      builder_.append(log, call(100 + i));
+      if (!in_a_row) builder_.append(log, call(2100 + i));
+    }
+    const SpoolReader reader = read();
+    std::vector<Skip> skips;
+    starts(reader, &skips);
+    EXPECT_EQ(skips.size(), 1u);
+    EXPECT_EQ(skips.empty() ? 0 : skips[0].bytes, early * sizeof(Record));
+    return skips.empty() ? "" : skips[0].reason;
+  };
+  EXPECT_EQ(reason_of(20, true, 1000), kEarlyRecords);
+  EXPECT_EQ(reason_of(20, false, 1000), "damaged records");
+  EXPECT_EQ(reason_of(3, true, 1000), "damaged records");
+  EXPECT_EQ(reason_of(20, true, 50), "damaged records") << "the first chunk says that the header is wrong";
+}
+
 TEST_F(ReaderDamageTest, GoesOnBehindARecordThatWasNeverFinished) {
   const size_t log = builder_.add_chunk(ChunkKind::kEvents);
   builder_.append(log, call(2000));

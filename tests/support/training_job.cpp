@@ -211,7 +211,12 @@ void measure(TrainingJob& job, InjectedFault& fault) {
     fault.cost = (with_ns - step_ns_of(twice, fault.from_step) / 2) / with_ns;
     return;
   }
-  fault.cost = (with_ns - step_ns_of(job.without(fault.kind), fault.from_step)) / with_ns;
+  TrainingJob without = job.without(fault.kind);
+  if (fault.kind == Fault::kBubble && job.pipeline.flush_every == 0) {  // too few micro-batches: what twice as many of half the size save
+    without.pipeline.microbatches = 2 * job.pipeline.microbatches;
+    without.pipeline.activation_bytes = job.pipeline.activation_bytes / 2;
+  }
+  fault.cost = (with_ns - step_ns_of(without, fault.from_step)) / with_ns;
 }
 
 }  // namespace

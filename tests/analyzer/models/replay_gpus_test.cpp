@@ -69,6 +69,30 @@ class GpuReplays : public ::testing::Test {
     return seconds ? *seconds * 1e6 : -1;
   }
 
+  double saving_without_us(const std::vector<int64_t>& ranks, models::LateWork work = models::LateWork::kAsOthers) {
+    const Catalog catalog(run_.db());
+    const std::optional<double> seconds = models::saving_without_late_gpus(run_.db(), catalog, 0, ranks, work);
+    return seconds ? *seconds * 1e6 : -1;
+  }
+
+  /// All compute 300 us, 1 for 50 and 3 for 120 more, meet on the tensor for 100 us, compute 200, meet on the data for 50, and compute 50:
+  ///   0, 1  tensor until 450, data from 650, waiting for 2 and 3 until 720
+  ///   2, 3  tensor until 520, data from 720; all are done at 820
+  void late_rank() {
+    for (int64_t s = 0; s < kGpuSteps; ++s) {
+      for (const int64_t rank : {0, 1, 2, 3}) {
+        const int64_t computed = rank == 1 ? 350 : rank == 3 ? 420 : 300, met = rank < 2 ? 450 : 520;
+        step(rank, s,
+             {{kOfComputing, 0, computed},
+              {kOfTensor, computed, met, -1, tensor_[static_cast<size_t>(rank / 2)], 1'000'000},
+              {kOfComputing, met, met + 200},
+              {kOfData, met + 200, 770, -1, data_[static_cast<size_t>(rank % 2)], 8000},
+              {kOfComputing, 770, 820}});
+      }
+    }
+    analyze();
+  }
+
   /// All compute 300 us and meet on the tensor for 100 us, 2 and 3 for 200. Behind it 2 and 3 compute 200 us, 0 and 1 for 60 more. Then they meet on
   /// the data for 50 us, behind which they compute 50 us:
   ///   0, 1  [0, 300)  tensor [300, 400)  [400, 660)  data [660, 750), 40 of them waiting  [750, 800)
@@ -97,6 +121,17 @@ class GpuReplays : public ::testing::Test {
   std::map<std::pair<int64_t, int64_t>, int64_t> numbers_;  ///< by rank and communicator
   int64_t events_ = 0;
 };
+
+TEST_F(GpuReplays, ALateRankMendedLeavesTheNextOne) {
+  late_rank();
+  EXPECT_NEAR(saving_without_us({3}), 70, 1e-6) << "then rank 1 is the last: at 350, 70 us before 420";
+  EXPECT_NEAR(saving_without_us({1, 3}), 120, 1e-6) << "all come at 300";
+  EXPECT_NEAR(saving_without_us({1}), 0, 1e-6) << "rank 3 is still as late";
+  EXPECT_NEAR(saving_without_us({3}, models::LateWork::kEvenly), 70, 1e-6)
+      << "342.5 us of (300 + 350 + 300 + 420) / 4: rank 1 is still the last";
+  EXPECT_NEAR(saving_without_us({1, 3}, models::LateWork::kEvenly), 77.5, 1e-6) << "both at 342.5";
+  EXPECT_EQ(saving_without_us({0, 1, 2, 3}), -1) << "there are no others to do as";
+}
 
 TEST_F(GpuReplays, WhoElseIsWaitedFor) {
   slow_tensor();
