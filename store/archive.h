@@ -38,7 +38,7 @@ class Archive {
       written_.append(static_cast<const char*>(value), bytes);
       return;
     }
-    if (rest_.size() < bytes) throw Error("what is kept of the plan ends too early", "", ExitCode::kDataMissing);
+    if (rest_.size() < bytes) throw Error("the stored plan is truncated", "", ExitCode::kDataMissing);
     std::memcpy(value, rest_.data(), bytes);
     rest_.remove_prefix(bytes);
   }
@@ -56,7 +56,7 @@ class Archive {
     uint64_t size = text.size();
     one(size);
     if (reading_) {
-      if (rest_.size() < size) throw Error("what is kept of the plan ends too early", "", ExitCode::kDataMissing);
+      if (rest_.size() < size) throw Error("the stored plan is truncated", "", ExitCode::kDataMissing);
       text.assign(rest_.substr(0, size));
       rest_.remove_prefix(size);
     } else {

@@ -127,8 +127,8 @@ def offers_what_the_steps_use(folder):
 
 def says_what_is_wrong(folder):
     for arguments, words in [
-        (["--", "x", "{what}"], "nothing says what values"),
-        (["--tunable", "kind", "--", "x"], "names no tunable"),
+        (["--", "x", "{what}"], "no values are given"),
+        (["--tunable", "kind", "--", "x"], "invalid tunable"),
         (["--tunable", "batch=8,16", "--", "x"], "does not say where batch goes"),
         (["--tunable", "batch=8,many", "--", "x", "{batch}"], "invalid value 'many' of batch"),
         (["--budget", "soon", "--", "x"], "invalid duration 'soon'"),
