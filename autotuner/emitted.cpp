@@ -106,11 +106,13 @@ Emitted read_emitted(const fs::path& where) {
   if (!fs::exists(path)) refuse(fmt::format("{} has no manifest.json: not a directory that ddl tune wrote", emitted.directory.string()));
   try {
     const Json json = Json::parse(read(path));
-    if (json.at("schema") != 1) refuse(fmt::format("{} was written by another version of ddl: schema {}", path.string(), json.at("schema").dump()));
+    if (json.at("schema") != 1)
+      refuse(fmt::format("{} was written by another version of ddl: schema {}", path.string(), json.at("schema").dump()));
     const fs::path written = json.at("directory").get<std::string>();
     std::error_code error;
     if (!fs::equivalent(written, emitted.directory, error))
-      refuse(fmt::format("{} was moved: it was written as {}, and its files refer to each other by that path", emitted.directory.string(), written.string()));
+      refuse(fmt::format("{} was moved: it was written as {}, and its files refer to each other by that path", emitted.directory.string(),
+                         written.string()));
     for (const Json& file : json.at("files")) {
       const std::string name = file.at("name"), text = read(emitted.directory / name);
       if (sha256(text) != file.at("sha256").get<std::string>())

@@ -44,9 +44,8 @@ void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunabl
     if (!tunable.numeric || tunable.values.size() < 2) continue;
     if (tunable.name == kBatch && base.noise_scale && base.samples) continue;
     throw Error(
-        tunable.name == kBatch
-            ? "larger batches make each sample worth less, and the job does not report by how much: no gradient norms"
-            : fmt::format("{} changes what is computed, so speed alone cannot choose it", tunable.name),
+        tunable.name == kBatch ? "larger batches make each sample worth less, and the job does not report by how much: no gradient norms"
+                               : fmt::format("{} changes what is computed, so speed alone cannot choose it", tunable.name),
         "tune by the time to a loss (--target-loss X), by samples whatever they are worth (--goal throughput) or by a number that the job prints (--metric); or give it one value",
         ExitCode::kUsage);
   }

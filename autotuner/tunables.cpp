@@ -103,8 +103,8 @@ JobTunable parse_tunable(const std::string& text, const std::vector<std::string>
   const KnownTunable* known_row = known(name);
   const bool has_values = equals != std::string::npos || (known_row != nullptr && *known_row->values != '\0');
   if (!has_values || !is_name(name))
-    throw Error(fmt::format("invalid tunable '{}'", text),
-                "give --tunable NAME=1,2,4, first the value that the job runs with today", ExitCode::kUsage);
+    throw Error(fmt::format("invalid tunable '{}'", text), "give --tunable NAME=1,2,4, first the value that the job runs with today",
+                ExitCode::kUsage);
   const std::string list = equals == std::string::npos ? known_row->values : text.substr(equals + 1);
   std::vector<std::string> values = words_of(list, list.find(';') != std::string::npos ? ';' : ',');
   JobTunable tunable = {name, How::kVariable, name, false, values, false};

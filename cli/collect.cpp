@@ -25,12 +25,12 @@ bool is_host(const std::string& name) {
 }
 
 std::vector<std::string> hosts_of(const std::optional<std::string>& list) {
-  if (!list) throw Error("--from is missing", "the hosts or pods that hold a part of the run: --from node1,node2", ExitCode::kUsage);
+  if (!list) throw Error("--from is missing", "name the hosts or pods that hold a part of the run: --from node1,node2", ExitCode::kUsage);
   std::vector<std::string> hosts = split_list(*list);
   for (const std::string& host : hosts)
     if (!is_host(host))
-      throw Error(fmt::format("--from: invalid host '{}'", host), "names with commas between: --from node1,node2", ExitCode::kUsage);
-  if (hosts.empty()) throw Error("--from names no host", "names with commas between: --from node1,node2", ExitCode::kUsage);
+      throw Error(fmt::format("--from: invalid host '{}'", host), "separate names by commas: --from node1,node2", ExitCode::kUsage);
+  if (hosts.empty()) throw Error("--from names no host", "separate names by commas: --from node1,node2", ExitCode::kUsage);
   return hosts;
 }
 
@@ -53,14 +53,15 @@ int run_collect(const Arguments& arguments) {
   options.allow_words(1);
   if (!options.parse(arguments)) return 0;
   if (options.words().empty())
-    throw Error("which run?", "the folder that it is to be in: ddl collect job.ddl --from node1,node2", ExitCode::kUsage);
+    throw Error("no run given", "name the folder to collect it into: ddl collect job.ddl --from node1,node2", ExitCode::kUsage);
   const std::string by = options.get<std::string>("by");
   const std::vector<std::string> hosts = hosts_of(options.maybe<std::string>("from"));
   std::string pod_options;
   for (const char* name : {"namespace", "container"}) {
     const auto value = options.maybe<std::string>(name);
     if (value && by != "kubectl") throw Error(fmt::format("--{} is for --by kubectl", name), "leave it out", ExitCode::kUsage);
-    if (value && !is_host(*value)) throw Error(fmt::format("--{}: invalid name '{}'", name, *value), "a name", ExitCode::kUsage);
+    if (value && !is_host(*value))
+      throw Error(fmt::format("--{}: invalid name '{}'", name, *value), "give a name as kubectl takes it", ExitCode::kUsage);
     if (value) pod_options += fmt::format(" --{}={}", name, *value);
   }
 

@@ -85,7 +85,7 @@ int run_diff(const Arguments& arguments) {
       "json", "for programs");
   options.allow_words(2);
   if (!options.parse(arguments)) return 0;
-  if (options.words().size() != 2) throw Error("which two runs?", "e.g. ddl diff before.ddl after.ddl", ExitCode::kUsage);
+  if (options.words().size() != 2) throw Error("two runs are needed", "e.g. ddl diff before.ddl after.ddl", ExitCode::kUsage);
   const auto limit_text = options.maybe<std::string>("fail-over");
   const double limit = limit_text ? parse_share("fail-over", *limit_text) : 0;
 

@@ -139,7 +139,7 @@ void export_chrome_json(const Request& request) {
   const bool several = request.output && *request.output != "-" &&
                        (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output));
   if (traces.size() > 1 && !several)
-    throw Error(fmt::format("{} ranks make as many files", traces.size()), "name a folder for them with -o DIR, or one rank with --ranks N",
+    throw Error(fmt::format("{} ranks need a file each", traces.size()), "name a folder for them with -o DIR, or one rank with --ranks N",
                 ExitCode::kUsage);
   if (!several) {
     OutputFile file(request.output.value_or("-"), request.readers);
@@ -270,7 +270,7 @@ int run_export(const Arguments& arguments) {
   options.allow_words(2, WordKind::kRun, format_names());
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
-  if (words.empty()) throw Error("which format?", "e.g. ddl export csv --table v_step", ExitCode::kUsage);
+  if (words.empty()) throw Error("no format given", "e.g. ddl export csv --table v_step", ExitCode::kUsage);
   const ExportFormat& format = known_format(words[0]);
   refuse_other_options(format, options);
   const std::string name = words.size() > 1 ? words[1] : "";

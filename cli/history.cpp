@@ -123,7 +123,7 @@ int history_list(const Arguments& arguments) {
   options.allow_words(1, WordKind::kName);
   if (!options.parse(arguments)) return 0;
   const int64_t rows = options.get<int64_t>("rows");
-  if (rows < 0) throw Error(fmt::format("--rows {}: at least 0 is wanted", rows), "", ExitCode::kUsage);
+  if (rows < 0) throw Error(fmt::format("--rows {}: must be at least 0", rows), "", ExitCode::kUsage);
   const HistoryView view = read_history(options);
   print(options, reports::build_history(view, options.has("json") ? view.rows.size() : static_cast<size_t>(rows)));
   return 0;
@@ -145,7 +145,7 @@ int history_check(const Arguments& arguments) {
   const auto limit_text = options.maybe<std::string>("fail-over");
   const double limit = limit_text ? parse_share("fail-over", *limit_text) : 0;
   const int64_t within = options.get<int64_t>("within");
-  if (within < 1) throw Error(fmt::format("--within {}: at least 1 is wanted", within), "", ExitCode::kUsage);
+  if (within < 1) throw Error(fmt::format("--within {}: must be at least 1", within), "", ExitCode::kUsage);
   const HistoryView view = read_history(options);
   print(options, reports::build_trends(view));
   if (!limit_text) return 0;
@@ -159,7 +159,7 @@ int history_check(const Arguments& arguments) {
                            *limit_text));
   }
   if (!told)
-    throw Error(fmt::format("--fail-over cannot tell: no job has {} runs with a step time", history::kLeastRuns), "add more runs",
+    throw Error(fmt::format("--fail-over cannot decide: no job has {} runs with a step time", history::kLeastRuns), "add more runs",
                 ExitCode::kDataMissing);
   return tripped ? static_cast<int>(ExitCode::kGate) : 0;
 }
@@ -206,7 +206,7 @@ int history_badge(const Arguments& arguments) {
   options.add()("output,o", takes<std::string>("FILE", "-"), "the SVG; - is standard output");
   options.allow_words(1, WordKind::kName);
   if (!options.parse(arguments)) return 0;
-  if (options.words().empty()) throw Error("which job?", "its name, as ddl history lists it", ExitCode::kUsage);
+  if (options.words().empty()) throw Error("no job given", "its name, as ddl history lists it", ExitCode::kUsage);
   const HistoryView view = read_history(options);
   write_output(options.get<std::string>("output"), reports::render_badge(view.series.front()), Readers::kAll);
   return 0;

@@ -82,9 +82,9 @@ int run_import(const Arguments& arguments) {
   options.allow_words(kMostFiles, WordKind::kFile, import_names());
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
-  if (words.empty()) throw Error("which format?", "e.g. ddl import kineto worker*.pt.trace.json.gz", ExitCode::kUsage);
+  if (words.empty()) throw Error("no format given", "e.g. ddl import kineto worker*.pt.trace.json.gz", ExitCode::kUsage);
   const ImportFormat& format = import_format(words[0]);
-  if (words.size() == 1) throw Error("which files?", fmt::format("e.g. ddl import {} {}", format.name, format.files), ExitCode::kUsage);
+  if (words.size() == 1) throw Error("no files given", fmt::format("e.g. ddl import {} {}", format.name, format.files), ExitCode::kUsage);
 
   interruptible([&] {
     make_run(format, {words.begin() + 1, words.end()}, options.maybe<std::string>("output").value_or(""), options.has("one-clock"),

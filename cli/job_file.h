@@ -23,7 +23,7 @@ struct JobFile {
   std::string host;
   std::string cwd;
   std::string commit;  ///< checked out in the Git repository that cwd lies in; empty: none
-  std::string gloo;    ///< the script or word that says that the job talks by Gloo, of which nothing is recorded; empty: none
+  std::string gloo;    ///< the script or word that says that the job communicates through Gloo, which is not recorded; empty: none
 };
 
 /// Fills everything that is known before the start. `environment` as environ(7).

@@ -139,7 +139,7 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     return result;
   }
   if (result.command.empty())
-    throw Error("record what?", "ddl record -- COMMAND, e.g.: ddl record -- mpirun -np 2 ./train", ExitCode::kUsage);
+    throw Error("no command given", "ddl record -- COMMAND, e.g.: ddl record -- mpirun -np 2 ./train", ExitCode::kUsage);
   result.directory = options.maybe<std::string>("output").value_or("");
 
   if (const auto steps = options.maybe<std::string>("steps")) {

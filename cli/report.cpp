@@ -86,7 +86,7 @@ int run_report(const Arguments& arguments) {
     throw Error("--json, --csv, --html and --one-line exclude each other", "choose one", ExitCode::kUsage);
   const Words words = sort_words(options.words());
   if (options.has("ranks") && (!options.has("json") || words.section != kOverview))
-    throw Error("--ranks is of ddl report --json", "leave it out: a section has all its rows", ExitCode::kUsage);
+    throw Error("--ranks needs --json", "leave it out: a section has all its rows", ExitCode::kUsage);
   if ((options.has("html") || options.has("one-line")) && words.section != kOverview)
     throw Error("--html and --one-line show the whole run, not a section", fmt::format("leave {} out", words.section), ExitCode::kUsage);
   const Readers who = readers(options);

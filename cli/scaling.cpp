@@ -165,8 +165,7 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Scaling
     for (const int64_t size : sizes) add("", project_run(*input.largest, size, kind == ScalingKind::kStrong), "latency and bandwidth");
     answer.note(
         fmt::format("Projected from the latency and bandwidth that the transfers of the run on {} ranks show (R2 {:.3f}), rings, {} "
-                    "scaling; waiting stays as it was. Congestion beyond that "
-                    "size, and slower links between more nodes, are not in it.",
+                    "scaling; waiting stays as it was. Not included: congestion beyond that size, slower links between more nodes.",
                     input.largest->ranks, input.largest->fit.r2, kind == ScalingKind::kStrong ? "strong" : "weak"));
     return;
   }
@@ -182,7 +181,7 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Scaling
       add(series[0].point.series, trend->project(static_cast<double>(size)), trend->linear ? "1/E = a + b N" : "1/E = a + b lg N");
     if (static_cast<double>(*std::max_element(sizes.begin(), sizes.end())) > kFarAway * trend->largest)
       answer.note(fmt::format(
-          "More than {:g} times the largest size that was measured ({:g}): the interval knows nothing of what begins to hurt in between.",
+          "More than {:g} times the largest size that was measured ({:g}): the interval ignores bottlenecks that appear in between.",
           kFarAway, trend->largest));
   }
 }
@@ -251,7 +250,7 @@ int run_scaling(const Arguments& arguments) {
   options.allow_words(kMostRuns, WordKind::kRunOrTable);
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
-  if (words.empty()) throw Error("which runs?", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
+  if (words.empty()) throw Error("no runs given", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
   if (options.has("json") && options.has("html")) throw Error("--json and --html exclude each other", "choose one", ExitCode::kUsage);
   const bool csv = words.size() == 1 && words[0].ends_with(".csv");
   if (!csv && options.has("map")) throw Error("--map needs a CSV file", "leave it out: runs have no columns", ExitCode::kUsage);

@@ -40,8 +40,7 @@ tune::Goal goal_of(const VerbOptions& options) {
   goal.elapsed = asked == "elapsed";
   if (options.has("metric")) goal.metric = metric_of(options);
   if (!goal.metric && (options.has("metric-file") || options.has("lower-is-better")))
-    throw Error("--metric-file and --lower-is-better say more about --metric, which is not there", "--metric 'time: ([0-9.]+)'",
-                ExitCode::kUsage);
+    throw Error("--metric-file and --lower-is-better need --metric", "--metric 'time: ([0-9.]+)'", ExitCode::kUsage);
   if (goal.target_loss.has_value() + !asked.empty() + goal.metric.has_value() > 1)
     throw Error("--goal, --target-loss and --metric exclude each other", "choose one", ExitCode::kUsage);
   return goal;
@@ -50,10 +49,10 @@ tune::Goal goal_of(const VerbOptions& options) {
 std::vector<LaneHosts> lanes_asked(const VerbOptions& options) {
   if (!options.has("parallel") && !options.has("hosts")) return {};
   const int64_t lanes = options.maybe<int64_t>("parallel").value_or(1);
-  if (lanes < 1) throw Error("--parallel: at least 1", "", ExitCode::kUsage);
+  if (lanes < 1) throw Error("--parallel must be at least 1", "", ExitCode::kUsage);
   if (lanes > 1 && options.has("metric-file"))
-    throw Error("--metric-file beside --parallel: trials that run side by side would write the same file", "let the job print the number",
-                ExitCode::kUsage);
+    throw Error("--metric-file and --parallel exclude each other: parallel trials would write the same file",
+                "let the job print the number", ExitCode::kUsage);
   return lanes_of(options.maybe<std::string>("hosts"), static_cast<size_t>(lanes));
 }
 
@@ -161,16 +160,16 @@ int run_tune(const Arguments& arguments) {
   if (options.has("parallel") && (options.has("apply") || options.has("verify")))
     throw Error("--parallel is for tuning: --apply and --verify run one job at a time", "leave it out", ExitCode::kUsage);
   if (options.has("end-job") && (!options.has("in-run") || options.has("verify") || options.has("apply")))
-    throw Error("--end-job is of a tuning with --in-run", "leave it out", ExitCode::kUsage);
+    throw Error("--end-job needs a tuning with --in-run", "leave it out", ExitCode::kUsage);
   if (options.has("apply") && options.has("in-run"))
-    throw Error("--in-run is no way to apply what was tuned: --apply starts the job with it", "leave it out", ExitCode::kUsage);
+    throw Error("--in-run and --apply exclude each other: --apply starts the job with the tuned values", "leave it out", ExitCode::kUsage);
   const auto hosts = [&] { return options.has("hosts") ? lanes_asked(options).front() : LaneHosts(); };
   if (options.has("verify"))
     return verify_tuned(
         options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
         options.has("goal") || options.has("target-loss") || options.has("metric") ? std::optional(goal_of(options)) : std::nullopt,
         hosts(), options.has("in-run"));
-  if (command.empty()) throw Error("what shall be tuned?", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
+  if (command.empty()) throw Error("no command given", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
   if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command, hosts());
 
   const TuneRequest request = request_of(options, command);

@@ -48,7 +48,7 @@ std::string verbs_overview() {
 }
 
 int dispatch(const Arguments& arguments) {
-  if (arguments.empty()) throw Error("which verb?", "see: ddl --help", ExitCode::kUsage);
+  if (arguments.empty()) throw Error("no verb given", "see: ddl --help", ExitCode::kUsage);
   const std::string& word = arguments[0];
   if (word == "--help" || word == "-h" || word == "help") {
     print_out(verbs_overview());

@@ -177,7 +177,8 @@ History::History(const std::string& place, Access access) {
   connection_ = is_postgres_url(place) ? open_postgres(place) : open_sqlite(place, access);
   if (!connection_->has_schema()) {
     if (access == Access::kRead)
-      throw Error(fmt::format("there is no history yet in {}", shown_place(place)), "make it: ddl history add RUN...", ExitCode::kDataMissing);
+      throw Error(fmt::format("there is no history yet in {}", shown_place(place)), "make it: ddl history add RUN...",
+                  ExitCode::kDataMissing);
     in_transaction(*connection_, true, [&] {
       if (connection_->has_schema()) return;  // somebody else was quicker
       connection_->make_schema(kHistorySql);

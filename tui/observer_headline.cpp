@@ -183,7 +183,7 @@ void Observer::headline(const Job& job, Snapshot& s) const {
     } else {
       s.headline.text = s.headline.brief = !s.devices_unknown.empty() ? "what GPUs did has not come"
                                            : s.feed == Feed::kWaiting ? "no step has ended yet"
-                                                                      : "nothing was recorded of any step";
+                                                                      : "no step was recorded";
     }
   }
 }

@@ -177,8 +177,8 @@ void CpuSweep::add(Totals& totals, int64_t duration_ns, std::optional<int64_t> b
 }
 
 void CpuSweep::refuse_sums() const {
-  throw Error(fmt::format("{}: the times or bytes of its events overflow 64 bits", run_.source_),
-              "check durations and sizes in the trace", ExitCode::kDataMissing);
+  throw Error(fmt::format("{}: the times or bytes of its events overflow 64 bits", run_.source_), "check durations and sizes in the trace",
+              ExitCode::kDataMissing);
 }
 
 void CpuSweep::end_process() {

@@ -58,7 +58,8 @@ class FlightDumps {
     InputFile file(path, progress);
     std::string bytes;
     while (!file.at_end()) {
-      if (bytes.size() >= kMostDumpBytes) file.fail(bytes.size(), fmt::format("larger than {} MiB, the limit for a dump", kMostDumpBytes >> 20));
+      if (bytes.size() >= kMostDumpBytes)
+        file.fail(bytes.size(), fmt::format("larger than {} MiB, the limit for a dump", kMostDumpBytes >> 20));
       if (bytes.size() % 4096 == 0) file.mark();
       bytes += file.take();
     }
@@ -210,8 +211,7 @@ class FlightDumps {
     here_ = root;
     const std::optional<int64_t> told = number(root, "rank");
     const std::optional<int64_t> rank = told && *told >= 0 ? told : rank_of_name;
-    if (!rank || *rank < 0 || *rank >= kMaxRanks)
-      throw BadRecord{"its rank is unknown: end the file's name in the rank, as in _dump_3"};
+    if (!rank || *rank < 0 || *rank >= kMaxRanks) throw BadRecord{"its rank is unknown: end the file's name in the rank, as in _dump_3"};
     if (!candidates.empty() && !candidates.contains(*rank))
       throw BadRecord{fmt::format("its name says rank {}, which is in none of its groups", *rank)};
     world_size_ = std::max(world_size_, *rank + 1);

@@ -124,8 +124,8 @@ int64_t ImportedRun::op_id(const ImportedOperation& o, ImportedTiming timing) {
 
 bool ImportedRun::seen(size_t process, int64_t start_ns, int64_t duration_ns) {
   if (++told_events_ > most_events_) {
-    throw Error(fmt::format("{}: there are more than {} events", source_, most_events_), "import a part of the trace, or raise the limit: --max-events N",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("{}: there are more than {} events", source_, most_events_),
+                "import a part of the trace, or raise the limit: --max-events N", ExitCode::kDataMissing);
   }
   if (told_ && told_events_ % kEventsBetweenReports == 0) told_();
   if (duration_ns < 0) {

@@ -233,7 +233,8 @@ void KinetoFile::on_fact(const JsonField& fact) {
     p.rank = integer_of(fact);
   } else if (path == "distributedInfo.world_size") {
     p.world_size = integer_of(fact);
-    if (*p.world_size < 1 || *p.world_size > 1 << 24) throw BadRecord{fmt::format("distributedInfo.world_size {} is out of range", *p.world_size)};
+    if (*p.world_size < 1 || *p.world_size > 1 << 24)
+      throw BadRecord{fmt::format("distributedInfo.world_size {} is out of range", *p.world_size)};
   } else if (path == "distributedInfo.nccl_version") {
     version_ = fact.text;
   } else if (path == "baseTimeNanoseconds") {

@@ -34,7 +34,8 @@ class RasFile {
     InputFile file(path_, progress);
     std::string text;
     while (!file.at_end()) {
-      if (text.size() >= kMostRasBytes) file.fail(text.size(), fmt::format("larger than {} MiB, the limit for an answer", kMostRasBytes >> 20));
+      if (text.size() >= kMostRasBytes)
+        file.fail(text.size(), fmt::format("larger than {} MiB, the limit for an answer", kMostRasBytes >> 20));
       if (text.size() % 4096 == 0) file.mark();
       text += file.take();
     }

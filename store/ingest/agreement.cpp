@@ -48,9 +48,9 @@ std::vector<fs::path> spools_of(const RunDirectory& run) {
   if (!spools.empty()) return spools;
   const Job job = read_job(run.job());
   if (const auto gloo = job.facts.find(kGlooFact); gloo != job.facts.end() && job.exit_code.value_or(0) == 0 && !job.signal) {
-    throw Error(
-        fmt::format("{} holds no spools: this job communicates through Gloo ({}), which was not recorded", run.directory.string(), gloo->second),
-        kGlooHint, ExitCode::kDataMissing);
+    throw Error(fmt::format("{} holds no spools: this job communicates through Gloo ({}), which was not recorded", run.directory.string(),
+                            gloo->second),
+                kGlooHint, ExitCode::kDataMissing);
   }
   if (job.exit_code.value_or(0) != 0 || job.signal)
     throw Error(fmt::format("{} holds no spools: the job failed before any process of it was recorded", run.directory.string()),

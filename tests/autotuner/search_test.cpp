@@ -338,9 +338,9 @@ TEST(Search, EndsConfirmingEarlyWhenTheDefaultHasBecomeSlower) {
     Timed bench(costs, 300, seed);
     bench.confirming = 2;
     bench.late = 2;
-    const SearchResult result = search(nine_points(), std::vector<double>(9, 0.0), std::vector<bool>(9, true),
-                                       {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench,
-                                       {.seed = seed, .least_confirm_rounds = 4});
+    const SearchResult result =
+        search(nine_points(), std::vector<double>(9, 0.0), std::vector<bool>(9, true),
+               {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed, .least_confirm_rounds = 4});
     EXPECT_EQ(result.conclusion, Conclusion::kBetterFound) << seed;
     EXPECT_EQ(result.gain->rounds, 3) << seed;
     EXPECT_GT(*bench.seconds_left(), -85) << seed << ": a round, which had begun";

@@ -190,7 +190,7 @@ def takes_the_jobs_own_word(folder):
     again = tune(folder, "--verify", "speed", "--rounds", "3", check=0)  # by what it was tuned for
     assert "speed: ([0-9.]+) images/s" in again.stdout and ": better than" in again.stdout, again.stdout
     for bad, said in ((["--metric", "speed"], "does not say where the number is"), (["--metric", "([0-9"], "is not a regular expression"),
-                      (["--metric-file", "x"], "--metric, which is not there"), (["--metric", "(x)", "--goal", "elapsed"], "exclude each other")):
+                      (["--metric-file", "x"], "need --metric"), (["--metric", "(x)", "--goal", "elapsed"], "exclude each other")):
         assert said in tune(folder, "-o", "bad", *bad, *ONE_ALGORITHM, "--", JOB, check=2).stderr, bad
     unmatched = tune(folder, "-o", "unmatched", *options, "--metric", "tokens: ([0-9]+)", "--", *silent, check=1)
     assert "no line of the output has the number" in unmatched.stderr, unmatched.stderr

@@ -115,7 +115,8 @@ TEST_F(JsonRecordsTest, TakesABareArrayAlsoWhileItIsWritten) {
   EXPECT_EQ(read(R"([{"name": "a"}, {"name": "b"}])"), "{name=a }{name=b }");
   EXPECT_EQ(read("[{\"name\": \"a\"},\n{\"name\": \"b\"},\n"), "{name=a }{name=b }");
   EXPECT_EQ(read("[\n"), "");
-  EXPECT_EQ(error(R"([{"name": "a"}, {"name")"), "t.json, byte 23: the file ends in the middle of a record: it is truncated, or still being written");
+  EXPECT_EQ(error(R"([{"name": "a"}, {"name")"),
+            "t.json, byte 23: the file ends in the middle of a record: it is truncated, or still being written");
 }
 
 TEST_F(JsonRecordsTest, ReadsLines) {
