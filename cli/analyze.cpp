@@ -58,10 +58,11 @@ int run_analyze(const Arguments& arguments) {
                   "  ddl analyze slow.ddl --try my_metric.sql\n"
                   "  ddl analyze --list\n"
                   "  ddl analyze big.ddl --on slurm:16"});
-  options.add()("try", takes<std::string>("FILE"), "compute the metric of this file, like those in analyzer/metrics, on the run as it is")(
-      "metric", takes<std::string>("NAME"), "print the value of one metric only, without a unit")(
-      "list", "what metrics there are and what they say; with --metric also how it is computed")(
-      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
+  options.add()("try", takes<std::string>("FILE"),
+                "compute the metric in FILE, written like those in analyzer/metrics, without analyzing again")(
+      "metric", takes<std::string>("NAME"), "print one metric's value only, without a unit")(
+      "list", "list the metrics and their meaning; with --metric also its SQL")("world", takes<int64_t>("N"),
+                                                                                "which MPI_COMM_WORLD, if there are several");
   add_parts_options(options);
   add_threads_option(options);
   options.one_of("metric", metric_names());

@@ -37,18 +37,19 @@ std::vector<std::string> hosts_of(const std::optional<std::string>& list) {
 }  // namespace
 
 int run_collect(const Arguments& arguments) {
-  VerbOptions options(
-      {.verb = "collect",
-       .usage = "RUN --from HOST,... [options]",
-       .text = "Prints the commands that bring a run together in the folder RUN, here, when its hosts or pods share no disk and each\n"
-               "holds the files of its own ranks. It starts none of them: read them, then give them to a shell. What is fetched are\n"
-               "the records of processes (*.spool), and job.json if there is none yet; what is there already is fetched anew.",
-       .example = "  ddl collect /local/job.ddl --from node2,node3 | sh\n"
-                  "  ddl collect job.ddl --from train-master-0,train-worker-0 --by kubectl --at /runs/job.ddl"});
-  options.add()("from", takes<std::string>("HOST,..."), "hosts, user@host, or pods that hold a part of it")(
-      "by", takes<std::string>("NAME", "ssh"), "what reaches them")("at", takes<std::string>("FOLDER"),
-                                                                    "where it lies there (default: where RUN lies here)")(
-      "namespace", takes<std::string>("NAME"), "of the pods")("container", takes<std::string>("NAME"), "of the pods that holds it");
+  VerbOptions options({.verb = "collect",
+                       .usage = "RUN --from HOST,... [options]",
+                       .text = "Prints the commands that gather a run in the folder RUN, here, from hosts or pods that share no disk\n"
+                               "and hold the files of their own ranks. It runs none of them: read them, then pipe them into a shell.\n"
+                               "They fetch the records of processes (*.spool), again if they are here already, and job.json if there is\n"
+                               "none yet.",
+                       .example = "  ddl collect /local/job.ddl --from node2,node3 | sh\n"
+                                  "  ddl collect job.ddl --from train-master-0,train-worker-0 --by kubectl --at /runs/job.ddl"});
+  options.add()("from", takes<std::string>("HOST,..."), "hosts, user@host, or pods that hold a part of the run")(
+      "by", takes<std::string>("NAME", "ssh"), "how to reach them: ssh, rsync or kubectl")("at", takes<std::string>("FOLDER"),
+                                                                                           "its folder there (default: as here)")(
+      "namespace", takes<std::string>("NAME"), "namespace of the pods")("container", takes<std::string>("NAME"),
+                                                                        "container of the pods that holds it");
   options.one_of("by", {"ssh", "rsync", "kubectl"});
   options.allow_words(1);
   if (!options.parse(arguments)) return 0;

@@ -20,6 +20,7 @@ struct VerbHelp {
 
 /// One option as --help, the manual page and the shells know it.
 struct OptionRow {
+  std::string group;          ///< heading in front of it; empty: none
   std::string name;           ///< "output"
   std::string letter;         ///< "o"; empty: none
   std::string argument;       ///< "NAME.ddl"; empty: it takes none
@@ -83,8 +84,8 @@ class VerbOptions {
     explicit Adder(Parsed& parsed) : parsed_(parsed) {}
     Parsed& parsed_;
   };
-  /// Where the verb adds its own options.
-  Adder add() { return Adder(*parsed_); }
+  /// Where the verb adds its own options; --help and the manual show those of one call under `group`, without one under "options".
+  Adder add(const char* group = nullptr);
 
   /// At most `most` words without dashes; read them with words(). `names` are for completion only: the verb refuses other words.
   void allow_words(size_t most, WordKind kind = WordKind::kRun, std::vector<std::string> names = {});

@@ -158,9 +158,9 @@ void make_under_slurm(const RunDirectory& run, const std::vector<unsigned>& miss
 
 void add_parts_options(VerbOptions& options) {
   options.add()("on", takes<std::string>("PLACE"),
-                "divide the reading: local:N, among N processes here, or slurm:N, among the N tasks of a job array")(
+                "divide the reading among N processes here (local:N) or N tasks of a job array (slurm:N)")(
       "prepare", "write the plan of parts into the run")("part", takes<std::string>("K/N"),
-                                                         "make part K of N by that plan; 'ddl merge' makes the store of them");
+                                                         "make part K of N of that plan; 'ddl merge' joins the parts");
   options.suggest("on", {"local:", "slurm:"});
 }
 
