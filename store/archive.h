@@ -1,5 +1,5 @@
-// Values of the ingest as bytes, so that another process of the same program goes on with them (store/parts.h): written and read back by the
-// same list of members. No format for people or other versions: who reads must know that this program wrote, and that nothing was damaged.
+// Values of the ingest as bytes, for another process of the same program (store/parts.h): written and read by the same list of members. No
+// format for people or other versions: readers must know that this program wrote it, undamaged.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Archive {
  public:
   /// Writes.
   Archive() = default;
-  /// Reads; `bytes` must outlive it. Throws Error (kDataMissing) where there are fewer than are asked for.
+  /// Reads; `bytes` must outlive it. Throws Error (kDataMissing) if there are too few.
   explicit Archive(std::string_view bytes) : reading_(true), rest_(bytes) {}
 
   template <class... T>
