@@ -69,9 +69,8 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
   const std::vector<std::string> job = trials.placed({request.command, {}}).command;
   const std::optional<size_t> at = program_of(job);
   if (!at || !fs::exists(program)) {
-    notes.push_back(
-        at ? "bin/allreduce is not there: the algorithms were not swept in one launch, but raced as they are"
-           : "cannot tell where the launcher's options end: the algorithms were not swept in one launch, but raced as they are");
+    notes.push_back(at ? "bin/allreduce is not there: the algorithms were not swept in one launch but raced without"
+                       : "cannot tell where the launcher's options end: the algorithms were not swept in one launch but raced without");
     return std::nullopt;
   }
   std::optional<std::string> text = trials.log().sweep();
@@ -88,7 +87,7 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
       return std::nullopt;
     }
     if (ended.shell_code() != 0) {
-      notes.push_back(fmt::format("the sweep of the algorithms failed (exit code {}, see {}): they were raced as they are",
+      notes.push_back(fmt::format("the sweep of the algorithms failed (exit code {}, see {}): they were raced without it",
                                   ended.shell_code(), aside.string()));
       return std::nullopt;
     }
