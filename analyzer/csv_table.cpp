@@ -17,7 +17,7 @@ CsvTable CsvTable::read(const std::filesystem::path& path) {
   try {
     text = read_regular_file(path.string(), NamedBy::kUser);
   } catch (const Error& error) {
-    throw Error(error.what(), "a CSV file with a header line");
+    throw Error(error.what(), "give a CSV file with a header line");
   }
   return parse(text, path.string());
 }
@@ -43,7 +43,7 @@ CsvTable CsvTable::parse(std::string_view text, const std::string& name) {
     records.push_back(std::move(fields));
     lines.push_back(first_line);
   }
-  if (records.empty()) throw Error(fmt::format("{} is empty", name), "a CSV file with a header line");
+  if (records.empty()) throw Error(fmt::format("{} is empty", name), "give a CSV file with a header line");
   for (size_t c = 0; c < records[0].size(); ++c) table.columns_.emplace(records[0][c], c);
   table.rows_.assign(std::make_move_iterator(records.begin() + 1), std::make_move_iterator(records.end()));
   table.lines_.assign(lines.begin() + 1, lines.end());

@@ -1,4 +1,5 @@
-// What the predictor is told: the job as it is, once more with another batch and finer buckets, and the sweep of the algorithms.
+// Builds the predictor's input from the calibrating trials: the job as it is, once more with another batch and finer buckets, and the
+// sweep.
 #pragma once
 
 #include <optional>
@@ -12,15 +13,15 @@ namespace ddl::tune {
 
 struct CalibratingTrial {
   const TrialFacts& facts;
-  double batch = 0;                          ///< per rank; 0: it is not tuned
+  double batch = 0;                          ///< per rank; 0: not tuned
   std::optional<double> bucket_mb = {};      ///< likewise
   std::optional<double> micro_batches = {};  ///< likewise
 };
 
-/// Computing that does not grow with the batch follows from the two batches; gradients are those of the trial that sent more of them, on
-/// the first one's time; how they become buckets is told by what the first one sent of them. What a micro-batch costs follows from the two
-/// trials where they have the same batch. Without a sweep an allreduce takes what the default's took by its bytes: then nothing is known of
-/// small messages, and all bucket sizes cost the same. `rules`: what algorithm=rules stands for.
+/// The two batches show how much computing does not grow with the batch; gradients come from the trial that sent more of them, on the first
+/// one's time; the buckets that the first one sent show the rule that fills them; trials of equal batch show the cost of a micro-batch.
+/// Without a sweep an allreduce takes what the default's took by its bytes, so nothing is known about small messages and all bucket sizes
+/// cost the same. `rules`: what algorithm=rules stands for.
 Calibration calibration_of(const CalibratingTrial& base, const CalibratingTrial& second, const std::optional<Sweep>& sweep,
                            const std::vector<AllreduceRule>& rules);
 
@@ -29,14 +30,14 @@ struct MemoryUse {
   double peak_bytes = 0;
 };
 
-/// How much memory a rank needs at a batch: a part that is always there (weights, optimiser, libraries) and a part for each sample (activations).
+/// Memory of a rank by batch: a constant part (weights, optimiser, libraries) and a part for each sample (activations).
 struct MemoryModel {
   double fixed_bytes = 0, bytes_per_sample = 0;
   double peak_bytes(double batch) const { return fixed_bytes + bytes_per_sample * batch; }
 };
 
-/// From what it needed at two batches. Nothing: both are the same. Where the larger batch did not need more, all batches are taken to need what the
-/// more hungry one did.
+/// From the peaks at two batches. Nothing: both batches are the same. If the larger batch needed no more, every batch is taken to need the
+/// larger peak.
 std::optional<MemoryModel> memory_model(const MemoryUse& one, const MemoryUse& other);
 
 }  // namespace ddl::tune

@@ -37,11 +37,11 @@ void set(Variables& variables, const std::string& name, const std::string& value
 void check_variable(const std::string& name, const std::string& value) {
   constexpr std::string_view kDigits = "0123456789", kOf = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
   if (name.empty() || name.find_first_not_of(kOf) != std::string::npos || kDigits.find(name[0]) != std::string_view::npos)
-    throw Error(fmt::format("invalid name of an environment variable '{}'", name), "letters, digits and _, no digit first");
+    throw Error(fmt::format("invalid name of an environment variable '{}'", name), "use letters, digits and _, and no digit first");
   if (is_secret_name(name.data(), name.size()))
-    throw Error(fmt::format("{} is a secret by its name, and the files are passed on", name), "set it where the job is started");
+    throw Error(fmt::format("{} has the name of a secret, and these files are passed on", name), "set it where the job is started");
   if (without_secrets(name + "=" + value) != name + "=" + value)
-    throw Error(fmt::format("the value of {} has a secret in it, and the files are passed on", name), "set it where the job is started");
+    throw Error(fmt::format("the value of {} contains a secret, and these files are passed on", name), "set it where the job is started");
   if (value.find('\0') != std::string::npos) throw Error(fmt::format("the value of {} has a NUL", name));
 }
 

@@ -1,5 +1,6 @@
-// The config files that carry a tuned job away: one per runtime that reads them (emit/formats.def), and manifest.json, which says what they
-// are. Every file is left also when the default is kept or when nothing of its concern was tuned: it says so then and changes nothing.
+// The config files that carry a tuned job away: one per runtime that reads them (emit/formats.def), and manifest.json, which describes
+// them. All files are always written: where the default is kept, or nothing in a file's domain was tuned, the file says so and changes
+// nothing.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +16,14 @@ struct EmittedFile {
   std::string name, reader;  ///< "allreduce.rules"; who reads it
   std::string sha256;
   int64_t bytes = 0;
-  bool changes = false;  ///< whether it sets anything
-  std::string note;      ///< what could not be said in this format, or why it changes nothing; may be empty
+  bool changes = false;  ///< it sets something
+  std::string note;      ///< what this format cannot express, or why it changes nothing; may be empty
 };
 
-/// Writes all files into `directory`, which is made if it is missing; those that are there already are replaced, each by a rename, the
-/// manifest last. Paths within the files are absolute: a directory that moves is to be emitted again. Throws ddl::Error if `directory` is a
-/// symbolic link or no directory, if a name in `environment` is none or that of a secret, or the rules are none, and CannotWrite on a full
-/// or read-only disk; then what was there before is still there.
+/// Writes all files into `directory`, made if missing; existing files are replaced, each by a rename, the manifest last. Paths in the files
+/// are absolute: after moving a directory, emit it again. Throws ddl::Error if `directory` is a symbolic link or not a directory, if a name
+/// in `environment` is invalid or a secret's, or if the rules are invalid; CannotWrite on a full or read-only disk, which leaves the old
+/// files.
 std::vector<EmittedFile> emit(const Tuned& tuned, const std::filesystem::path& directory);
 
 }  // namespace ddl::tune

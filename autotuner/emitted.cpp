@@ -107,22 +107,24 @@ Emitted read_emitted(const fs::path& where) {
   if (!fs::exists(path)) refuse(fmt::format("{} has no manifest.json: not a directory that ddl tune wrote", emitted.directory.string()));
   try {
     const Json json = Json::parse(read(path));
-    if (json.at("schema") != 1) refuse(fmt::format("{} is of another version of ddl: schema {}", path.string(), json.at("schema").dump()));
+    if (json.at("schema") != 1)
+      refuse(fmt::format("{} was written by another version of ddl: schema {}", path.string(), json.at("schema").dump()));
     const fs::path written = json.at("directory").get<std::string>();
     std::error_code error;
     if (!fs::equivalent(written, emitted.directory, error))
-      refuse(fmt::format("{} was written as {}, and its files name each other by that path", emitted.directory.string(), written.string()));
+      refuse(fmt::format("{} was moved: it was written as {}, and its files refer to each other by that path", emitted.directory.string(),
+                         written.string()));
     for (const Json& file : json.at("files")) {
       const std::string name = file.at("name"), text = read(emitted.directory / name);
       if (sha256(text) != file.at("sha256").get<std::string>())
-        refuse(fmt::format("{} is not as ddl tune wrote it", (emitted.directory / name).string()));
+        refuse(fmt::format("{} was changed after ddl tune wrote it", (emitted.directory / name).string()));
       if (name == "tuned.env0") emitted.environment = variables_of(text);
       if (name == "allreduce.rules") emitted.allreduce_rules = text;
       emitted.changes_anything |= file.at("changes").get<bool>();
     }
     emitted.tuned = tuned_of(json);
   } catch (const Json::exception& problem) {
-    refuse(fmt::format("{} is not as ddl tune writes it: {}", path.string(), problem.what()));
+    refuse(fmt::format("{} is not a valid manifest: {}", path.string(), problem.what()));
   }
   emitted.tuned.environment = emitted.environment;
   return emitted;

@@ -44,11 +44,9 @@ void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunabl
     if (!tunable.numeric || tunable.values.size() < 2) continue;
     if (tunable.name == kBatch && base.noise_scale && base.samples) continue;
     throw Error(
-        tunable.name == kBatch
-            ? "larger batches are not worth as much a sample, and the job does not say how much: it reports no gradient norms"
-            : fmt::format("{} changes what is computed: speed alone must not choose it", tunable.name),
-        "--target-loss X takes the time to a loss; --goal throughput counts samples, whatever they are worth; --metric takes a number that "
-        "the job prints; or leave it at one value",
+        tunable.name == kBatch ? "larger batches make each sample worth less, and the job does not report by how much: no gradient norms"
+                               : fmt::format("{} changes what is computed, so speed alone cannot choose it", tunable.name),
+        "tune by the time to a loss (--target-loss X), by samples whatever they are worth (--goal throughput) or by a number that the job prints (--metric); or give it one value",
         ExitCode::kUsage);
   }
 }

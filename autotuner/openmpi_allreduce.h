@@ -1,4 +1,4 @@
-// What Open MPI's MPI_Allreduce runs: its algorithms, the built-in table that chooses among them, and the silent ways out that some take.
+// What Open MPI's MPI_Allreduce runs: its algorithms, the built-in table that chooses among them, and their silent fallbacks.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace ddl::tune {
 /// Ids of coll_tuned_allreduce_algorithm.
 enum OpenMpiAllreduce : int64_t { kIgnore = 0, kBasicLinear, kNonoverlapping, kRecursiveDoubling, kRing, kSegmentedRing, kRabenseifner };
 
-/// As the library enumerates them, "ignore" to "rabenseifner"; "algorithm 9" beyond.
+/// As the library enumerates them, "ignore" to "rabenseifner"; "algorithm 9" for higher ids.
 std::string openmpi_algorithm(int64_t id);
 
 /// The built-in table for commutative operations (Open MPI 4.1 and later), at least two ranks.
 int64_t openmpi_fixed_allreduce(int64_t ranks, int64_t bytes);
 
-/// What the built-in table would use from `from_bytes` to below `below_bytes` (nothing: to any size), in words: "recursive_doubling up to
-/// 16383 bytes, ring up to 65535, then rabenseifner".
+/// The built-in table's choices from `from_bytes` to below `below_bytes` (nothing: any size), in words: "recursive_doubling up to 16383
+/// bytes, ring up to 65535, then rabenseifner".
 std::string openmpi_default(int64_t ranks, int64_t from_bytes, std::optional<int64_t> below_bytes);
 
 /// The algorithm that runs when this one is asked for: ring with fewer elements than ranks is recursive doubling, segmented ring with
@@ -26,7 +26,7 @@ std::string openmpi_default(int64_t ranks, int64_t from_bytes, std::optional<int
 int64_t openmpi_allreduce_that_runs(int64_t algorithm, int64_t segment_bytes, int64_t ranks, int64_t elements, int64_t element_bytes,
                                     bool commutative = true);
 
-/// Open MPI 4.1 runs a ring that a rule or a user asks for also with operations that do not commute, and the results are then wrong.
+/// Open MPI 4.1 runs a ring that a rule or a user requests also with operations that do not commute, and computes wrong results.
 inline bool openmpi_needs_commutative(int64_t algorithm) { return algorithm == kRing || algorithm == kSegmentedRing; }
 
 }  // namespace ddl::tune

@@ -31,7 +31,7 @@ class Parser {
     file.library = clean_name(after("library "));
     std::istringstream rank(after("rank "));
     std::string of;
-    if (!(rank >> file.rank >> of >> file.size) || of != "of") fail("no rank");
+    if (!(rank >> file.rank >> of >> file.size) || of != "of") fail("expected 'rank R of N'");
     file.symbols = number("symbols ") != 0;
     file.lost = number("lost ");
     for (std::string text = line(); text != "end"; text = line()) {
@@ -56,13 +56,13 @@ class Parser {
   }
   std::string after(const char* key) {
     const std::string text = line();
-    if (!text.starts_with(key)) fail(fmt::format("no '{}'", key));
+    if (!text.starts_with(key)) fail(fmt::format("expected '{}'", key));
     return text.substr(std::string_view(key).size());
   }
   int64_t number(const char* key) {
     std::istringstream text(after(key));
     int64_t value = 0;
-    if (!(text >> value)) fail("no number");
+    if (!(text >> value)) fail("expected a number");
     return value;
   }
 

@@ -1,4 +1,4 @@
-// What ran, from the files of libddl-probe-openmpi.so, beside what the rules say: the proof that emitted rules are in force.
+// Compares what ran, from the files of libddl-probe-openmpi.so, with the rules: the proof that emitted rules are in force.
 //
 // A probe file is text: `ddl-probe-openmpi 1`, `library WORDS`, `rank N of N` (-1: not known), `symbols 0|1`
 // (whether the library has the functions that are counted), `lost N` (calls that were not counted), then a row per kind of call, `RANKS
@@ -13,10 +13,10 @@
 
 namespace ddl::tune {
 
-/// Calls of MPI_Allreduce of one process that are alike.
+/// Equal calls of MPI_Allreduce in one process.
 struct ProbeRow {
   int64_t ranks = 0, elements = 0, bytes = 0;
-  int64_t asked = 0, ran = 0;  ///< the algorithm that coll_tuned called, and the one that it gave way to, else the same
+  int64_t asked = 0, ran = 0;  ///< the algorithm that coll_tuned called, and its fallback, else the same
   int64_t segment_bytes = 0;
   bool commutative = true;
   int64_t calls = 0;
@@ -31,16 +31,16 @@ struct ProbeFile {
   std::vector<ProbeRow> rows;
 };
 
-/// All *.probe files of a directory. Throws ddl::Error, naming file and line, for one that is torn or no such file.
+/// All *.probe files of a directory. Throws ddl::Error with file and line if one is torn or of another kind.
 std::vector<ProbeFile> read_probe_files(const std::filesystem::path& directory);
 
-/// Equal calls of all processes beside what the rules say of them.
+/// Equal calls of all processes beside the rule for them.
 struct ProofRow {
   enum class Match {
-    kAsRuled,        ///< the rule's algorithm was asked for, and the built-in table would have asked for another
-    kSameAsDefault,  ///< the rule's algorithm was asked for, and so would the built-in table
+    kAsRuled,        ///< the rule's algorithm was requested, and the built-in table would have requested another
+    kSameAsDefault,  ///< the rule's algorithm was requested, as the built-in table would have
     kNotRuled,       ///< the file leaves the call to Open MPI
-    kOtherwise       ///< another algorithm or segment than the rule's was asked for
+    kOtherwise       ///< another algorithm or segment than the rule's was requested
   };
   ProbeRow calls;  ///< of all processes
   Match match = Match::kNotRuled;
@@ -53,12 +53,12 @@ struct Proof {
   std::string sentence;  ///< the verdict and its reason
   std::vector<ProofRow> rows;
   bool wrong_results = false;      ///< a ring ran with an operation that does not commute
-  std::vector<std::string> notes;  ///< what the reader should know besides; wrong results first
+  std::vector<std::string> notes;  ///< further remarks; wrong results first
 };
 
-/// `rules_text` is the file as it lies there, `ranks` the communicator that it was made for. In force: every call that is ruled asked for
-/// the rule's algorithm, and at least one of these on a communicator of `ranks` where the built-in table would not have. Cannot tell: no
-/// such call was seen, or this library cannot be looked into.
+/// `rules_text` is the file as it is now, `ranks` the communicator size it was made for. In force: every ruled call requested the rule's
+/// algorithm, and at least one on a communicator of `ranks` where the built-in table would not have. Cannot tell: no such call was seen, or
+/// this library hides its algorithms.
 Proof prove_openmpi(const std::vector<ProbeFile>& files, std::string_view rules_text, int64_t ranks);
 
 }  // namespace ddl::tune

@@ -1,12 +1,11 @@
-// The search: which point of the space is worth it, and by how much.
+// The search: finds the best point of the space, and how much it gains.
 //
-//   explore   rounds of a few points each, chosen by what is believed of them (surrogate.h): the best so far, and those from which most
-//             improvement may be expected
-//   race      the best few and the default twice, all in the same rounds, halving the field after each
-//   confirm   the one that is left and the default twice: only these rounds make the claim, since none of them chose the winner
+//   explore   rounds of a few points each, chosen by belief (surrogate.h): the best so far, and those with the largest expected improvement
+//   race      the best few and the default twice, in common rounds; the field is halved after each
+//   confirm   the winner and the default twice: only these rounds make the claim, since none of them chose the winner
 //
-// Where the bench has several lanes, so many rounds are measured side by side. Trials are compared within their round only, so that nodes that are faster
-// than others tell nothing of points.
+// A bench with several lanes measures as many rounds side by side. Trials are compared within their round only, so that faster nodes favour
+// no point.
 //
 // Peers pick the best of noisy scores and never look again; on replayed measurements that loses more than any optimiser wins
 // (docs/performance.md).
@@ -24,14 +23,14 @@
 
 namespace ddl::tune {
 
-/// What one trial gave.
+/// The result of a trial.
 struct Outcome {
   std::optional<double> cost = {};  ///< seconds per sample at equal statistical efficiency, positive; unset: it failed
-  std::string why;                  ///< it failed
-  double wall_s = 0;                ///< what the trial took of the time that is left
+  std::string why;                  ///< of a failure
+  double wall_s = 0;                ///< what the trial took of the remaining time
 };
 
-enum class Stage { kCalibrate, kExplore, kRace, kConfirm, kExplain };  ///< the last is not of the search
+enum class Stage { kCalibrate, kExplore, kRace, kConfirm, kExplain };  ///< kExplain is not part of the search
 std::string_view name_of(Stage stage);                                 ///< "calibrate", ...
 
 struct Trial {
@@ -41,63 +40,63 @@ struct Trial {
   Outcome outcome;
 };
 
-/// Points that are compared with each other.
+/// Points to compare with each other.
 struct Round {
   size_t number = 0;
-  std::vector<size_t> points;  ///< in the order in which they are to be tried
+  std::vector<size_t> points;  ///< in trial order
 };
 
-/// Runs trials. A round is measured one after the other, as close together as can be and on the same nodes.
+/// Runs trials. The trials of a round run one after the other, as close together as possible and on the same nodes.
 class Bench {
  public:
   virtual ~Bench() = default;
-  /// Nothing: the search shall end here (Ctrl-C, time is over); it then says what it knows.
+  /// Nothing: the search ends here (Ctrl-C, out of time) with what it knows.
   virtual std::optional<Outcome> measure(size_t round, Stage stage, size_t point) = 0;
-  /// Rounds that can be measured side by side, each on nodes of its own.
+  /// How many rounds can run side by side, each on nodes of its own.
   virtual size_t lanes() const { return 1; }
-  /// At most lanes() rounds. What they gave, in their order; fewer, or shorter ones: the search shall end here.
+  /// At most lanes() rounds. Returns their outcomes in order; fewer, or shorter ones: the search ends here.
   virtual std::vector<std::vector<Outcome>> measure_rounds(Stage stage, const std::vector<Round>& rounds);
-  /// Trials that may still be made, on all lanes; asked before each round, may shrink as time passes.
+  /// Trials left, on all lanes; asked before each round, may shrink as time passes.
   virtual size_t trials_left() const = 0;
-  /// Time for trials that is left; nothing: they are only counted.
+  /// Seconds left for trials; nothing: only their number counts.
   virtual std::optional<double> seconds_left() const { return std::nullopt; }
-  /// How long a trial of a point takes in a stage, in seconds; nothing: as long as its earlier trials took.
+  /// Expected seconds of a trial of a point in a stage; nothing: as long as its earlier trials.
   virtual std::optional<double> expected_s(Stage, size_t) const { return std::nullopt; }
 };
 
 struct SearchSettings {
-  uint64_t seed = 1;          ///< of the order within rounds
-  double worth_while = 0.01;  ///< gains below are none
-  /// Confidence of the interval that has to exclude no gain, and of the intervals that are looked at after each round and may end the
-  /// confirmation early. Both may be higher where rounds are cheap.
+  uint64_t seed = 1;          ///< for the order within rounds
+  double worth_while = 0.01;  ///< smaller gains do not count
+  /// Confidence of the interval that must exclude no gain, and of those after each round that may end confirming early. Raise both where
+  /// rounds are cheap.
   double confidence = 0.95, early_confidence = 0.99;
   size_t least_confirm_rounds = 3, most_confirm_rounds = 12;  ///< before the first look, and in all; at least kMinRounds
 };
 
-/// What may be said of the default.
+/// The conclusion about the default.
 enum class Conclusion {
   kBetterFound,   ///< the winner's gain is confirmed
-  kNoneBetter,    ///< nothing that was explored is believed to be better by as much as is worth while
-  kNoDifference,  ///< the best of the others was measured in rounds of its own, and its interval includes no gain
-  kFails,         ///< the best of the others failed when it was to be confirmed
-  kNotConfirmed,  ///< something is believed to be better, and the search ended before that was confirmed
-  kNotExplored,   ///< the search ended before it had looked
+  kNoneBetter,    ///< no explored point is believed to gain as much as worth_while
+  kNoDifference,  ///< the best alternative was measured in rounds of its own, and its interval includes no gain
+  kFails,         ///< the best alternative failed while being confirmed
+  kNotConfirmed,  ///< an alternative is believed better, but the search ended before confirming it
+  kNotExplored,   ///< the search ended before exploring
 };
 
 struct SearchResult {
   Conclusion conclusion = Conclusion::kNotExplored;
   size_t winner = 0;         ///< 0: the default, unless the conclusion is kBetterFound
-  std::optional<Gain> gain;  ///< of best_seen over the default; set by kMinRounds confirming rounds, whether or not it is a gain
-  size_t best_seen = 0;      ///< the point that is believed best, confirmed or not
-  std::vector<size_t> idle;  ///< tunables that best_seen has at their default because the value that was best does nothing
-  /// By tunable: how much log cost the best point would lose by going back to the tunable's default; 0 where it is at its default.
+  std::optional<Gain> gain;  ///< of best_seen over the default; set after kMinRounds confirming rounds, even if not a gain
+  size_t best_seen = 0;      ///< the point believed best, confirmed or not
+  std::vector<size_t> idle;  ///< tunables that best_seen keeps at their default because their best value does nothing
+  /// By tunable: the log cost that the best point would lose by returning to the tunable's default; 0 at the default.
   std::vector<Belief> worth;
-  std::vector<Trial> trials;  ///< in the order in which they were made, calibrating ones first
+  std::vector<Trial> trials;  ///< in order, calibrating ones first
 };
 
-/// `prediction`: log cost by point. `feasible`: points that may be tried; the default is. `calibrating`: trials made before, all of one
-/// round (numbered 0), the default among them. The result is a function of the arguments and of what the bench says, whichever of several rounds
-/// ends first.
+/// `prediction`: log cost by point. `feasible`: points that may be tried; includes the default. `calibrating`: earlier trials, all of one
+/// round (numbered 0), the default among them. The result depends on the arguments and the bench's answers only, whichever of several
+/// rounds ends first.
 SearchResult search(const Space& space, const std::vector<double>& prediction, const std::vector<bool>& feasible,
                     const std::vector<Trial>& calibrating, Bench& bench, const SearchSettings& settings = {});
 

@@ -1,4 +1,4 @@
-// The space that is searched: every combination of the values of some tunables. A point is a number; point 0 is the default.
+// The search space: every combination of the values of some tunables. A point is a number; point 0 is the default.
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@ struct Tunable {
   bool modelled = false;            ///< the predictor knows what it does
 };
 
-/// Larger spaces cannot be predicted point by point in the time that a trial takes.
+/// Larger spaces take longer to predict point by point than a trial takes.
 constexpr size_t kMostPoints = 100'000;
 
 class Space {
@@ -30,10 +30,10 @@ class Space {
   /// By name; throws std::out_of_range if there is no such tunable.
   const std::string& value(size_t point, const std::string& name) const;
   bool has(const std::string& name) const;
-  /// The same point but for one tunable.
+  /// The same point with one tunable changed.
   size_t with(size_t point, size_t tunable, size_t value_index) const;
 
-  /// How many values lie from one to the other: by size where all values are numbers; 0 or 1 where they are words.
+  /// The distance between two values: by size where all values are numbers; 0 or 1 for words.
   double distance(size_t tunable, size_t value_a, size_t value_b) const;
   bool is_ordered(size_t tunable) const { return !ranks_[tunable].empty(); }
 

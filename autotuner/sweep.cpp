@@ -104,11 +104,12 @@ Sweep read_sweep(std::string_view text) {
     if (words.size() != 5)
       throw Error(fmt::format("sweep of the algorithms, line {}: 5 columns expected, {} found", number_of_line, words.size()));
     const double seconds = number<double>(words[4], number_of_line);
-    if (!(seconds > 0) || !std::isfinite(seconds)) throw Error(fmt::format("sweep of the algorithms, line {}: no time", number_of_line));
+    if (!(seconds > 0) || !std::isfinite(seconds))
+      throw Error(fmt::format("sweep of the algorithms, line {}: invalid time", number_of_line));
     sweep.seconds[{std::string(words[0]), number<int64_t>(words[1], number_of_line)}][number<int64_t>(words[2], number_of_line)]
                  [number<int64_t>(words[3], number_of_line)] = seconds;
   }
-  if (!sweep.seconds.contains(kDefault)) throw Error("the sweep of the algorithms has no times of the default");
+  if (!sweep.seconds.contains(kDefault)) throw Error("the sweep of the algorithms has no times for the default");
   return sweep;
 }
 

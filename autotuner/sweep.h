@@ -1,4 +1,4 @@
-// What bin/allreduce printed: times of every allreduce algorithm by size, measured within one launch; and the rules that follow.
+// The output of bin/allreduce: times of every allreduce algorithm by size, measured within one launch; and the rules that follow.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct Sweep {
   std::map<SweptAlgorithm, std::map<int64_t, std::map<int64_t, double>>> seconds;
 };
 
-/// Throws ddl::Error with the line's number if `text` is not what bin/allreduce prints, or holds no times of the default.
+/// Throws ddl::Error with the line's number if `text` is not output of bin/allreduce, or lacks the default's times.
 Sweep read_sweep(std::string_view text);
 
 /// Medians over the rounds.
@@ -35,13 +35,12 @@ Curve curve_of(const Sweep& sweep, const SweptAlgorithm& algorithm);
 /// Value of tunable `algorithm` for an algorithm of Open MPI: "ring", "segmented_ring:128K"; empty for any other.
 std::string algorithm_value(const SweptAlgorithm& algorithm);
 
-/// For each size the algorithm of Open MPI that was fastest, where it was faster than the default beyond doubt (95 % interval of the ratios
-/// within rounds, and by more than the default differed from itself); elsewhere the default. `ids`: the library's numbers of its
-/// algorithms by name. Ascending from 0 bytes, a rule where the choice changes: between two sizes that were measured it changes at their
-/// geometric mean. Empty: the default everywhere.
+/// For each size Open MPI's fastest algorithm where it clearly beats the default (by the 95 % interval of the ratios within rounds, and by
+/// more than the default differed from itself); elsewhere the default. `ids`: the library's numbers of its algorithms by name. Ascending
+/// from 0 bytes, with a rule where the choice changes: at the geometric mean of two measured sizes. Empty: the default everywhere.
 std::vector<AllreduceRule> rules_of(const Sweep& sweep, const std::map<std::string, int64_t>& ids);
 
-/// The times that these rules would give.
+/// The predicted times with these rules.
 Curve curve_of(const Sweep& sweep, const std::vector<AllreduceRule>& rules);
 
 /// "128K", "1M", "100": bytes with the largest binary unit that divides them; and back. Throws ddl::Error (kUsage) on other words.

@@ -40,7 +40,7 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss, b
   Query job(db,
             "SELECT world, count(*), count(DISTINCT host) FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY count(*) DESC, world "
             "LIMIT 1");
-  if (!job.next()) throw Error("no rank of it was recorded", "does the command start an MPI or NCCL job?", ExitCode::kDataMissing);
+  if (!job.next()) throw Error("none of its ranks was recorded", "does the command start an MPI or NCCL job?", ExitCode::kDataMissing);
   const int64_t world = job.integer(0);
   facts.ranks = job.integer(1);
   facts.nodes = job.integer(2);

@@ -59,9 +59,9 @@ TrialLog::TrialLog(const std::filesystem::path& file, const std::map<std::string
   for (Query row(db_, "SELECT key, value FROM question"); row.next();) before[row.text(0)] = row.text(1);
   for (const auto& [key, value] : question) {
     if (before.empty() || before[key] == value) continue;
-    throw Error(
-        fmt::format("{} has the trials of another tuning: its {} was {}", file.string(), key, before[key].empty() ? "empty" : before[key]),
-        "tune into another directory (-o), or remove that file", ExitCode::kUsage);
+    throw Error(fmt::format("{} holds the trials of another tuning: its {} was {}", file.string(), key,
+                            before[key].empty() ? "empty" : before[key]),
+                "tune into another directory (-o), or remove that file", ExitCode::kUsage);
   }
   write("BEGIN");
   for (const auto& [key, value] : question) write("INSERT OR REPLACE INTO question VALUES (?1, ?2)", key, value);
@@ -81,7 +81,7 @@ void TrialLog::write(const char* sql, const Values&... values) {
     Query(db_, sql).run(values...);
   } catch (const Error&) {
     throw CannotWrite(fmt::format("cannot write {}: {}", file_.string(), db_.getErrorMsg()),
-                      "once that is mended the same command goes on where this one ended");
+                      "fix that and repeat the command: it continues where this one stopped");
   }
 }
 

@@ -103,8 +103,8 @@ JobTunable parse_tunable(const std::string& text, const std::vector<std::string>
   const KnownTunable* known_row = known(name);
   const bool has_values = equals != std::string::npos || (known_row != nullptr && *known_row->values != '\0');
   if (!has_values || !is_name(name))
-    throw Error(fmt::format("'{}' names no tunable with its values", text),
-                "--tunable NAME=1,2,4: the first is what the job runs with today", ExitCode::kUsage);
+    throw Error(fmt::format("invalid tunable '{}'", text), "give --tunable NAME=1,2,4, first the value that the job runs with today",
+                ExitCode::kUsage);
   const std::string list = equals == std::string::npos ? known_row->values : text.substr(equals + 1);
   std::vector<std::string> values = words_of(list, list.find(';') != std::string::npos ? ';' : ',');
   JobTunable tunable = {name, How::kVariable, name, false, values, false};
@@ -129,8 +129,8 @@ std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& word
     if (!done.insert(name).second) continue;
     const KnownTunable* row = known(name);
     if (row == nullptr || row->how != How::kCommand || *row->values == '\0')
-      throw Error(fmt::format("the command has {{{}}}, but nothing says what values it may take", name),
-                  fmt::format("--tunable {}=A,B,C: the first is what the job runs with today", name), ExitCode::kUsage);
+      throw Error(fmt::format("the command has {{{}}}, but no values are given for it", name),
+                  fmt::format("give --tunable {}=A,B,C, first the value that the job runs with today", name), ExitCode::kUsage);
     result.push_back(from_row(*row, words_of(row->values, ',')));
     result.back().guessed = true;
   }
@@ -145,13 +145,13 @@ void refuse_secrets(const std::vector<std::string>& words, const std::vector<Job
     const std::vector<std::string> written = tunable.how == How::kCommand ? words : std::vector{tunable.variable + "=" + sign};
     const std::vector<std::string> told = without_secrets(written);
     if (count_of(told, tunable.name) < count_of(written, tunable.name))
-      throw Error(fmt::format("{} is a secret by its name, and what is tuned is written into files that are passed on", tunable.name),
+      throw Error(fmt::format("{} has the name of a secret, and tuned values are written into files that are passed on", tunable.name),
                   "set it outside of the tuning, or give it another name", ExitCode::kUsage);
     for (const std::string& value : tunable.values)
       if (without_secrets(with_value(written, sign, value)) != with_value(told, sign, value))
         throw Error(
-            fmt::format("a value of {} has a secret in it, and what is tuned is written into files that are passed on", tunable.name),
-            "name places that hold the secrets, not the secrets", ExitCode::kUsage);
+            fmt::format("a value of {} contains a secret, and tuned values are written into files that are passed on", tunable.name),
+            "give the path of a file that holds the secret", ExitCode::kUsage);
   }
 }
 

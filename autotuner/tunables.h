@@ -1,4 +1,4 @@
-// What may be tuned of a job, and how a value gets into it: into its command in place of {name}, or into its environment.
+// The tunables of a job, and how a value reaches it: in the command in place of {name}, or in the environment.
 #pragma once
 
 #include <cstdint>
@@ -33,27 +33,27 @@ struct JobTunable {
   std::string variable = {};  ///< of the environment; kVariable and kOpenmpiIallreduce
   bool numeric = false;
   std::vector<std::string> values = {};  ///< the first is the default
-  bool guessed = false;                  ///< nobody said that the first is what the job runs with today
+  bool guessed = false;                  ///< the user did not say that the job runs with the first today
 };
 
-/// Parses `--tunable NAME=VALUES`. Commas separate values, or semicolons where values contain commas; NAME alone takes its
-/// values from tunables.def. A name that tunables.def does not have is the user's own: part of the command where that has
-/// {NAME}, else an environment variable. Throws ddl::Error (kUsage).
+/// Parses `--tunable NAME=VALUES`. Commas separate values, or semicolons where values contain commas; NAME alone takes its values from
+/// tunables.def. A name that is not there is the user's own: part of the command where that has {NAME}, else an environment variable.
+/// Throws ddl::Error (kUsage).
 JobTunable parse_tunable(const std::string& text, const std::vector<std::string>& command);
 
-/// The known ones that the command names and that `given` does not; then every {word} of the command that nothing gives values to is an
-/// error, but for {hosts} where trials are told their nodes. Throws ddl::Error (kUsage).
+/// Adds the known tunables that the command names and `given` lacks. A {word} of the command without values is an error, except {hosts}
+/// where trials are given their nodes. Throws ddl::Error (kUsage).
 std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& command, const std::vector<JobTunable>& given,
                                             bool has_hosts = false);
 
-/// What is tuned is written into files that are passed on. Throws ddl::Error (kUsage) for a tunable that is a secret by its own name or by
-/// that of the argument that it is part of, and for one whose values have secrets in them (the password of a URL, a token).
+/// Tuned values are written into files that are passed on. Throws ddl::Error (kUsage) for a tunable whose name, or whose argument's name,
+/// is that of a secret, and for values that contain secrets (the password of a URL, a token).
 void refuse_secrets(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables);
 
-/// Why no value of a tunable can change anything on so many hosts, in words; empty: nothing is known against it.
+/// Why no value of a tunable can have an effect on this many hosts, in words; empty: unknown.
 std::string without_effect(const JobTunable& tunable, int64_t nodes);
 
-/// Why a running job cannot be given another value of it, in words; empty: it is up to the job.
+/// Why a running job cannot change it, in words; empty: it is up to the job.
 std::string not_in_run(const JobTunable& tunable);
 
 /// Values that set nothing: "default", "unset".
@@ -63,7 +63,7 @@ using Environment = std::vector<std::pair<std::string, std::string>>;
 
 /// The value of `algorithm` that stands for a file of rules by message size.
 constexpr const char* kRules = "rules";
-/// What else stands for a file of rules (preset_rules()): NAME.rules beside the other one.
+/// Other values that stand for a file of rules (preset_rules()): NAME.rules beside the other one.
 constexpr const char* kPresets[] = {"baidu_ring", "gloo"};
 bool is_preset(std::string_view value);
 
@@ -81,8 +81,8 @@ PlacedJob place(const std::vector<std::string>& command, const std::vector<JobTu
 /// name=value lists of the point.
 std::map<std::string, std::string> values_at(const Space& space, size_t point);
 
-/// The numbers of Open MPI's algorithms by name, of the output of `ompi_info --param coll all --level 9 --parsable`; empty: it does not
-/// have the parameter ("coll_tuned_allreduce_algorithm").
+/// The numbers of Open MPI's algorithms by name, from `ompi_info --param coll all --level 9 --parsable`; empty: it lacks the parameter
+/// ("coll_tuned_allreduce_algorithm").
 std::map<std::string, int64_t> openmpi_algorithms(std::string_view ompi_info, std::string_view parameter);
 
 }  // namespace ddl::tune

@@ -1,4 +1,4 @@
-// What tuning found: the input of every emitted file (autotuner/emit.h), and what `ddl tune` prints at its end.
+// The result of a tuning: the input of every emitted file (autotuner/emit.h), printed by `ddl tune` at its end.
 #pragma once
 
 #include <cstdint>
@@ -9,32 +9,32 @@
 
 namespace ddl::tune {
 
-/// How much faster the tuned job is: ratio of costs (seconds per sample at equal statistical efficiency), default over tuned; 1.10: 10 %
-/// more samples per second. An interval over paired rounds that took no part in choosing the winner (autotuner/paired.h).
+/// How much faster the tuned job is: the ratio of costs (seconds per sample at equal statistical efficiency), default over tuned; 1.10: 10
+/// % more samples per second. The interval is over paired rounds that took no part in choosing the winner (autotuner/paired.h).
 struct Gain {
   double ratio = 1;
   double lo = 1, hi = 1;
   int64_t rounds = 0;
-  /// The default against itself, in the same rounds: what the machine's noise alone does to such a ratio.
+  /// The default against itself in the same rounds: what noise alone does to such a ratio.
   double noise_lo = 1, noise_hi = 1;
   bool of_rounds = false;     ///< lo and hi are the lowest and the highest round: each is a gain far above the noise
-  double confidence = 0.95;   ///< of the interval, if it is not that
+  double confidence = 0.95;   ///< of the interval, unless it is of_rounds
   bool spans_search = false;  ///< the trials that chose the winner had shown another gain, to which lo or hi reaches: conditions changed
 };
 
-/// A number in the words of the job: the median of what the first group of a regular expression (ECMAScript) matches in its lines.
+/// A number that the job prints: the median of the first group of a regular expression (ECMAScript) over the matching lines.
 struct Metric {
   std::string pattern;
-  std::string file;  ///< that the job writes; empty: its output
+  std::string file;  ///< written by the job; empty: its output
   bool lower_is_better = false;
 };
 
-/// One tunable: the value that won beside the one that the job ran with.
+/// One tunable: the winner's value beside the job's.
 struct Choice {
-  std::string name;  ///< "bucket_mb", or the user's own
+  std::string name;  ///< "bucket_mb", or a name of the user's
   std::string value;
   std::string default_value;
-  bool numeric = false;  ///< changes what is computed (batch, compression), not only how fast
+  bool numeric = false;  ///< changes what is computed (batch, compression), not only the speed
 };
 
 /// Open MPI's algorithm of blocking MPI_Allreduce from this many bytes on, until the next rule.
@@ -62,7 +62,7 @@ struct Tuned {
   std::string machine;                ///< hosts and processor, in words
   std::string mpi_library;            ///< "Open MPI v4.1.4"; empty: unknown
   std::string goal;                   ///< in words: "samples per second at equal statistical efficiency"
-  std::string goal_kind;              ///< Goal::kind(); empty: written by a ddl that did not say
+  std::string goal_kind;              ///< Goal::kind(); empty: written by an older ddl
   std::optional<double> target_loss;  ///< of "loss"
   std::optional<Metric> metric;       ///< of "metric"
   int64_t ranks = 0, nodes = 0;
@@ -72,7 +72,7 @@ struct Tuned {
   std::string kept;          ///< why it is kept, in words; empty: it is not
   std::vector<Choice> choices;
 
-  // What the formats need, of the winner; unset or empty: was not tuned, or stays as it is.
+  // The winner's values for the formats; unset or empty: not tuned, or unchanged.
   std::vector<AllreduceRule> allreduce_rules;  ///< of communicators of `ranks`, ascending from 0 bytes
   std::vector<NcclRule> nccl_rules;
   std::optional<int64_t> bucket_bytes;  ///< fusion buffer, gradient bucket
@@ -80,15 +80,15 @@ struct Tuned {
   std::optional<int64_t> batch_per_rank;
   std::optional<double> noise_scale;                                     ///< of the default, samples of all ranks (specification.md G3)
   int64_t element_bytes = 4;                                             ///< of a gradient
-  std::vector<std::pair<std::string, std::string>> environment;          ///< variables that the winner sets, beyond the files
-  std::vector<std::pair<std::string, std::string>> default_environment;  ///< variables that the default set, for whoever compares with it
+  std::vector<std::pair<std::string, std::string>> environment;          ///< variables set by the winner, beyond the files
+  std::vector<std::pair<std::string, std::string>> default_environment;  ///< variables set by the default, to compare with it
   std::vector<std::string> tuned_command;                                ///< with the winner's values in place of the placeholders
   std::string nccl_tuner_plugin = "libnccl-tuner-ddl.so";                ///< its path, for NCCL_TUNER_PLUGIN
 };
 
-/// Choices that no file puts in force, in words: the rules of Open MPI's algorithms that were tuned beside them decide instead.
+/// Choices that no file puts into force, in words: the tuned rules of Open MPI's algorithms decide instead.
 std::vector<std::string> overridden_by_rules(const Tuned& tuned);
-/// Whether rules for allreduces decide in place of this variable.
+/// Whether rules for allreduces override this variable.
 bool is_decided_by_rules(const std::string& variable);
 
 }  // namespace ddl::tune

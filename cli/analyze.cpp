@@ -30,7 +30,7 @@ Metric read_metric(const std::string& path) {
   try {
     text = read_regular_file(path, NamedBy::kUser);
   } catch (const Error& error) {
-    throw Error(error.what(), "a metric file, such as analyzer/metrics/step_time.sql", ExitCode::kUsage);
+    throw Error(error.what(), "give a metric file, such as analyzer/metrics/step_time.sql", ExitCode::kUsage);
   }
   return parse_metric(name, text);
 }
@@ -58,10 +58,11 @@ int run_analyze(const Arguments& arguments) {
                   "  ddl analyze slow.ddl --try my_metric.sql\n"
                   "  ddl analyze --list\n"
                   "  ddl analyze big.ddl --on slurm:16"});
-  options.add()("try", takes<std::string>("FILE"), "compute the metric of this file, like those in analyzer/metrics, on the run as it is")(
-      "metric", takes<std::string>("NAME"), "print the value of one metric only, without a unit")(
-      "list", "what metrics there are and what they say; with --metric also how it is computed")(
-      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
+  options.add()("try", takes<std::string>("FILE"),
+                "compute the metric in FILE, written like those in analyzer/metrics, without analyzing again")(
+      "metric", takes<std::string>("NAME"), "print one metric's value only, without a unit")(
+      "list", "list the metrics and their meaning; with --metric also its SQL")("world", takes<int64_t>("N"),
+                                                                                "which MPI_COMM_WORLD, if there are several");
   add_parts_options(options);
   add_threads_option(options);
   options.one_of("metric", metric_names());
@@ -78,7 +79,7 @@ int run_analyze(const Arguments& arguments) {
   }
   const std::string run_name = options.words().empty() ? "" : options.words()[0];
   if (const auto tried = options.maybe<std::string>("try")) {
-    if (wanted) throw Error("--try and --metric name two metrics", "ask for one at a time", ExitCode::kUsage);
+    if (wanted) throw Error("--try and --metric exclude each other", "choose one", ExitCode::kUsage);
     try_metric(*tried, run_name, options.maybe<int64_t>("world"), threads_of(options));
     return 0;
   }
@@ -96,8 +97,7 @@ int run_analyze(const Arguments& arguments) {
     print_out(metric.value ? fmt::format("{}\n", *metric.value) : fmt::format("n/a({})\n", metric.why));
     return metric.value ? 0 : static_cast<int>(ExitCode::kDataMissing);
   }
-  throw Error(fmt::format("the run has no metric '{}'", *wanted), "ddl analyze without --metric lists those that it has",
-              ExitCode::kDataMissing);
+  throw Error(fmt::format("the run has no metric '{}'", *wanted), "list them: ddl analyze, without --metric", ExitCode::kDataMissing);
 }
 
 }  // namespace ddl::cli

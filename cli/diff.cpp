@@ -60,7 +60,8 @@ reports::Table names_table(const NameDiff& diff, const std::string& by) {
 /// Each name of both runs, instead of the metrics.
 void print_names(const std::string& by, const reports::RunView& before, const reports::RunView& after, bool json) {
   const auto known = std::find_if(std::begin(kDiffNames), std::end(kDiffNames), [&](const auto& name) { return name.first == by; });
-  if (known == std::end(kDiffNames)) throw Error(fmt::format("--by {}: kernel, operator or layer", by), "", ExitCode::kUsage);
+  if (known == std::end(kDiffNames))
+    throw Error(fmt::format("--by: invalid value '{}'", by), "kernel, operator or layer", ExitCode::kUsage);
   const reports::Table table = names_table(compare_names(known->second, before.db, before.world, after.db, after.world), by);
   print_out(json ? reports::render_json(table) : reports::render_table(table, output_options()));
 }
@@ -72,20 +73,19 @@ int run_diff(const Arguments& arguments) {
       {.verb = "diff",
        .usage = "BEFORE AFTER [options]",
        .text =
-           "What changed from one run to another: findings that are new or gone, then every metric with its change and the 95% interval of\n"
-           "that. Where the interval holds no change, none was seen, whatever the medians say. --fail-over S: exit code 4 if the run is\n"
-           "slower by more than S and the interval says that it is slower; by throughput where both runs report their samples, else by the\n"
-           "median step. 3 if too few steps tell.",
+           "Shows what changed from one run to another: new and gone findings, then every metric with its change and 95% interval; an interval\n"
+           "that includes no change means that none was seen. --fail-over S: exit code 4 if AFTER is slower by more than S and the interval\n"
+           "excludes no change, by throughput where both runs report their samples, else by the median step; 3 if the steps are too few.",
        .example = "  ddl diff before.ddl after.ddl\n"
                   "  ddl diff before.ddl after.ddl --by kernel\n"
                   "  ddl diff base.ddl new.ddl --fail-over 5%                # in CI\n"
                   "  ddl diff base.ddl new.ddl --json | jq .metric_changes[0]"});
-  options.add()("fail-over", takes<std::string>("SHARE"), "exit code 4 if slower by more: 5%, 0.05")(
-      "by", takes<std::string>("WHAT"), "each kernel, operator or layer instead: calls and time in a step, what is new and gone")(
+  options.add()("fail-over", takes<std::string>("SHARE"), "exit code 4 if AFTER is slower by more: 5%, 0.05")(
+      "by", takes<std::string>("WHAT"), "compare kernels, operators or layers instead: calls and time per step, new and gone ones")(
       "json", "for programs");
   options.allow_words(2);
   if (!options.parse(arguments)) return 0;
-  if (options.words().size() != 2) throw Error("which two runs?", "e.g. ddl diff before.ddl after.ddl", ExitCode::kUsage);
+  if (options.words().size() != 2) throw Error("two runs are needed", "e.g. ddl diff before.ddl after.ddl", ExitCode::kUsage);
   const auto limit_text = options.maybe<std::string>("fail-over");
   const double limit = limit_text ? parse_share("fail-over", *limit_text) : 0;
 

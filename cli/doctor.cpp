@@ -65,7 +65,8 @@ std::vector<Check> check_run(SQLite::Database& db) {
   std::vector<Check> checks;
   Query gloo(db, "SELECT value FROM meta WHERE key = ?1");
   gloo.bind(kGlooFact);
-  const std::string by_gloo = gloo.next() ? fmt::format("this job talks by Gloo ({}): {}", gloo.text(0), kGlooHint) : std::string();
+  const std::string by_gloo =
+      gloo.next() ? fmt::format("this job communicates through Gloo ({}): {}", gloo.text(0), kGlooHint) : std::string();
   checks.push_back(source(db, "processes", "SELECT count(*) FROM process", "process", "was the job started by ddl record?"));
   if (Query row(
           db,

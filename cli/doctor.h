@@ -14,16 +14,16 @@ struct Check {
   std::string hint = {};    ///< for problems, and for what is off
 };
 
-/// Where ddl works without it, "off" is not a problem.
+/// A missing feature is "off", not a problem, if ddl works without it.
 std::vector<Check> check_machine();
-/// The libraries that tell of GPUs, NCCL and counters.
+/// The libraries that serve GPUs, NCCL and counters.
 std::vector<Check> check_sources();
 
-/// Starts /bin/true with and without the library: does it load, what does it cost.
+/// Starts /bin/true with and without the library: whether it loads, and its cost.
 Check check_smoke_run();
 
-/// What a version of NCCL ("2.31.2", the begin of a longer text) costs a job whose kernels NCCL's own profiler has to time, because CUPTI does
-/// not; empty: little, or not known.
+/// The cost of a NCCL version ("2.31.2", the begin of a longer text) to a job whose kernels NCCL's own profiler must time, because CUPTI
+/// does not; empty: little, or unknown.
 std::string nccl_timing_cost(const std::string& version);
 
 }  // namespace ddl::cli

@@ -139,7 +139,7 @@ void export_chrome_json(const Request& request) {
   const bool several = request.output && *request.output != "-" &&
                        (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output));
   if (traces.size() > 1 && !several)
-    throw Error(fmt::format("{} ranks make as many files", traces.size()), "name a folder for them with -o DIR, or one rank with --ranks N",
+    throw Error(fmt::format("{} ranks need a file each", traces.size()), "name a folder for them with -o DIR, or one rank with --ranks N",
                 ExitCode::kUsage);
   if (!several) {
     OutputFile file(request.output.value_or("-"), request.readers);
@@ -257,20 +257,22 @@ int run_export(const Arguments& arguments) {
                                   "  ddl export chakra slow.ddl -o slow-et\n"
                                   "  ddl export folded slow.ddl | flamegraph.pl --countname ns > slow.svg\n"
                                   "  ddl export prometheus run.ddl --textfile /var/lib/prometheus/node-exporter --watch 30s"});
-  options.add()("output,o", takes<std::string>("FILE"), "where to; - is standard output; a folder where there are several files")(
-      "table", takes<std::string>("NAME"), "csv: a view or table of the store, e.g. v_collective")(
-      "steps", takes<std::string>("A:B"), "traces: steps A to B only, both included; A is one step")(
-      "ranks", takes<std::string>("LIST"), "traces: these ranks only, e.g. 0-3,8")(
-      "world", takes<int64_t>("N"), "traces, folded: which MPI_COMM_WORLD, if there are several")(
-      "textfile", takes<std::string>("DIR"), "prometheus: into a file in DIR, the textfile folder of node_exporter")(
+  options.add()("output,o", takes<std::string>("FILE"), "file to write; - is standard output; a folder for several files");
+  options.add("csv")("table", takes<std::string>("NAME"), "a view or table of the store, e.g. v_collective");
+  options.add("traces (perfetto, chrome-json, chakra) and folded")("steps", takes<std::string>("A:B"),
+                                                                   "traces: steps A to B only, both included; A is one step")(
+      "ranks", takes<std::string>("LIST"), "perfetto, chrome-json: these ranks only, e.g. 0-3,8")(
+      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
+  options.add("prometheus, otlp")("textfile", takes<std::string>("DIR"),
+                                  "prometheus: into a file in DIR, the textfile folder of node_exporter")(
       "watch", takes<std::string>("TIME"), "prometheus: again every TIME, at least 30s, until the job ends")(
-      "top", takes<size_t>("N"), "prometheus, otlp: rows for the N latest ranks (=16)");
+      "top", takes<size_t>("N"), "rows for the N latest ranks (=16)");
   add_share_options(options);
   options.suggest("table", reports::stable_views());
   options.allow_words(2, WordKind::kRun, format_names());
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
-  if (words.empty()) throw Error("which format?", "e.g. ddl export csv --table v_step", ExitCode::kUsage);
+  if (words.empty()) throw Error("no format given", "e.g. ddl export csv --table v_step", ExitCode::kUsage);
   const ExportFormat& format = known_format(words[0]);
   refuse_other_options(format, options);
   const std::string name = words.size() > 1 ? words[1] : "";

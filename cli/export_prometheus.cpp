@@ -145,8 +145,7 @@ void write_while_it_runs(Watch& watch, const Destination& to, double interval_s,
 void export_prometheus(const PrometheusRequest& request) {
   if (request.output && request.textfile) throw Error("-o and --textfile exclude each other", "choose one", ExitCode::kUsage);
   if (request.watch_s && !(*request.watch_s >= kFastest_s))
-    throw Error(fmt::format("--watch: at least {:g}s lie between two times", kFastest_s), "ddl-top shows a job every second",
-                ExitCode::kUsage);
+    throw Error(fmt::format("--watch: intervals are at least {:g}s", kFastest_s), "ddl-top shows a job every second", ExitCode::kUsage);
   const Rendering rendering{.limits = {.ranks = request.ranks}, .otlp = request.otlp};
   if (request.watch_s) {
     const RunDirectory run = wait_for_run(request.run, *request.watch_s);

@@ -52,14 +52,14 @@ int run_goodput(const Arguments& arguments) {
       {.verb = "goodput",
        .usage = "[RUN...] [options]",
        .text =
-           "What the wall time of a job went to: start-up, warm-up and compilation, productive steps, waiting, loading, checkpoints, stalls,\n"
-           "steps that were lost since the last checkpoint, and the time between runs. Several RUNs are the restarts of one job, in any order.\n"
-           "Lost are steps that the next run does again by their numbers; where numbers begin anew, steps behind the last checkpoint.",
+           "Shows where the wall time of a job went: start-up, warm-up and compilation, productive steps, waiting, loading, checkpoints,\n"
+           "stalls, steps lost since the last checkpoint, and the time between runs. Several RUNs are the restarts of one job, in any order.\n"
+           "Steps are lost if the next run repeats their numbers or, where numbers begin anew, if they follow the last checkpoint.",
        .example = "  ddl goodput train.ddl\n"
                   "  ddl goodput try1.ddl try2.ddl try3.ddl --price 2.49\n"
                   "  ddl goodput *.ddl --json | jq '.goodput[] | {id, ratio}'"});
-  options.add()("price", takes<std::string>("MONEY"), "of a rank (GPU) for an hour: what every part and finding cost")("json",
-                                                                                                                       "for programs");
+  options.add()("price", takes<std::string>("MONEY"), "price of a rank (GPU) for an hour: adds the cost of every part and finding")(
+      "json", "for programs");
   options.allow_words(kMostRestarts);
   if (!options.parse(arguments)) return 0;
   std::optional<double> price;

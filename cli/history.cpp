@@ -74,13 +74,14 @@ VerbOptions history_options(std::string_view verb, std::string_view usage, std::
 }
 
 int history_add(const Arguments& arguments) {
-  VerbOptions options = history_options(
-      "history add", "[RUN...] [options]",
-      "Adds runs: command without secrets, commit, Slurm job, hosts, step time, throughput, parts of the step, metrics, findings, loss. A run that is\n"
-      "there already, perhaps under another name, is not counted twice: its numbers are replaced. Several users and nodes may add at the same time.",
-      "  ddl history add                                   # the newest *.ddl here\n"
-      "  ddl history add *.ddl --database /shared/runs.sqlite\n"
-      "  DDL_HISTORY=postgresql://db.example.org/ddl ddl history add train-4711.ddl");
+  VerbOptions options =
+      history_options("history add", "[RUN...] [options]",
+                      "Adds runs to the history: command without secrets, commit, Slurm job, hosts, step time, throughput,\n"
+                      "parts of the step, metrics, findings, loss. A run that is there already, perhaps under another name, is\n"
+                      "replaced, not counted twice. Several users and nodes may add at the same time.",
+                      "  ddl history add                                   # the newest *.ddl here\n"
+                      "  ddl history add *.ddl --database /shared/runs.sqlite\n"
+                      "  DDL_HISTORY=postgresql://db.example.org/ddl ddl history add train-4711.ddl");
   options.allow_words(kMostAdded);
   if (!options.parse(arguments)) return 0;
   std::vector<std::string> names = options.words();
@@ -112,31 +113,31 @@ int history_add(const Arguments& arguments) {
 }
 
 int history_list(const Arguments& arguments) {
-  VerbOptions options = history_options(
-      "history list", "[JOB] [options]",
-      "Jobs with their trend, changes of the step time, the newest runs, and hosts that others waited for. A job is runs of one name on as many ranks and\n"
-      "hosts. `ddl history` alone is the same.",
-      "  ddl history\n"
-      "  ddl history list train --rows 100\n"
-      "  ddl history list --json | jq '.changes[0].sentence'");
+  VerbOptions options =
+      history_options("history list", "[JOB] [options]",
+                      "Lists jobs with their trend, changes of the step time, the newest runs, and hosts that others waited\n"
+                      "for. A job is the runs of one name on as many ranks and hosts. `ddl history` alone is the same.",
+                      "  ddl history\n"
+                      "  ddl history list train --rows 100\n"
+                      "  ddl history list --json | jq '.changes[0].sentence'");
   options.add()("rows", takes<int64_t>("N", kRunsListed), "so many runs; --json has all")("json", "for programs");
   options.allow_words(1, WordKind::kName);
   if (!options.parse(arguments)) return 0;
   const int64_t rows = options.get<int64_t>("rows");
-  if (rows < 0) throw Error(fmt::format("--rows {}: at least 0 is wanted", rows), "", ExitCode::kUsage);
+  if (rows < 0) throw Error(fmt::format("--rows {}: must be at least 0", rows), "", ExitCode::kUsage);
   const HistoryView view = read_history(options);
   print(options, reports::build_history(view, options.has("json") ? view.rows.size() : static_cast<size_t>(rows)));
   return 0;
 }
 
 int history_check(const Arguments& arguments) {
-  VerbOptions options = history_options(
-      "history check", "[JOB] [options]",
-      "Change points of the step time of each job, and which part of the step they came from. In a history without a change one is found with a probability\n"
-      "of at most 0.001 at each look; changes below 1% are left out. --fail-over S: exit code 4 if a job is slower by more than S since its last change, and that is not\n"
-      "more than --within runs ago; 3 if too few runs tell.",
-      "  ddl history check\n"
-      "  ddl history add new.ddl && ddl history check train --fail-over 5%      # in CI");
+  VerbOptions options =
+      history_options("history check", "[JOB] [options]",
+                      "Finds when the step time of each job changed, and by which part of the step. Where nothing changed, a look finds\n"
+                      "a change with a probability of 0.001 at most; changes below 1% are left out. --fail-over S: exit code 4 if the\n"
+                      "last change made a job slower by more than S, at most --within runs ago; 3 if the runs are too few.",
+                      "  ddl history check\n"
+                      "  ddl history add new.ddl && ddl history check train --fail-over 5%      # in CI");
   options.add()("fail-over", takes<std::string>("SHARE"), "exit code 4 if slower by more: 5%, 0.05")(
       "within", takes<int64_t>("N", static_cast<int64_t>(reports::kLatelyRuns)), "runs of the job since the change, at most")(
       "json", "for programs");
@@ -145,7 +146,7 @@ int history_check(const Arguments& arguments) {
   const auto limit_text = options.maybe<std::string>("fail-over");
   const double limit = limit_text ? parse_share("fail-over", *limit_text) : 0;
   const int64_t within = options.get<int64_t>("within");
-  if (within < 1) throw Error(fmt::format("--within {}: at least 1 is wanted", within), "", ExitCode::kUsage);
+  if (within < 1) throw Error(fmt::format("--within {}: must be at least 1", within), "", ExitCode::kUsage);
   const HistoryView view = read_history(options);
   print(options, reports::build_trends(view));
   if (!limit_text) return 0;
@@ -159,18 +160,19 @@ int history_check(const Arguments& arguments) {
                            *limit_text));
   }
   if (!told)
-    throw Error(fmt::format("--fail-over cannot tell: no job has {} runs with a step time", history::kLeastRuns), "add more runs",
+    throw Error(fmt::format("--fail-over cannot decide: no job has {} runs with a step time", history::kLeastRuns), "add more runs",
                 ExitCode::kDataMissing);
   return tripped ? static_cast<int>(ExitCode::kGate) : 0;
 }
 
 int history_nodes(const Arguments& arguments) {
-  VerbOptions options = history_options(
-      "history nodes", "[options]",
-      "Hosts that findings named as slow in many runs, with the probability that chance does that: the slow hosts of each run drawn at random among its hosts,\n"
-      "corrected for the number of hosts. --drain: commands for Slurm, for a person to read and run; ddl runs none of them.",
-      "  ddl history nodes\n"
-      "  ddl history nodes --drain > drain.sh");
+  VerbOptions options =
+      history_options("history nodes", "[options]",
+                      "Lists hosts that findings named as slow in many runs, with the probability of that by chance: the slow\n"
+                      "hosts of each run drawn at random among its hosts, corrected for the number of hosts. --drain prints\n"
+                      "commands for Slurm, for a person to read and run; ddl runs none of them.",
+                      "  ddl history nodes\n"
+                      "  ddl history nodes --drain > drain.sh");
   options.add()("drain", "scontrol commands that drain them, each with its reason")("json", "for programs");
   if (!options.parse(arguments)) return 0;
   if (options.has("drain") && options.has("json")) throw Error("--drain and --json exclude each other", "", ExitCode::kUsage);
@@ -183,11 +185,11 @@ int history_nodes(const Arguments& arguments) {
 }
 
 int history_html(const Arguments& arguments) {
-  VerbOptions options = history_options(
-      "history html", "[JOB] [options]",
-      "A page of the history: step times of every job with their changes, what a step consisted of before and after, runs, hosts. One file\n"
-      "that needs no network.",
-      "  ddl history html -o history.html");
+  VerbOptions options =
+      history_options("history html", "[JOB] [options]",
+                      "Writes a page of the history: step times of every job with their changes, the parts of a step before\n"
+                      "and after, runs, hosts. One file that needs no network.",
+                      "  ddl history html -o history.html");
   options.add()("output,o", takes<std::string>("FILE", "history.html"), "the page; - is standard output");
   options.allow_words(1, WordKind::kName);
   if (!options.parse(arguments)) return 0;
@@ -198,15 +200,15 @@ int history_html(const Arguments& arguments) {
 }
 
 int history_badge(const Arguments& arguments) {
-  VerbOptions options = history_options(
-      "history badge", "JOB [options]",
-      "An SVG with the step time of a job now: red with the change if it got slower within 50 runs, grey where too few runs tell.\n"
-      "If the job ran on several numbers of ranks, the newest run decides which of them.",
-      "  ddl history badge train -o step-time.svg");
+  VerbOptions options =
+      history_options("history badge", "JOB [options]",
+                      "Writes an SVG with the step time of a job: red with the change if it got slower within 50 runs, grey if\n"
+                      "the runs are too few. If the job ran on several numbers of ranks, those of the newest run count.",
+                      "  ddl history badge train -o step-time.svg");
   options.add()("output,o", takes<std::string>("FILE", "-"), "the SVG; - is standard output");
   options.allow_words(1, WordKind::kName);
   if (!options.parse(arguments)) return 0;
-  if (options.words().empty()) throw Error("which job?", "its name, as ddl history lists it", ExitCode::kUsage);
+  if (options.words().empty()) throw Error("no job given", "its name, as ddl history lists it", ExitCode::kUsage);
   const HistoryView view = read_history(options);
   write_output(options.get<std::string>("output"), reports::render_badge(view.series.front()), Readers::kAll);
   return 0;

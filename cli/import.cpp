@@ -24,8 +24,8 @@ namespace {
 
 std::string import_formats_text() {
   std::string text =
-      "Makes a run of what another tool traced: report, query, analyze and the rest work on it.\n"
-      "FILE may be a folder: those of its files whose names end as the format's do are read.\n\nFORMAT is one of\n";
+      "Makes a run from another tool's trace, for report, query, analyze and the rest.\n"
+      "FILE may be a folder: it stands for its files whose names end as the format's do.\n\nFORMAT is one of\n";
   for (const ImportFormat& format : import_formats()) text += fmt::format("  {:<15} {}\n", format.name, format.sentence);
   return text;
 }
@@ -76,15 +76,15 @@ int run_import(const Arguments& arguments) {
                        .example = "  ddl import kineto worker*.pt.trace.json.gz -o job.ddl\n"
                                   "  ddl report job.ddl"});
   options.add()("output,o", takes<std::string>("NAME.ddl"), "the run directory to make (default: FORMAT-DATE-TIME.ddl)")(
-      "one-clock", "the clocks of all ranks agree, as on one machine: waiting may be told by them")(
-      "max-events", takes<size_t>("N"), "end with an error where there are more (=100000000)");
+      "one-clock", "the clocks of all ranks agree, as on one machine: compute waiting from them")(
+      "max-events", takes<size_t>("N"), "end with an error if there are more (=100000000)");
   constexpr size_t kMostFiles = 1'000'000;
   options.allow_words(kMostFiles, WordKind::kFile, import_names());
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
-  if (words.empty()) throw Error("which format?", "e.g. ddl import kineto worker*.pt.trace.json.gz", ExitCode::kUsage);
+  if (words.empty()) throw Error("no format given", "e.g. ddl import kineto worker*.pt.trace.json.gz", ExitCode::kUsage);
   const ImportFormat& format = import_format(words[0]);
-  if (words.size() == 1) throw Error("which files?", fmt::format("e.g. ddl import {} {}", format.name, format.files), ExitCode::kUsage);
+  if (words.size() == 1) throw Error("no files given", fmt::format("e.g. ddl import {} {}", format.name, format.files), ExitCode::kUsage);
 
   interruptible([&] {
     make_run(format, {words.begin() + 1, words.end()}, options.maybe<std::string>("output").value_or(""), options.has("one-clock"),

@@ -50,10 +50,12 @@ std::string text_of_values(const tune::Environment& values) {
   for (const auto& [name, value] : values) {
     if (tune::is_left_alone(value)) continue;
     if (value.find('\n') != std::string::npos)
-      throw Error(fmt::format("a value of {} has a line break, which the schedule cannot hold", name), "", ExitCode::kUsage);
+      throw Error(fmt::format("a value of {} has a line break, which the schedule cannot hold", name), "use values without line breaks",
+                  ExitCode::kUsage);
     text += fmt::format("{}={}\n", name, value);
   }
-  if (text.size() >= kTuneTextBytes) throw Error("the values of all knobs are too long for the schedule", "", ExitCode::kUsage);
+  if (text.size() >= kTuneTextBytes)
+    throw Error("the values of all knobs are too long for the schedule", "shorten the values", ExitCode::kUsage);
   return text;
 }
 
@@ -97,8 +99,8 @@ void InRun::begin() {
   fill(first, text_of_values(request_.start));
   if (!files_.begin(base.c_str())) throw Error(fmt::format("{}: the name is too long", base.string()), "choose another directory with -o");
   if (const int failed = files_.write(first); failed != 0)
-    throw CannotWrite(fmt::format("cannot write the schedule of the tuning, {}.0: {}", base.string(), std::strerror(failed)),
-                      "it is made by hard links: name a directory with -o whose file system has them");
+    throw CannotWrite(fmt::format("cannot write the tuning schedule {}.0: {}", base.string(), std::strerror(failed)),
+                      "the schedule needs hard links: name a directory (-o) on a file system that has them");
   adopt();
 
   Launch launch{{fs::read_symlink("/proc/self/exe").string(), "record", "-o", recording().string(), "--"},
@@ -112,12 +114,12 @@ void InRun::begin() {
     if (!look()) {
       if (job_->told_to_end()) throw Error("interrupted before anything was measured");
       if (ended_->shell_code() != 0)
-        fail(fmt::format("the job fails as it is: exit code {}: {}", ended_->shell_code(), words_of_failure(output())), "");
-      fail(steps_.following().empty() ? fmt::format("the job never read DDL_TUNE_FILE: it has ended after {}",
+        fail(fmt::format("the job fails with its defaults: exit code {}: {}", ended_->shell_code(), words_of_failure(output())), "");
+      fail(steps_.following().empty() ? fmt::format("the job ended after {} without reading DDL_TUNE_FILE",
                                                     reports::plural(static_cast<int64_t>(steps_.most_ended()), "step"))
-                                      : fmt::format("the job ended after {}: too few to compare anything",
+                                      : fmt::format("the job ended after {}, too few to compare anything",
                                                     reports::plural(static_cast<int64_t>(steps_.most_ended()), "step")),
-           steps_.following().empty() ? kHook : "let it run longer: it is tuned in one run");
+           steps_.following().empty() ? kHook : "let the job run for more steps: --in-run tunes it within one run");
     }
     fail_if_it_does_not_follow();
   }
@@ -141,17 +143,18 @@ void InRun::fail_if_it_does_not_follow() {
   if (!first_step_ && steps_.most_ended() > 0) first_step_ = now;
   if (!first_follower_ && !steps_.following().empty()) first_follower_ = now;
   const auto steps = reports::plural(static_cast<int64_t>(steps_.most_ended()), "step");
-  if (!first_follower_ && since(first_step_) > kHeardWithin_s) fail(fmt::format("the job never read DDL_TUNE_FILE, in {}", steps), kHook);
+  if (!first_follower_ && since(first_step_) > kHeardWithin_s)
+    fail(fmt::format("the job ran {} without reading DDL_TUNE_FILE", steps), kHook);
   const std::set<int32_t> others = steps_.not_following();
   if (first_step_ && !others.empty() && since(first_follower_) > (hosts() > 1 ? kAllWithinOfHosts_s : kAllWithin_s))
-    fail(fmt::format("{} never read DDL_TUNE_FILE, in {}; {} {}", ranks_words(others), steps, ranks_words(steps_.following()),
+    fail(fmt::format("{} never read DDL_TUNE_FILE in {}; {} {}", ranks_words(others), steps, ranks_words(steps_.following()),
                      steps_.following().size() == 1 ? "does" : "do"),
          kHook);
   if (steps_.asks_without_steps(kCallsWithoutSteps) && since(first_follower_) > kHeardWithin_s)
-    fail("the job reads DDL_TUNE_FILE, but marks no steps: nothing tells how long one takes",
-         "ddl_step_begin(k) and ddl_step_end() of ddl/annotate.h, or step(k) of ddl_annotate.py, around each");
+    fail("the job reads DDL_TUNE_FILE but marks no steps, so step times are unknown",
+         "mark each step: ddl_step_begin(k) and ddl_step_end() of ddl/annotate.h, or step(k) of ddl_annotate.py");
   if (request_.budget_s && spent_s() > *request_.budget_s)
-    fail(fmt::format("--budget {} was over before the job had run {} steps on all ranks",
+    fail(fmt::format("--budget {} ran out before all ranks had run {} steps",
                      reports::short_duration(static_cast<int64_t>(*request_.budget_s * 1e9)), kReadySteps),
          "");
 }
@@ -212,8 +215,8 @@ std::optional<size_t> InRun::publish(const std::string& text, std::optional<uint
     const int failed = files_.write(block);
     if (failed == EEXIST) continue;  // a rank was there first
     if (failed != 0)
-      throw CannotWrite(fmt::format("cannot write the schedule of the tuning: {}", std::strerror(failed)),
-                        fmt::format("the job goes back to its defaults in {} s", kPatience_s));
+      throw CannotWrite(fmt::format("cannot write the tuning schedule: {}", std::strerror(failed)),
+                        fmt::format("the job returns to its defaults in {} s", kPatience_s));
     blocks_.push_back({block.begin, block.end, false, on_one_line(text)});
     return blocks_.size() - 1;
   }

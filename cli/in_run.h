@@ -1,8 +1,8 @@
-// One running job in which points are compared by blocks of its steps (autotuner/blocks.h): the bench of `ddl tune --in-run`.
+// The bench of `ddl tune --in-run`: one running job, in which points are compared by blocks of its steps (autotuner/blocks.h).
 //
-// The job is started once, under `ddl record`, with its defaults, and follows the schedule that is written while it runs (core/tune_schedule.h). How long its
-// steps take is read from its spools, as ddl-top does. A round's blocks are written at once; the next round is decided when the last step of
-// this one has ended on all ranks, and meanwhile ranks go on with the values that they have. Nothing is begun before every rank was seen to follow.
+// The job starts once, under `ddl record`, with its defaults, and follows a schedule that is written while it runs (core/tune_schedule.h).
+// Step times are read from its spools, like ddl-top's. A round's blocks are written at once; the next round is decided when all ranks have
+// ended the last step of this one, and meanwhile ranks keep their present values. Tuning begins once every rank follows the schedule.
 #pragma once
 
 #include <chrono>
@@ -26,31 +26,31 @@ namespace ddl::cli {
 class InRun : public tune::Bench {
  public:
   struct Request {
-    tune::PlacedJob job;                  ///< with the defaults, where it is to run
-    std::filesystem::path folder;         ///< for its recording, its output and the schedule; on a file system that all its ranks see
-    tune::Environment start = {};         ///< names and values of the knobs that it begins with
-    std::optional<double> budget_s = {};  ///< from its start on
+    tune::PlacedJob job;                  ///< with the defaults, on its nodes
+    std::filesystem::path folder;         ///< for its recording, output and schedule; on a file system that all ranks see
+    tune::Environment start = {};         ///< names and first values of the knobs
+    std::optional<double> budget_s = {};  ///< from its start
     std::optional<size_t> trials = {};
   };
-  /// What was measured of one point in one round.
+  /// The measurement of one point in one round.
   struct Trial {
     size_t round = 0;
     tune::Stage stage = tune::Stage::kCalibrate;
     size_t point = 0;
-    std::optional<double> step_s = {};  ///< unset: none of its steps could be counted
+    std::optional<double> step_s = {};  ///< unset: none of its steps counts
     double wall_s = 0;
   };
-  /// `told`: of each trial once it is known.
+  /// `told`: called with each finished trial.
   using Tell = std::function<void(const Trial&)>;
 
-  /// Starts it, and waits until all ranks follow the schedule and steps have ended. Throws ddl::Error where that does not come.
+  /// Starts the job, and waits until all ranks follow the schedule and have ended steps. Throws ddl::Error otherwise.
   InRun(Request request, Tell told);
-  /// Ends it if it runs, and removes the schedule.
+  /// Ends a running job, and removes the schedule.
   ~InRun() override;
 
   /// Whether every rank has asked for the knob's value.
   bool is_asked_for(const std::string& knob) const { return steps_.asking_for(knob) == static_cast<size_t>(steps_.ranks()); }
-  std::set<std::string> knobs() const { return steps_.knobs(); }  ///< that any rank has asked for
+  std::set<std::string> knobs() const { return steps_.knobs(); }  ///< requested by any rank
   int64_t ranks() const { return steps_.ranks(); }
   int64_t hosts() const { return steps_.hosts(); }
   const std::string& mpi() const { return steps_.mpi(); }
@@ -60,9 +60,9 @@ class InRun : public tune::Bench {
   std::filesystem::path output() const { return request_.folder / "in-run.log"; }
   double spent_s() const;
   uint64_t steps_counted() const { return steps_counted_; }
-  uint64_t steps_left_out() const { return steps_left_out_; }  ///< the first ones of blocks
+  uint64_t steps_left_out() const { return steps_left_out_; }  ///< the first ones of each block
 
-  /// What measure_rounds() is about; must outlive this. Costs are seconds of a step, over `samples` of it.
+  /// The space and samples of measure_rounds(); must outlive this. A cost is the seconds of a step over its `samples`.
   void search_in(const tune::Space& space, double samples);
 
   std::optional<tune::Outcome> measure(size_t round, tune::Stage stage, size_t point) override;
@@ -71,15 +71,15 @@ class InRun : public tune::Bench {
   std::optional<double> seconds_left() const override;
   std::optional<double> expected_s(tune::Stage stage, size_t point) const override;
 
-  /// The values that hold from now on. The first step in which they do; nothing: the job has ended, or has given the schedule up.
+  /// Makes the point's values permanent. Returns the first step with them; nothing: the job has ended, or dropped the schedule.
   std::optional<uint64_t> settle(size_t point);
   bool has_ended() const { return ended_.has_value(); }
-  /// Why nothing more can be measured, in words; empty: nothing keeps it from being.
+  /// Why nothing more can be measured, in words; empty: it can.
   const std::string& why_over() const { return why_over_; }
   /// SIGTERM.
   void end_job() { job_->end(); }
   Ended wait_for_end();
-  /// A table of the blocks: first step, the step behind the last one, who made it, its values.
+  /// A table of the blocks: first step, end, who made it, its values.
   std::string schedule_csv() const;
 
  private:
@@ -97,10 +97,10 @@ class InRun : public tune::Bench {
   void check(int32_t rank, uint64_t step, int64_t block);
   std::string text_of(size_t point) const;
   double expected_step_s(size_t point) const;
-  uint64_t half_steps(tune::Stage stage, size_t point) const;  ///< of each of its two parts in a round
-  void adopt();                                                ///< blocks that ranks have made
+  uint64_t half_steps(tune::Stage stage, size_t point) const;  ///< in each of its two parts in a round
+  void adopt();                                                ///< takes in blocks that ranks have made
   std::optional<size_t> publish(const std::string& text, std::optional<uint64_t> steps, double step_s);
-  bool look();  ///< false: it has ended
+  bool look();  ///< false: the job has ended
   bool wait_for_step(uint64_t step);
   std::vector<tune::Outcome> measure_round(tune::Stage stage, const tune::Round& round);
 
@@ -117,8 +117,8 @@ class InRun : public tune::Bench {
   const tune::Space* space_ = nullptr;
   double samples_ = 1;
   double default_step_s_ = 0;
-  std::map<size_t, double> known_step_s_, longest_step_s_;  ///< by point, of its last trial and of the one whose steps took longest
-  size_t count_ = 0, others_ = 0;                           ///< trials, and those that were not the default's
+  std::map<size_t, double> known_step_s_, longest_step_s_;  ///< by point: of its last trial, and the longest
+  size_t count_ = 0, others_ = 0;                           ///< trials, and those of other points than the default
   double all_s_ = 0, others_s_ = 0;
   uint64_t steps_counted_ = 0, steps_left_out_ = 0;
 };

@@ -1,12 +1,12 @@
-// SIGINT, SIGTERM and SIGHUP while something is made that must not be left half done.
+// SIGINT, SIGTERM and SIGHUP during work that must not be left half done.
 #pragma once
 
 #include "core/error.h"
 
 namespace ddl::cli {
 
-/// While it lives, the first of these signals is noted instead of obeyed, and what waits from then on is interrupted ten times a second, so that it comes
-/// to a check(); the second signal ends the program as usual. One at a time.
+/// While it lives, the first of these signals is noted instead of obeyed, and blocking calls are then interrupted ten times a second, so
+/// that they reach a check(); a second signal ends the program as usual. One at a time.
 class Interrupts {
  public:
   Interrupts();
@@ -14,13 +14,13 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  /// Throws ddl::Error if one has come: what was begun is cleared away on the way out.
+  /// Throws ddl::Error if a signal has come; unwinding removes unfinished work.
   static void check();
-  /// Ends the program by the signal that has come, if one has.
+  /// Ends the program by the signal, if one has come.
   static void obey();
 };
 
-/// Makes something that leaves nothing half done: what throws because a signal has come ends the program by it.
+/// Runs work that leaves nothing half done: an exception thrown because of a signal ends the program by that signal.
 template <class Work>
 void interruptible(const Work& work) {
   const Interrupts interrupts;

@@ -1,4 +1,4 @@
-// job.json: what was started, where, with which settings, and how it ended. Written by `ddl record`, read by the ingest.
+// job.json: the command, place and settings of a job, and how it ended. Written by `ddl record`, read by the ingest.
 #pragma once
 
 #include <cstdint>
@@ -17,16 +17,16 @@ struct JobFile {
   std::optional<int64_t> ended_realtime_ns;
   std::optional<int> exit_code;  ///< unset while it runs, and when a signal ended it
   std::optional<int> signal;
-  std::string launcher;  ///< mpirun, srun, ...; empty: none that we know
+  std::string launcher;  ///< mpirun, srun, ...; empty: unknown
   std::string job_id;    ///< of the batch system; empty: none
   std::map<std::string, std::string> env;
   std::string host;
   std::string cwd;
-  std::string commit;  ///< checked out in the Git repository that cwd lies in; empty: none
-  std::string gloo;    ///< the script or word that says that the job talks by Gloo, of which nothing is recorded; empty: none
+  std::string commit;  ///< of the Git repository around cwd; empty: none
+  std::string gloo;    ///< the script or word which shows that the job communicates through Gloo, which is not recorded; empty: none
 };
 
-/// Fills everything that is known before the start. `environment` as environ(7).
+/// Fills in all that is known before the start. `environment` as environ(7).
 JobFile describe_job(const std::vector<std::string>& command, const char* const* environment);
 
 /// The text of job.json; arguments that carry a secret (TOKEN=..., --password ...) are masked.
@@ -35,10 +35,10 @@ std::string to_json(const JobFile& job);
 /// Replaces `directory`/job.json, mode 0600, in one step.
 void write_job_file(const std::filesystem::path& directory, const JobFile& job);
 
-/// Variables whose value decides how fast a job runs, and that hold no secret.
+/// Variables that affect a job's speed and hold no secret.
 bool is_recorded_variable(std::string_view name);
 
-/// What people call the job: the program behind mpirun and python, without folder and extension.
+/// A short name for the job: the program behind mpirun and python, without folder and extension.
 std::string program_name(const std::vector<std::string>& command);
 
 int64_t realtime_ns();

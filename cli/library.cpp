@@ -112,7 +112,7 @@ std::string preload_value(const fs::path& library) {
   const std::string path = library.string();
   // The loader splits LD_PRELOAD at both and knows no quoting.
   if (path.find_first_of(" :") != std::string::npos)
-    throw Error(fmt::format("the path of the preload library holds a space or a colon: {}", path),
+    throw Error(fmt::format("the path of the preload library contains a space or a colon: {}", path),
                 "LD_PRELOAD cannot name it; install ddl elsewhere", ExitCode::kCannotLaunch);
   const char* before = std::getenv("LD_PRELOAD");
   return before == nullptr || *before == '\0' ? path : path + ":" + before;

@@ -1,4 +1,4 @@
-// What tables of results do not say (analyzer/results_lint.h), for the verbs that print such tables.
+// The lint of result tables (analyzer/results_lint.h), for verbs that print such tables.
 #pragma once
 
 #include <vector>
@@ -9,13 +9,13 @@
 
 namespace ddl::cli {
 
-/// --state KEY=VALUE,KEY=VALUE. Throws ddl::Error (usage) for a key that no rule knows.
+/// --state KEY=VALUE,KEY=VALUE. Throws ddl::Error (usage) for an unknown key.
 Stated stated_by_user(const VerbOptions& options);
 
-/// `rows` with what the user states in place of what is known otherwise.
+/// `rows`, overridden by the user's statements.
 reports::Table lint_table(std::vector<Stated> rows, const Stated& by_user);
 
-/// Lines of a --help text, one for each key.
+/// Lines of --help, one for each key.
 std::string lint_help();
 
 }  // namespace ddl::cli

@@ -1,4 +1,4 @@
-// The steps of a running job as they end, read from its spools as ddl-top reads them, and what its ranks say of the schedule that they follow
+// The steps of a running job as they end, read from its spools like ddl-top's, and the ranks' reports about the schedule they follow
 // (core/tune_schedule.h).
 #pragma once
 
@@ -18,43 +18,43 @@ namespace ddl::cli {
 
 class LiveSteps {
  public:
-  /// Follows the job that is recorded into `directory`, which may not exist yet.
+  /// Follows the job that records into `directory`, which may not exist yet.
   explicit LiveSteps(std::filesystem::path directory) : directory_(std::move(directory)) {}
 
-  /// Takes in what has come.
+  /// Reads what is new.
   void look();
 
-  int32_t ranks() const { return job_.world_size; }  ///< 0: none has been seen
+  int32_t ranks() const { return job_.world_size; }  ///< 0: none seen
   int64_t hosts() const;
-  const std::string& mpi() const { return job_.mpi; }  ///< library and version; empty: not known
+  const std::string& mpi() const { return job_.mpi; }  ///< library and version; empty: unknown
   bool has_ended() const { return job_.ended; }
-  /// All ranks that there are to be have been seen, and follow the schedule.
+  /// All expected ranks have been seen, and follow the schedule.
   bool all_follow() const { return ranks() > 0 && following_.size() == static_cast<size_t>(ranks()); }
   const std::set<int32_t>& following() const { return following_; }  ///< ranks
   std::set<int32_t> not_following() const;
-  /// A rank has asked for the values of so many steps, and has ended none.
+  /// A rank has requested the values of this many steps without ending one.
   bool asks_without_steps(size_t steps) const;
-  /// Ranks that have asked for a value of this name.
+  /// Number of ranks that have requested this knob.
   size_t asking_for(const std::string& knob) const;
   std::set<std::string> knobs() const;
 
-  /// That of the slowest rank, seconds; nothing until all ranks have ended it.
+  /// The slowest rank's, in seconds; nothing until all ranks have ended it.
   std::optional<double> step_s(uint64_t step) const;
-  uint64_t ended() const { return ended_; }  ///< steps that all ranks have ended, ever
-  size_t most_ended() const;                 ///< of one rank, ever
+  uint64_t ended() const { return ended_; }  ///< steps ended by all ranks, so far
+  size_t most_ended() const;                 ///< of the rank that has ended most
   struct Back {
     int32_t rank = 0;
     uint64_t from = 0, to = 0;
   };
-  /// A rank whose step's number was not above that of the step before.
+  /// A rank whose step number did not increase.
   const std::optional<Back>& went_back() const { return went_back_; }
-  std::optional<uint64_t> newest() const { return newest_; }  ///< number of the newest that all ranks have ended
-  /// Forgets steps before this one.
+  std::optional<uint64_t> newest() const { return newest_; }  ///< number of the newest step that all ranks have ended
+  /// Forgets earlier steps.
   void forget_before(uint64_t step) { steps_.erase(steps_.begin(), steps_.lower_bound(step)); }
-  /// In a step, all ranks together, as they said last; nothing: one of them did not.
+  /// Samples of a step, all ranks together, by their newest reports; nothing: a rank has none.
   std::optional<double> samples() const;
 
-  /// Which block a rank said to be in at which step; called once for each.
+  /// The step and block that a rank reported; called once for each.
   using OnBlock = std::function<void(int32_t rank, uint64_t step, int64_t block)>;
   void on_block(OnBlock function) { on_block_ = std::move(function); }
 
@@ -64,7 +64,7 @@ class LiveSteps {
     int64_t longest_ns = 0;
   };
   struct Follower {
-    std::deque<std::pair<uint64_t, int64_t>> blocks;  ///< ticks and number, of steps that have not ended
+    std::deque<std::pair<uint64_t, int64_t>> blocks;  ///< ticks and number, of steps in progress
     size_t ended = 0;                                 ///< steps
     std::optional<uint64_t> last;                     ///< its number
     std::optional<double> samples;

@@ -143,7 +143,10 @@ std::string option_entry(const OptionRow& option) {
 
 std::string options_of(const CommandTable& table) {
   std::string out;
-  for (const OptionRow& option : table.options) out += option_entry(option);
+  for (const OptionRow& option : table.options) {
+    if (!option.group.empty()) out += fmt::format(".PP\n{}:\n", roff(option.group));
+    out += option_entry(option);
+  }
   return out;
 }
 

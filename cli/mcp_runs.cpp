@@ -57,8 +57,7 @@ Run& McpRuns::open(const std::string& name) {
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   if (error || !lies_in(real, folder_)) {
-    throw Error(fmt::format("there is no run '{}' in {}", name, folder_.string()), "list_runs says which there are",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("there is no run '{}' in {}", name, folder_.string()), "list_runs lists them", ExitCode::kDataMissing);
   }
   const RunDirectory directory = find_run(real.string());
   const int64_t changed_ns = directory.changed_realtime_ns();

@@ -1,4 +1,4 @@
-// Runs as ddl mcp reads them: inside one folder, without writing into it.
+// The runs that ddl mcp reads: in one folder, without writing into it.
 #pragma once
 
 #include <cstdint>
@@ -15,10 +15,10 @@ class McpRuns {
  public:
   explicit McpRuns(const std::filesystem::path& folder);
 
-  /// Run directories in the folder, newest first, as they are named in questions.
+  /// Run directories in the folder, newest first, by the names that questions use.
   std::vector<std::filesystem::path> all() const;
 
-  /// "" is the newest. Opened runs stay open, a few at a time, until their spools change. Throws ddl::Error: no such run, or outside of the folder.
+  /// "" is the newest. A few runs stay open until their spools change. Throws ddl::Error: no such run, or outside the folder.
   Run& open(const std::string& name);
 
  private:
@@ -28,7 +28,7 @@ class McpRuns {
     Run run;
   };
   std::filesystem::path folder_;
-  std::list<Opened> opened_;  ///< the one asked for last is first
+  std::list<Opened> opened_;  ///< the last one requested comes first
 };
 
 }  // namespace ddl::cli

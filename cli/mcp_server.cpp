@@ -106,7 +106,7 @@ std::string explain_metric(const std::string& name) {
     text += fmt::format("{}: {}\n", metric.id, metric.name);
   }
   if (name.empty()) return text;
-  throw Error(fmt::format("there is no metric '{}'", name), did_you_mean(name, names, "without a name all are listed"), ExitCode::kUsage);
+  throw Error(fmt::format("there is no metric '{}'", name), did_you_mean(name, names, "leave the name out to list all"), ExitCode::kUsage);
 }
 
 }  // namespace

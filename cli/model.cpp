@@ -132,7 +132,7 @@ std::vector<std::string> model_questions() {
 }
 
 int run_model(const Arguments& arguments) {
-  if (arguments.empty()) throw Error("which question?", "see: ddl model --help", ExitCode::kUsage);
+  if (arguments.empty()) throw Error("no question given", "see: ddl model --help", ExitCode::kUsage);
   const std::string& word = arguments[0];
   if (word == "--help" || word == "-h" || word == "help") {
     print_out(overview());

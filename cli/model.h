@@ -1,5 +1,5 @@
-// ddl model: sub-models, each a question that can be asked of a recorded run or of numbers on the command line. To add one: a function in a
-// file model_NAME.cpp, and a row in model.cpp.
+// ddl model: sub-models, each a question about a recorded run or numbers on the command line. To add one: a function in a file
+// model_NAME.cpp, and a row in model.cpp.
 #pragma once
 
 #include <cstdint>
@@ -20,8 +20,8 @@ namespace ddl::cli {
 
 struct SubModel {
   const char* verb;       ///< "model allreduce"
-  std::string_view kind;  ///< what it is about: heads its group in `ddl model --help`
-  const char* summary;    ///< the question it answers
+  std::string_view kind;  ///< its topic: heads a group in `ddl model --help`
+  const char* summary;    ///< its question
   const char* example;    ///< lines to type
   int (*run)(const std::vector<std::string>& arguments);
   std::string_view name() const { return std::string_view(verb).substr(6); }
@@ -50,19 +50,19 @@ int model_dataset(const std::vector<std::string>& arguments);
 int model_fleet(const std::vector<std::string>& arguments);
 int model_links(const std::vector<std::string>& arguments);
 
-// ---------------------------------------------------------------- what the sub-models share
+// ---------------------------------------------------------------- shared by the sub-models
 
-/// The answer: what was assumed, then tables, then remarks.
+/// The answer: assumptions, then tables, then remarks.
 class Answer {
  public:
   explicit Answer(std::string_view model) { given_.id = "given", given_.title = "GIVEN", model_ = model; }
-  /// `note`: where the number is from, if nobody typed it.
+  /// `note`: the number's origin, unless typed.
   void given(std::string key, std::string name, reports::Value value, std::string note = "");
   reports::Table& table(std::string id, std::string caption, std::vector<reports::Column> columns);
   void note(std::string text) { notes_.push_back(std::move(text)); }
-  /// Text or JSON to standard output. 0.
+  /// Prints text or JSON. Returns 0.
   int print(const VerbOptions& options);
-  /// What was given and the tables; without the notes, of which every form makes its own.
+  /// The given numbers and the tables, without the notes, which every format makes itself.
   reports::Document document() const;
   const std::vector<std::string>& notes() const { return notes_; }
 
@@ -73,11 +73,11 @@ class Answer {
   std::vector<std::string> notes_;
 };
 
-/// Options of a sub-model: --json, the example from the table of sub-models, and, if `usage` has a RUN, --world and one word, the run. Its --help is
-/// at most one screen, 24 lines of 100.
+/// Options of a sub-model: --json, and, if `usage` has a RUN, --world and one word, the run. Takes the example from the table of
+/// sub-models. Its --help fits one screen of 24 lines of 100.
 VerbOptions model_options(std::string_view name, std::string_view usage, std::string_view text);
 
-/// What commas separate; one empty part of an empty text.
+/// Splits at commas; an empty text has one empty part.
 std::vector<std::string> split_list(const std::string& text);
 
 /// 25e6, 25MB (decimal), 25MiB. Throws ddl::Error (usage).
@@ -85,7 +85,7 @@ int64_t parse_bytes(const std::string& text);
 std::vector<int64_t> parse_bytes_list(const std::string& text);  ///< separated by commas
 std::vector<int64_t> parse_counts(const std::string& text);      ///< likewise, at least 1
 
-/// A number that the option `name` gives; must be at least `least` (above it, if `above`).
+/// A number from option `name`, at least `least` (above it, if `above`).
 std::optional<double> number_option(const VerbOptions& options, const char* name, double least, bool above = false);
 /// A share from 0 (above it, if `above`) to 1.
 std::optional<double> share_option(const VerbOptions& options, const char* name, bool above = false);
@@ -104,7 +104,7 @@ T needed(const std::optional<T>& value, std::string_view name, std::string_view 
 
 reports::Value seconds_value(double seconds);
 
-/// The recorded run that was named, if one was.
+/// The recorded run, if one was named.
 struct ModelRun {
   Run run;
   reports::RunView view;
@@ -113,17 +113,17 @@ struct ModelRun {
 };
 std::unique_ptr<ModelRun> maybe_run(const VerbOptions& options);
 
-/// Where a link's numbers come from: "(fitted to 4KiB .. 64MiB, R2 0.998)".
+/// The origin of a link's numbers: "(fitted to 4KiB .. 64MiB, R2 0.998)".
 std::string fitted_words(const models::LinkFit& fit);
 
-/// --alpha-us, --bandwidth, --reduce, --algorithm: the link's, or fitted from the run.
+/// --alpha-us, --bandwidth, --reduce, --algorithm: given, or fitted to the run.
 void add_link_options(VerbOptions& options);
 std::vector<std::string> algorithm_names();
-/// One of algorithm_names(): the verb has declared so.
+/// One of algorithm_names(), as the verb declares.
 models::Algorithm algorithm_option(const VerbOptions& options);
-/// Says in `answer` what it uses and where it is from.
+/// Adds its numbers and their origin to `answer`.
 models::Link link_of(const VerbOptions& options, ModelRun* run, Answer& answer);
-/// The same of the numbers typed alone: alpha and beta, gamma 0 if there is none.
+/// The same from typed numbers alone: alpha and beta, gamma 0 if not given.
 models::Link typed_link(const VerbOptions& options, const char* alpha, const char* bandwidth, const char* reduce);
 
 }  // namespace ddl::cli

@@ -294,8 +294,9 @@ int model_allreduce(const std::vector<std::string>& arguments) {
   }
   if (cluster)
     answer.note(
-        seats ? "Ranks of a host share its link: one message at a time of a ring, a tree or a server is on it, of pairs all that cross it."
-              : "In flat algorithms every message pays for the outermost link.");
+        seats
+            ? "Ranks of a host share its link: a ring, a tree or a server has one message on it at a time, pairwise exchanges have all that cross it."
+            : "In flat algorithms every message pays for the outermost link.");
   if (cluster) add_plans(cluster->tiers, static_cast<double>(*std::max_element(sizes.begin(), sizes.end())), answer);
   answer.note("The models know neither congestion nor implementations: in them ring never beats Rabenseifner, on machines it does.");
   return answer.print(options);

@@ -137,11 +137,10 @@ void say_where_from(Answer& answer, const models::RunConsistency& recorded, doub
     answer.given("servers", "parameter servers", Value::text("rank " + reports::rank_list(recorded.server->servers)),
                  "(by its messages; not among the ranks that are replayed)");
   if (recorded.overlapped)
-    answer.note("Gradients move behind the computing: of their transfer only what was exposed is replayed, and the bandwidth is too high.");
+    answer.note("Gradients move behind the computing: only their exposed transfer is replayed, so the bandwidth is too high.");
   if (const double off = synchronous_s / recorded.recorded_step_s - 1; !recorded.server && std::abs(off) > kFarFromRecordedStep)
     answer.note(fmt::format(
-        "sync is {:+.1f}% off the recorded step: ranks meet more than once a step, or between steps. Take the answers with that "
-        "much salt.",
+        "sync is {:+.1f}% off the recorded step: ranks meet more than once a step, or between steps. Expect errors of that size.",
         100 * off));
 }
 
@@ -209,11 +208,10 @@ int model_consistency(const std::vector<std::string>& arguments) {
   if (recorded) {
     say_losses(answer, *recorded, models::reported_losses(run->view.db, run->view.world));
   } else {
-    answer.note("What staleness costs in steps until the model is as good (statistical efficiency) is not in it.");
+    answer.note("Not included: the extra steps that staleness costs until the model is as good (statistical efficiency).");
   }
   answer.note(
-      "sync, partial and local exchange by the recorded transfers; of ssp each rank pays them for itself, through servers. Servers are "
-      "machines beside the ranks, one message at a time in each direction; changing parameters is free.");
+      "sync, partial and local exchange by the recorded transfers; with ssp each rank pays for them itself, through servers. Servers are machines beside the ranks, with one message at a time in each direction; changing parameters is free.");
   return answer.print(options);
 }
 

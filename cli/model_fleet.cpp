@@ -53,8 +53,7 @@ int model_fleet(const std::vector<std::string>& arguments) {
     }
   }
   table.when_empty = "Not known: give --machine-tb-per-day, or a recorded run.";
-  if (!typed_efficiency)
-    answer.note("Several machines are assumed to do as much each as one alone: --efficiency takes what ddl scaling measured.");
+  if (!typed_efficiency) answer.note("Several machines are assumed to scale perfectly: give --efficiency as measured by ddl scaling.");
   return answer.print(options);
 }
 

@@ -113,10 +113,9 @@ int model_largebatch(const std::vector<std::string>& arguments) {
     published.note = fmt::format("A batch did if its error is at most {:g} points above a small batch's, or was told to be as good.",
                                  models::kAsGoodPoints);
   }
-  if (!noise)
-    answer.note("Not checked: the noise scale. A run that reports local_gradient_norm and gradient_norm tells it, or --noise-scale.");
-  if (!network) answer.note("Not checked: published batches. --network names one of those there are.");
-  answer.note("Published recipes of other data and other code: a place to begin, and no promise.");
+  if (!noise) answer.note("Not checked: the noise scale. Give --noise-scale, or a run that reports local_gradient_norm and gradient_norm.");
+  if (!network) answer.note("Not checked: published batches. Name a network that has some: --network.");
+  answer.note("Published recipes are for other data and other code: a starting point, not a promise.");
   return answer.print(options);
 }
 

@@ -1,4 +1,4 @@
-// Where sub-models have the layers of a network from: a profile, a shipped table, a recorded run, or a run with the table of its network.
+// The layers of a network for sub-models: from a profile, a shipped table, a recorded run, or a run with its network's table.
 #pragma once
 
 #include <optional>
@@ -10,20 +10,20 @@
 
 namespace ddl::cli {
 
-/// --profile, --table, --batch and, if asked for, --tflops.
+/// --profile, --table, --batch and, if `tflops`, --tflops.
 void add_layer_options(VerbOptions& options, bool times);
 
-/// The table that --table names; nothing without.
+/// The table named by --table; nothing without.
 std::optional<models::NetworkTable> table_option(const VerbOptions& options);
 
 struct GivenLayers {
   std::vector<models::LayerCost> layers;
-  bool times = true;  ///< computing is known in seconds
-  bool sizes = true;  ///< activations and parameters are
+  bool times = true;  ///< computing times are known
+  bool sizes = true;  ///< sizes of activations and parameters are known
 };
 
-/// Says in `answer` where they are from. With `run` and --table: times of the run, sizes of the table for the run's samples per rank, by the
-/// names of layers. Throws ddl::Error: nothing given, too much, or a table whose layers are not the run's.
+/// Adds their origin to `answer`. `run` with --table: the run's times, the table's sizes for the run's samples per rank, joined by layer
+/// name. Throws ddl::Error: nothing given, too much, or a table of other layers than the run's.
 GivenLayers given_layers(const VerbOptions& options, ModelRun* run, Answer& answer);
 
 }  // namespace ddl::cli

@@ -58,7 +58,7 @@ Traffic traffic_of(const VerbOptions& options, ModelRun* run, const models::Traf
   answer.given("collective_bytes", "collectives", Value::bytes(std::llround(traffic.collective_bytes)),
                traffic.collective_bytes > 0 ? fmt::format("(allreduce as {}: --algorithm, --dims)", how) : "");
   if (!traffic.left_out.empty())
-    answer.note(fmt::format("Not in it: {}, whose messages no algorithm here tells.", fmt::join(traffic.left_out, ", ")));
+    answer.note(fmt::format("Not included: {}, whose messages no algorithm here predicts.", fmt::join(traffic.left_out, ", ")));
   return std::move(traffic.bytes);
 }
 
@@ -223,7 +223,7 @@ int model_mapping(const std::vector<std::string>& arguments) {
         "before srun), places.csv (who sits where).",
         *folder));
   }
-  answer.note("Congestion inside a place and latencies are not in it.");
+  answer.note("Not included: congestion inside a place, latencies.");
   return answer.print(options);
 }
 

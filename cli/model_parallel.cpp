@@ -261,8 +261,7 @@ int model_parallel(const std::vector<std::string>& arguments) {
     answer.note("No mix of forms fits into the memory.");
   if (!exact) answer.note("The dynamic program thinned out its plans: a better mix may exist.");
   answer.note(
-      "Layers in the order of the table: branches, pooling and what a step takes beside its layers are not in it. Transfers hide behind "
-      "nothing; computing shrinks in proportion, which small parts do not. Experts: no table has any.");
+      "Layers in the order of the table. Not included: branches, pooling, the step's time outside its layers. Transfers are not hidden; computing shrinks in proportion, though small parts are less efficient. No table has experts.");
   return answer.print(options);
 }
 

@@ -98,7 +98,7 @@ int model_train(const std::vector<std::string>& arguments) {
                                 models::half_up(hours / 24 / said, 2)));
     }
   }
-  answer.note("Evaluation, checkpoints and restarts are not in it.");
+  answer.note("Not included: evaluation, checkpoints, restarts.");
   return answer.print(options);
 }
 
@@ -150,7 +150,7 @@ std::vector<double> speedups_of(const std::string& text) {
 void add_layers(Answer& answer, ModelRun& run, double step_s, double speedup) {
   const std::vector<models::LayerTransfer> layers = models::layer_transfers(run.view.db, run.view.world);
   if (layers.empty()) {
-    answer.note("No collective lies in a layer of this run: which of them pays is not known.");
+    answer.note("No collective lies in a layer of this run, so which layers would profit is unknown.");
     return;
   }
   auto& table = answer.table("layers", fmt::format("By layer: communication of this one alone {:g} times as fast", speedup),
@@ -197,7 +197,7 @@ void add_codes(Answer& answer, const std::vector<models::GradientLayer>& layers,
   }
   table.note =
       fmt::format("top-k and sparcml of {:g} of the values; sparcml at worst, with no value in common. Factors: of dense layers.", ratio);
-  answer.note("A code pays where what it saves of the transfer is more than coding takes, which is not in it; and steps may become more.");
+  answer.note("A code pays off where it saves more transfer than coding costs, which is not included; training may also need more steps.");
 }
 
 std::vector<models::GradientLayer> coded_layers(const models::NetworkTable& table) {
@@ -271,8 +271,7 @@ int model_compression(const std::vector<std::string>& arguments) {
     const int64_t ranks = typed_ranks.value_or(run->view.ranks);
     if (!layers.empty()) add_codes(answer, layers, static_cast<double>(ranks), ratio, samples);
   }
-  answer.note(share < 1 ? fmt::format("Communication for nothing would give {:.3g}.", 1 / (1 - share))
-                        : "There is nothing but communication.");
+  answer.note(share < 1 ? fmt::format("Free communication would give {:.3g}.", 1 / (1 - share)) : "There is nothing but communication.");
   return answer.print(options);
 }
 

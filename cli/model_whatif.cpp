@@ -103,11 +103,11 @@ int answer_operator(const VerbOptions& options, const ModelRun& run, const std::
   table.rows.push_back({Value::text(fmt::format("{} x{:g}", name, scale)), seconds_value(now_s - saving_s), seconds_value(saving_s),
                         Value::ratio(saving_s > 0 ? -saving_s / now_s : 0)});
   if (std::abs(now_s / replay.recorded_step_s() - 1) > models::kFarFromRecorded)
-    answer.note(fmt::format(
-        "The replay is {:+.1f}% off the recording: something that is not in it holds the ranks up. Take the answers with that much salt.",
-        100 * (now_s / replay.recorded_step_s() - 1)));
+    answer.note(
+        fmt::format("The replay is {:+.1f}% off the recording: something outside the model delays the ranks. Expect errors of that size.",
+                    100 * (now_s / replay.recorded_step_s() - 1)));
   answer.note(
-      "On the GPU, on all ranks; hosts come to their launches at the pace at which they did. ddl report what_if has those with most on the path.");
+      "On the GPUs of all ranks; hosts launch at their recorded pace. ddl report what_if lists the operators with most on the path.");
   return answer.print(options);
 }
 
@@ -143,10 +143,9 @@ int model_whatif(const std::vector<std::string>& arguments) {
   const double off = slowdown.step_s / recorded.recorded_step_s - 1;
   if (std::abs(off) > models::kFarFromRecorded)
     answer.note(fmt::format(
-        "The replay is {:+.1f}% off the recording: something that is not in it holds the ranks up. Take the answers with that much salt.",
-        100 * off));
+        "The replay is {:+.1f}% off the recording: something outside the model delays the ranks. Expect errors of that size.", 100 * off));
   if (recorded.nonblocking) answer.note("Transfers of non-blocking operations that ended while a rank computed are upper bounds.");
-  answer.note("A faster network makes no late rank come earlier; a larger batch is taken to compute in proportion.");
+  answer.note("A faster network does not make a late rank earlier; a larger batch is taken to compute in proportion.");
   return answer.print(options);
 }
 

@@ -48,7 +48,7 @@ NewRun::NewRun(const std::string& name, const std::vector<std::string>& command,
     if (!path_.has_filename()) path_ = path_.parent_path();  // a trailing slash
     if (path_.string().size() > kMostDirectoryBytes)
       throw Error(fmt::format("the run directory's name has {} bytes, more than {}", path_.string().size(), kMostDirectoryBytes),
-                  "name a folder whose path is shorter: -o /tmp/NAME.ddl", ExitCode::kUsage);
+                  "choose a shorter path: -o /tmp/NAME.ddl", ExitCode::kUsage);
     ours_ = mkdir(path_.c_str(), 0700) == 0;
     if (ours_) return;
     const int error = errno;

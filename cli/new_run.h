@@ -1,4 +1,4 @@
-// The directory of a new run: private, fresh, and never somebody else's.
+// The directory of a new run: private, fresh, and ours.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace ddl::cli {
 
-/// Gone again with this object, unless keep() was called, something lies in it, or it was there before.
+/// Removed with this object, unless keep() was called, it is not empty, or it existed before.
 class NewRun {
  public:
   /// Makes `name` (mode 0700), or takes it over if it is an empty directory of ours. "" = program-YYYYmmdd-HHMMSS.ddl after `command`, made

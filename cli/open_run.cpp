@@ -165,7 +165,7 @@ Run open_demo(const std::string& argument, unsigned threads) {
 
 void add_threads_option(VerbOptions& options) {
   options.add()("threads", takes<int64_t>("N"),
-                "read and analyze the run with N threads, if that is to be done; default: one for each core. The results are the same");
+                "threads for reading and analyzing the run (default: one for each core); the results are the same");
 }
 
 unsigned threads_of(const VerbOptions& options) {

@@ -135,6 +135,7 @@ struct VerbOptions::Parsed {
   po::variables_map values;
   std::map<std::string, Known> known;
   std::vector<std::pair<std::vector<std::string>, std::string>> rows;  ///< one_row()
+  std::map<size_t, std::string> groups;                                ///< headings, by the number of the option behind
   std::vector<po::option> typed;
 
   /// Reads the option at `at`, with its value, and goes on behind it. One at a time: Boost moves all that is left for each that it reads.
@@ -144,6 +145,11 @@ struct VerbOptions::Parsed {
 VerbOptions::VerbOptions(const VerbHelp& help) : help_(help), parsed_(std::make_unique<Parsed>()) { add()("help,h", "show this text"); }
 VerbOptions::VerbOptions(VerbOptions&& other) noexcept = default;
 VerbOptions::~VerbOptions() = default;
+
+VerbOptions::Adder VerbOptions::add(const char* group) {
+  if (group != nullptr) parsed_->groups.emplace(parsed_->shown.options().size(), group);
+  return Adder(*parsed_);
+}
 
 const VerbOptions::Adder& VerbOptions::Adder::operator()(const char* name, const char* text) const {
   parsed_.shown.add_options()(name, text);
@@ -207,6 +213,7 @@ CommandTable VerbOptions::table() const {
   table.names = word_names_;
   for (const auto& option : parsed_->shown.options()) {
     OptionRow row;
+    if (const auto group = parsed_->groups.find(table.options.size()); group != parsed_->groups.end()) row.group = group->second;
     row.name = option->long_name();
     row.text = option->description();
     const std::string shortest = option->canonical_display_name(po::command_line_style::allow_dash_for_short);
@@ -246,28 +253,33 @@ void VerbOptions::print_help() const {
     return (option.letter.empty() ? "" : "-" + option.letter + ", ") + "--" + option.name +
            (option.argument.empty() ? "" : " " + option.argument);
   };
-  std::vector<std::pair<std::string, std::string>> rows;  // names, text
+  struct Row {
+    std::string names, text, group;
+  };
+  std::vector<Row> rows;
   std::map<std::string, size_t> row_of_first;
   for (const OptionRow& option : table.options) {
     const auto shared = std::find_if(parsed_->rows.begin(), parsed_->rows.end(), [&](const auto& row) {
       return std::find(row.first.begin(), row.first.end(), option.name) != row.first.end();
     });
     if (shared == parsed_->rows.end()) {
-      rows.emplace_back(names_of(option),
-                        option.text + (option.default_value.empty() ? "" : fmt::format(" (default {})", option.default_value)));
+      rows.push_back({names_of(option),
+                      option.text + (option.default_value.empty() ? "" : fmt::format(" (default {})", option.default_value)),
+                      option.group});
     } else if (shared->first.front() == option.name) {
       row_of_first[option.name] = rows.size();
-      rows.emplace_back(names_of(option), shared->second);
+      rows.push_back({names_of(option), shared->second, option.group});
     } else {
-      rows[row_of_first.at(shared->first.front())].first += " " + names_of(option);
+      rows[row_of_first.at(shared->first.front())].names += " " + names_of(option);
     }
   }
   size_t widest = 0;
-  for (const auto& [names, text] : rows)
+  for (const auto& [names, text, group] : rows)
     if (names.size() <= kWidestNames) widest = std::max(widest, names.size());
   const size_t column = widest + 4;
   std::string options;
-  for (const auto& [names, text] : rows) {
+  for (const auto& [names, text, group] : rows) {
+    if (!group.empty()) options += fmt::format("\n{}:\n", group);
     std::string line = fmt::format("  {:<{}}", names, widest + 2);
     if (names.size() > widest) {
       line = "  " + names + "  ";

@@ -1,6 +1,6 @@
-// Options of one verb: Boost.Program_options with our messages, a hint with the nearest name, and a --help that ends with an example.
-// Boost itself is seen by options.cpp alone: its headers cost every file a second.
-// What a verb declares here is all that its --help, its page of the manual and the completion of the shells are made of.
+// Options of one verb: Boost.Program_options with our messages, a hint with the nearest name, and a --help that ends with an example. Only
+// options.cpp includes Boost, whose headers cost every file a second. --help, manual page and completion are made from what a verb declares
+// here.
 #pragma once
 
 #include <memory>
@@ -20,29 +20,30 @@ struct VerbHelp {
 
 /// One option as --help, the manual page and the shells know it.
 struct OptionRow {
+  std::string group;          ///< heading in front of it; may be empty
   std::string name;           ///< "output"
   std::string letter;         ///< "o"; empty: none
-  std::string argument;       ///< "NAME.ddl"; empty: it takes none
+  std::string argument;       ///< "NAME.ddl"; empty: takes none
   std::string default_value;  ///< empty: none
   std::string text;
   std::vector<std::string> values;  ///< what completion offers; empty: anything
   bool list = false;                ///< several of them, with commas between
-  bool closed = false;              ///< no other value is taken
+  bool closed = false;              ///< takes no other value
 };
 
-/// What the words without dashes are.
+/// The kind of the words without dashes.
 enum class WordKind { kRun, kRunOrTable, kFile, kName, kCommand };
 
-/// All that one command, "record" or "model fit", takes.
+/// All that one command, such as "record" or "model fit", takes.
 struct CommandTable {
   std::string verb, usage, text, example;
   std::vector<OptionRow> options;
   size_t most_words = 0;
   WordKind words = WordKind::kRun;
-  std::vector<std::string> names;  ///< one of the words may be, of files the first one must be, one of these
+  std::vector<std::string> names;  ///< one of the words (of files: the first) is one of these
 };
 
-/// While one lives, --help of a verb hands its table over instead of printing it. One at a time, in one thread.
+/// While one lives, a verb's --help gives it its table instead of printing. One at a time, in one thread.
 class HelpReader {
  public:
   HelpReader();
@@ -51,7 +52,7 @@ class HelpReader {
   std::vector<CommandTable> tables;
 };
 
-/// The value that an option takes: what --help calls it, and what it is where nobody gives one.
+/// An option's value: its name in --help, and its default.
 template <class T>
 struct ValueOfOption {
   std::string name;
@@ -70,8 +71,8 @@ class VerbOptions {
   VerbOptions(VerbOptions&& other) noexcept;
   ~VerbOptions();
 
-  /// Takes options one after the other: add()("json", "for programs")("output,o", takes<std::string>("FILE"), "where to").
-  /// T is std::string, std::vector<std::string>, double, int, int64_t or uint64_t.
+  /// Declares options in a chain: add()("json", "for programs")("output,o", takes<std::string>("FILE"), "where to"). T is std::string,
+  /// std::vector<std::string>, double, int, int64_t or uint64_t.
   class Adder {
    public:
     const Adder& operator()(const char* name, const char* text) const;
@@ -83,24 +84,24 @@ class VerbOptions {
     explicit Adder(Parsed& parsed) : parsed_(parsed) {}
     Parsed& parsed_;
   };
-  /// Where the verb adds its own options.
-  Adder add() { return Adder(*parsed_); }
+  /// Declares the verb's own options; --help and the manual show them under the heading `group`, by default "options".
+  Adder add(const char* group = nullptr);
 
-  /// At most `most` words without dashes; read them with words(). `names` are for completion only: the verb refuses other words.
+  /// At most `most` words without dashes, for words(). `names` serve completion only: the verb itself refuses other words.
   void allow_words(size_t most, WordKind kind = WordKind::kRun, std::vector<std::string> names = {});
 
-  /// --help shows these options in one row with `text`, where the first of them stands; the manual shows each with its own.
+  /// --help shows these options in one row with `text`, in place of the first; the manual shows each with its own text.
   void one_row(std::vector<std::string> options, std::string text);
 
   /// parse() refuses any other value of `option`.
   void one_of(const char* option, std::vector<std::string> values);
-  /// Completion offers these values of `option`; `list`: several, with commas between. The verb may take others.
+  /// Completion offers these values of `option`; `list`: several, separated by commas. The verb may take others.
   void suggest(const char* option, std::vector<std::string> values, bool list = false);
 
-  /// False: --help was asked for and has been given. Throws ddl::Error (usage).
+  /// False: --help was printed. Throws ddl::Error (usage).
   bool parse(const std::vector<std::string>& arguments);
 
-  /// Like parse(), but everything from "--", or from the first word that is neither an option nor the value of one, is the job's command.
+  /// Like parse(), but the job's command begins behind "--", or at the first word that is neither an option nor an option's value.
   bool parse_with_command(const std::vector<std::string>& arguments, std::vector<std::string>& command);
 
   bool has(const char* name) const;
@@ -119,7 +120,7 @@ class VerbOptions {
   bool parse(const std::vector<std::string>& arguments, std::vector<std::string>* command);
 
   VerbHelp help_;
-  std::unique_ptr<Parsed> parsed_;  ///< the options as Boost has them, and what was typed
+  std::unique_ptr<Parsed> parsed_;  ///< Boost's options, and what was typed
   std::vector<std::string> words_, word_names_;
   size_t most_words_ = 0;
   WordKind word_kind_ = WordKind::kRun;
@@ -131,7 +132,7 @@ double parse_duration(const std::string& text);
 /// 0.05 of "5%" or "0.05". Throws ddl::Error (usage), naming the option.
 double parse_share(std::string_view option, const std::string& text);
 
-/// The name in `names` that `word` was probably meant to be; empty if none is near.
+/// The name in `names` nearest to `word`; empty if none is near.
 std::string nearest(std::string_view word, const std::vector<std::string>& names);
 
 /// "did you mean X?", or `otherwise`.

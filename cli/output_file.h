@@ -1,4 +1,4 @@
-// A file that the user asked for, and a folder of them.
+// An output file that the user named, and a folder of them.
 #pragma once
 
 #include <deque>
@@ -11,15 +11,15 @@
 
 namespace ddl::cli {
 
-enum class Readers { kOwner, kAll };  ///< kAll: as far as the umask lets them
+enum class Readers { kOwner, kAll };  ///< kAll: as the umask permits
 
-/// Written aside and renamed by finish(), so that nobody ever reads half of it, and a full disk or an error leaves the old file. "-" is
-/// standard output. What the user named and is no regular file (a pipe, /dev/null) is written to as it is; with a name that we chose it is refused, and
-/// a link as well. All but the destructor throw ddl::Error.
+/// Written aside and renamed by finish(), so that nobody reads half a file, and a full disk or an error leaves the old one. "-" is standard
+/// output. If the name is the user's, a special file (a pipe, /dev/null) is written directly; if it is ours, special files and links are
+/// refused. All but the destructor throw ddl::Error.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path, Readers readers = Readers::kOwner, NamedBy by = NamedBy::kUser);
-  ~OutputFile();  ///< without finish(): as if nothing had been written
+  ~OutputFile();  ///< without finish(): discards everything
   OutputFile(const OutputFile&) = delete;
   OutputFile& operator=(const OutputFile&) = delete;
 
@@ -29,15 +29,15 @@ class OutputFile {
  private:
   friend class OutputFolder;
   void close();
-  bool place();  ///< gives it its name; true: nothing had that name before
+  bool place();  ///< renames it; true: the name was free before
   [[noreturn]] void fail(int error) const;
 
   std::string path_, target_;
-  std::string aside_;  ///< empty: nothing is to be renamed, or removed
+  std::string aside_;  ///< empty: nothing to rename or remove
   int fd_ = -1;        ///< -1: standard output, or finished
 };
 
-/// The folders of a path that were not there. Those that are still empty go with it, unless it is told to keep them. Throws ddl::Error.
+/// The folders of a path that were missing. Those still empty are removed with it, unless told to keep them. Throws ddl::Error.
 class MadeFolders {
  public:
   explicit MadeFolders(const std::filesystem::path& path);
@@ -53,28 +53,28 @@ class MadeFolders {
   std::vector<std::filesystem::path> made_;  ///< the innermost first
 };
 
-/// Several files in a folder, which is made if it is not there. They get their names at the end, all or none: who finds one has the others, too.
-/// All but the destructor throw ddl::Error.
+/// Several files in a folder, which is made if missing. They are renamed at the end, all or none: whoever finds one has the others. All but
+/// the destructor throw ddl::Error.
 class OutputFolder {
  public:
   explicit OutputFolder(const std::string& path, Readers readers = Readers::kOwner);
-  ~OutputFolder();  ///< without finish(): as if nothing had been written, but that a file which was there may be the new one
+  ~OutputFolder();  ///< without finish(): discards everything, except that a replaced file may already be the new one
   OutputFolder(const OutputFolder&) = delete;
   OutputFolder& operator=(const OutputFolder&) = delete;
 
-  /// To be written until the next one is added.
+  /// The file to write, until the next add().
   OutputFile& add(const std::string& name);
   void finish();
 
  private:
   std::filesystem::path path_;
   Readers readers_;
-  MadeFolders folders_;  ///< before what lies in them, which goes first
+  MadeFolders folders_;  ///< declared before its contents, which go first
   std::deque<OutputFile> files_;
-  std::vector<std::string> new_;  ///< placed, where nothing was before
+  std::vector<std::string> new_;  ///< renamed to free names
 };
 
-/// All of `text` as one OutputFile.
+/// Writes `text` as one OutputFile.
 void write_output(const std::string& path, std::string_view text, Readers readers = Readers::kOwner, NamedBy by = NamedBy::kUser);
 
 }  // namespace ddl::cli

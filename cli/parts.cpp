@@ -94,7 +94,7 @@ std::string last_line(const fs::path& log) {
   const std::string said = last_line(log_of(run, {missing[0], of}));
   throw Error(fmt::format("{} of {} parts failed: part {}{}", missing.size(), of, missing[0],
                           said.empty() ? ", which ended silently" : fmt::format(", which said: {}", said)),
-              fmt::format("the same command goes on with what is missing; logs are in {}", parts_folder(run).string()), ExitCode::kOurs);
+              fmt::format("repeat the command to make the missing parts; logs are in {}", parts_folder(run).string()), ExitCode::kOurs);
 }
 
 /// Shows how many parts there are while others make them.
@@ -131,7 +131,7 @@ void make_here(const RunDirectory& run, const std::vector<unsigned>& missing, un
       for (const LaneEnd& end : lane) told_to_end = told_to_end || end.ended.told_to_end;
     }
   }
-  if (told_to_end) throw Error("interrupted", "the same command goes on with the parts that are missing");
+  if (told_to_end) throw Error("interrupted", "repeat the command to make the missing parts");
   if (const std::vector<unsigned> failed = missing_parts(run, of); !failed.empty()) throw_missing(run, failed, of);
 }
 
@@ -150,17 +150,17 @@ void make_under_slurm(const RunDirectory& run, const std::vector<unsigned>& miss
   if (!fs::exists(plan_file(run), ignored)) return;  // the merge removes it last
   if (const std::vector<unsigned> failed = missing_parts(run, of); !failed.empty()) throw_missing(run, failed, of);
   const std::string said = last_line(jobs.merge_log());
-  throw Error(fmt::format("the merge failed{}", said.empty() ? " silently" : fmt::format(": {}", said)), "the same command goes on with it",
-              ExitCode::kOurs);
+  throw Error(fmt::format("the merge failed{}", said.empty() ? " silently" : fmt::format(": {}", said)),
+              "repeat the command to merge again", ExitCode::kOurs);
 }
 
 }  // namespace
 
 void add_parts_options(VerbOptions& options) {
   options.add()("on", takes<std::string>("PLACE"),
-                "divide the reading: local:N, among N processes here, or slurm:N, among the N tasks of a job array")(
+                "divide the reading among N processes here (local:N) or N tasks of a job array (slurm:N)")(
       "prepare", "write the plan of parts into the run")("part", takes<std::string>("K/N"),
-                                                         "make part K of N by that plan; 'ddl merge' makes the store of them");
+                                                         "make part K of N of that plan; 'ddl merge' joins the parts");
   options.suggest("on", {"local:", "slurm:"});
 }
 

@@ -8,13 +8,13 @@ namespace ddl::cli {
 
 void add_parts_options(VerbOptions& options);
 
-/// Does what --prepare and --part ask for. False: neither was given. Throws Error (usage) where one does not go with the other options.
+/// Carries out --prepare and --part. False: neither was given. Throws Error (usage) if other options exclude it.
 bool prepared_or_part_made(const VerbOptions& options);
 
-/// Does what --on asks for: afterwards the store is there, analyzed. Nothing without it.
+/// Carries out --on: the store then exists, analyzed. Does nothing without it.
 void analyze_on_place(const VerbOptions& options);
 
-/// The store of the parts, analyzed; they are removed.
+/// Makes the analyzed store from the parts and removes them.
 void merge_run(const RunDirectory& run, unsigned threads);
 
 }  // namespace ddl::cli

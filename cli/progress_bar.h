@@ -1,4 +1,4 @@
-// "reading 42%" on standard error: only on a terminal, only when it takes more than a second, gone when done.
+// "reading 42%" on standard error: on a terminal only, after a second, erased at the end.
 #pragma once
 
 #include <chrono>

@@ -22,8 +22,8 @@ int run_query(const Arguments& arguments) {
        .example = "  ddl query 'SELECT op, sum(calls), sum(bytes) FROM v_call GROUP BY op'\n"
                   "  ddl query slow.ddl 'SELECT rank, sum(wait_ns) / 1e6 AS wait_ms FROM v_collective GROUP BY rank' --csv\n"
                   "  ddl query --tables"});
-  options.add()("timeout", takes<std::string>("TIME", "60s"), "end with an error after so long: 90s, 10m, 2h")(
-      "limit", takes<size_t>("N"), "so many rows at most; 0: all (default: 1000 on a terminal, else all)")("json", "rows as JSON objects")(
+  options.add()("timeout", takes<std::string>("TIME", "60s"), "end with an error after this time: 90s, 10m, 2h")(
+      "limit", takes<size_t>("N"), "at most N rows; 0: all (default: 1000 on a terminal, else all)")("json", "rows as JSON objects")(
       "csv", "RFC 4180 with a header")("no-header", "text without the line of column names")(
       "tables", "list all views and tables with their columns");
   options.allow_words(2);

@@ -47,7 +47,7 @@ void finish(const fs::path& directory, const JobFile& job, const Ended& ended) {
   std::error_code unreadable;
   if (!fs::exists(directory, unreadable)) {
     print_note(unreadable
-                   ? fmt::format("{} cannot be read any more ({}): its record is what had reached the disk", shown, unreadable.message())
+                   ? fmt::format("{} cannot be read any more ({}): only what had reached the disk is left", shown, unreadable.message())
                    : fmt::format("{} was removed while the job ran: nothing is left of its record", shown));
     return;
   }
@@ -58,10 +58,11 @@ void finish(const fs::path& directory, const JobFile& job, const Ended& ended) {
   }
   try {
     if (find_run(directory.string()).spools().empty()) {
-      const std::string why =
-          ended.shell_code() == 0 && !job.gloo.empty() ? fmt::format("this job talks by Gloo ({}), of which nothing is recorded", job.gloo)
-          : ended.shell_code() == 0                    ? "no process of the job called MPI or used ddl/annotate.h or ddl_annotate.py"
-                                    : fmt::format("the job failed ({}) before any process of it called MPI", ended.shell_code());
+      const std::string why = ended.shell_code() == 0 && !job.gloo.empty()
+                                  ? fmt::format("this job communicates through Gloo ({}), which was not recorded", job.gloo)
+                              : ended.shell_code() == 0
+                                  ? "no process of the job called MPI or used ddl/annotate.h or ddl_annotate.py"
+                                  : fmt::format("the job failed ({}) before any process of it called MPI", ended.shell_code());
       print_note(fmt::format("nothing was recorded to {}: {} (see: ddl doctor)", shown, why));
       if (ended.shell_code() == 0)
         print_note(fmt::format(
@@ -77,10 +78,10 @@ void finish(const fs::path& directory, const JobFile& job, const Ended& ended) {
     print_note(fmt::format("recorded {} to {} ({}) - see it with: ddl report {}", what, shown, reports::plural(counts.events, "event"),
                            shell_quoted(shown)));
   } catch (const Error& error) {
-    print_note(fmt::format("the job is recorded in {}, but cannot be read: {}", shown, error.what()));
+    print_note(fmt::format("the job was recorded in {}, but the recording cannot be read: {}", shown, error.what()));
     if (!error.hint().empty()) print_note("hint: " + error.hint());
   } catch (const std::exception& error) {
-    print_note(fmt::format("the job is recorded in {}, but cannot be read: {}", shown, error.what()));
+    print_note(fmt::format("the job was recorded in {}, but the recording cannot be read: {}", shown, error.what()));
   }
 }
 

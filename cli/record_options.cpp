@@ -93,39 +93,39 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
       {.verb = "record",
        .usage = "[options] [--] COMMAND [ARGUMENT...]",
        .text =
-           "Runs COMMAND with libddl.so preloaded and records its MPI calls, steps and layers into a new directory. Calls and bytes are\n"
-           "counted for the whole run; single events are kept within the window (default: everything, up to the cap and the budget).\n"
-           "Returns the exit code of COMMAND; 125 if it could not be started.",
+           "Runs COMMAND and records where its time goes: MPI, NCCL and GPU calls, steps and layers, into a new directory. The numbers of\n"
+           "calls and bytes are exact for the whole run; single events are kept within the window, the cap and the budget. Returns the\n"
+           "exit code of COMMAND; 125 if it could not be started.",
        .example = "  ddl record -- mpirun -np 2 ./train --steps 50\n"
                   "  ddl record -o slow.ddl --steps 100:199 -- srun ./train\n"
                   "  ddl report slow.ddl"});
   const std::string known_collectors =
       fmt::format("what to record, separated by commas: {} (default: all), or none: only the job's own annotations", collector_names());
   options.add()("output,o", takes<std::string>("NAME.ddl"), "directory to create (default: program-date-time.ddl)")(
-      "steps", takes<std::string>("A:B"), "keep the events of steps A to B only, both included")(
-      "after", takes<double>("SECONDS"), "keep events from this long after the start")(
-      "for", takes<double>("SECONDS"), "... and for this long")("cap", takes<double>("MIB"),
-                                                                "keep at most this much per process, thinning out evenly")(
-      "budget", takes<std::string>("SHARE"), "thin out events that cost more than this share of the time (default: 1%; off: keep all)")(
-      "collectors", takes<std::string>("LIST"), known_collectors.c_str())(
-      "no-cupti", "leave CUPTI to the job from its begin; without this it is handed over when the job uses it, as torch.profiler does")(
-      "no-python", "leave the job's Python alone: no hooks in torch that name steps, layers, loading and checkpoints")(
+      "mpi", takes<std::string>("NAME"), "openmpi or mpich (default: what the job's program is linked to)");
+  options.add("events to keep")("steps", takes<std::string>("A:B"), "events of steps A to B only, both included")(
+      "after", takes<double>("SECONDS"), "events from this long after the start")("for", takes<double>("SECONDS"), "... and for this long")(
+      "cap", takes<double>("MIB"), "at most this much per process, thinned out evenly")(
+      "budget", takes<std::string>("SHARE"), "thin out events that cost more than this share of the time (default: 1%; off: keep all)");
+  options.add("what to record")("collectors", takes<std::string>("LIST"), known_collectors.c_str())(
+      "no-cupti", "leave CUPTI to the job from the start; by default the job gets it once it asks, as torch.profiler does")(
+      "no-python", "set no hooks in the job's torch, which name steps, layers, loading and checkpoints")(
       "horovod-timeline",
-      "let Horovod write its timeline into NAME.ddl, with its response cache off (HOROVOD_TIMELINE, HOROVOD_CACHE_CAPACITY=0): "
-      "reductions get the names of their tensors, and of each rank is known when it had them ready")(
+      "have Horovod write its timeline into NAME.ddl, with its response cache off (HOROVOD_TIMELINE, HOROVOD_CACHE_CAPACITY=0): "
+      "names reductions by their tensors, and shows when each rank had them ready")(
       "counters", takes<std::string>("LIST"),
-      "count these in every step, phase and layer: PAPI presets and events (PAPI_TOT_INS), page-faults, context-switches, task-clock")(
+      "count in every step, phase and layer: PAPI presets and events (PAPI_TOT_INS), page-faults, context-switches, task-clock")(
       "step-names", takes<std::string>("LIST"),
-      "more names of NVTX ranges that are steps (always: step, iteration, ProfilerStep, train_step, each with a number behind it or "
-      "without)")("mpi", takes<std::string>("NAME"), "openmpi or mpich (default: what the job's program is linked to)")(
+      "more names of NVTX ranges that are steps (always: step, iteration, ProfilerStep, train_step, with or without a number behind)")(
       "clock", takes<std::string>("NAME"), "tsc or monotonic (default: tsc where it is steady)")(
-      "stall", takes<std::string>("DURATION"),
-      "tell who does not come, with the stacks of all processes here, when no rank has finished a call or a step for this long (default: 5m; off)")(
-      "on-stall", takes<std::string>("COMMAND"),
-      "run this by sh when the job stalls (DDL_STALL_SENTENCE, DDL_STALL_RANKS and DDL_STALL_RUN say why), or: abort, to end the job")(
       "clock-sync",
-      "exchange a few messages between hosts in MPI_Init and MPI_Finalize to read each other's clocks; every rank must run under ddl. "
-      "Without it collectives tell");
+      "compare the clocks of hosts by a few messages in MPI_Init and MPI_Finalize, under ddl on every rank; by default from the job's "
+      "collectives");
+  options.add("when the job stalls")(
+      "stall", takes<std::string>("DURATION"),
+      "name the missing ranks, with the stacks of all processes here, when no rank has finished a call or a step for this long (default: 5m; "
+      "off)")("on-stall", takes<std::string>("COMMAND"),
+              "then run this by sh, with DDL_STALL_SENTENCE, DDL_STALL_RANKS and DDL_STALL_RUN; abort: end the job");
 
   std::vector<std::string> collector_values = {"none"};
   for (const Collector& collector : kCollectors) collector_values.emplace_back(collector.name);
@@ -139,7 +139,7 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     return result;
   }
   if (result.command.empty())
-    throw Error("record what?", "ddl record -- COMMAND, e.g.: ddl record -- mpirun -np 2 ./train", ExitCode::kUsage);
+    throw Error("no command given", "ddl record -- COMMAND, e.g.: ddl record -- mpirun -np 2 ./train", ExitCode::kUsage);
   result.directory = options.maybe<std::string>("output").value_or("");
 
   if (const auto steps = options.maybe<std::string>("steps")) {

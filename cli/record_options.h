@@ -1,4 +1,4 @@
-// What `ddl record` was asked to do, as the environment of the job.
+// The options of `ddl record`, as the environment of the job.
 #pragma once
 
 #include <optional>
@@ -19,13 +19,13 @@ struct RecordOptions {
   bool python = true;                ///< not --no-python: Python processes of the job get python/ddl_hooks
   bool horovod_timeline = false;     ///< --horovod-timeline: the job's Horovod writes it into the run directory
   StallOptions stall;                ///< --stall, --on-stall
-  Settings window;                   ///< DDL_STEPS, DDL_AFTER, ...: only what was given
+  Settings window;                   ///< DDL_STEPS, DDL_AFTER, ...: those given
 };
 
 RecordOptions parse_record_options(const std::vector<std::string>& arguments);
 
-/// The variables by which other libraries find ours, of the collectors that DDL_COLLECTORS in `settings` names or that are all wanted. What
-/// the user has set stays: another tool was first.
+/// The variables by which other libraries find ours, for the collectors in DDL_COLLECTORS of `settings`, else for all. Variables set by the
+/// user stay: another tool came first.
 void add_injections(const std::string& library, Settings& settings);
 
 }  // namespace ddl::cli

@@ -70,14 +70,14 @@ int run_report(const Arguments& arguments) {
                                   "  ddl report slow.ddl --html slow.html --share --anonymous\n"
                                   "  ddl report slow.ddl --json | jq '.findings[0].sentence'\n"
                                   "  ddl report slow.ddl --csv v_step > steps.csv"});
-  options.add()("json", "everything, for programs (docs/reference/ddl-report.schema.json)")(
-      "csv", takes<std::string>("VIEW"), "one view or table of the store, e.g. v_collective")(
-      "html", takes<std::string>("FILE"), "a page of figures in one file that needs no network; - is standard output")(
-      "demo", "the run that ships with ddl: a trainer on 4 ranks, one of which is slowed")(
-      "one-line", "one line, for the end of a batch job's log")("strict", "exit code 3 if any data are missing")(
-      "ranks", "with --json: also in jobs of more than 1,024 ranks all rows of the tables that have one for each rank or pair of ranks")(
-      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
+  options.add()("demo", "show the run that ships with ddl: a trainer on 4 ranks, one of them slowed")(
+      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several")("strict", "exit code 3 if any data are missing");
   add_threads_option(options);
+  options.add("output")("html", takes<std::string>("FILE"), "a page with figures, in one file that needs no network; - is standard output")(
+      "json", "everything, for programs (docs/reference/ddl-report.schema.json)")(
+      "ranks", "with --json: all rows of tables by rank or pair of ranks, also in jobs of more than 1,024 ranks")(
+      "csv", takes<std::string>("VIEW"), "one view or table of the store, e.g. v_collective")("one-line",
+                                                                                              "one line, for the end of a batch job's log");
   add_share_options(options);
   options.suggest("csv", reports::stable_views());
   options.allow_words(2, WordKind::kRun, section_names());
@@ -86,7 +86,7 @@ int run_report(const Arguments& arguments) {
     throw Error("--json, --csv, --html and --one-line exclude each other", "choose one", ExitCode::kUsage);
   const Words words = sort_words(options.words());
   if (options.has("ranks") && (!options.has("json") || words.section != kOverview))
-    throw Error("--ranks is of ddl report --json", "leave it out: a section has all its rows", ExitCode::kUsage);
+    throw Error("--ranks needs --json", "leave it out: a section has all its rows", ExitCode::kUsage);
   if ((options.has("html") || options.has("one-line")) && words.section != kOverview)
     throw Error("--html and --one-line show the whole run, not a section", fmt::format("leave {} out", words.section), ExitCode::kUsage);
   const Readers who = readers(options);

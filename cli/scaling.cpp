@@ -165,8 +165,7 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Scaling
     for (const int64_t size : sizes) add("", project_run(*input.largest, size, kind == ScalingKind::kStrong), "latency and bandwidth");
     answer.note(
         fmt::format("Projected from the latency and bandwidth that the transfers of the run on {} ranks show (R2 {:.3f}), rings, {} "
-                    "scaling; waiting stays as it was. Congestion beyond that "
-                    "size, and slower links between more nodes, are not in it.",
+                    "scaling; waiting stays as it was. Not included: congestion beyond that size, slower links between more nodes.",
                     input.largest->ranks, input.largest->fit.r2, kind == ScalingKind::kStrong ? "strong" : "weak"));
     return;
   }
@@ -182,7 +181,7 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Scaling
       add(series[0].point.series, trend->project(static_cast<double>(size)), trend->linear ? "1/E = a + b N" : "1/E = a + b lg N");
     if (static_cast<double>(*std::max_element(sizes.begin(), sizes.end())) > kFarAway * trend->largest)
       answer.note(fmt::format(
-          "More than {:g} times the largest size that was measured ({:g}): the interval knows nothing of what begins to hurt in between.",
+          "More than {:g} times the largest size that was measured ({:g}): the interval ignores bottlenecks that appear in between.",
           kFarAway, trend->largest));
   }
 }
@@ -219,8 +218,8 @@ std::string page_of(const Answer& answer, const std::vector<ScalingRow>& rows, c
 
 std::string help_text() {
   std::string text =
-      "Throughput, speed-up and efficiency of runs of one program on different numbers of ranks, or of a CSV table, against the\n"
-      "smallest size (or --base). Weak or strong is told from the samples per step that the runs report. The loss of each run is\n"
+      "Shows throughput, speed-up and efficiency of runs of one program on different numbers of ranks, or of a CSV table, against the\n"
+      "smallest size (or --base). Weak or strong follows from the samples per step that the runs report. The loss of each run is\n"
       "split into transfer, waiting, idle and compute. --project: efficiency at other sizes, with its interval, from the latency\n"
       "and bandwidth of the largest run, or else from the trend over at least four sizes.\n\n"
       "A CSV has gpus (accelerators, ranks, workers), nodes if known, and one of speedup, throughput, images_per_s, samples_per_s,\n"
@@ -242,16 +241,16 @@ int run_scaling(const Arguments& arguments) {
                        .example = "  ddl scaling n1.ddl n2.ddl n4.ddl n8.ddl --project 16,32 --html scaling.html\n"
                                   "  ddl scaling table.csv --base 8 --state precision=fp16,data=synthetic\n"
                                   "  ddl scaling mlperf.csv --map time_min=time_to_train,epoch_s=median_epoch"});
-  options.add()("base", takes<double>("N"), "size to compare with; default: the smallest")(
+  options.add()("base", takes<double>("N"), "size to compare with (default: the smallest)")(
       "project", takes<std::string>("N,..."), "sizes to project to")("state", takes<std::string>("KEY=VALUE,..."),
                                                                      "what is known about how the numbers were got")(
       "map", takes<std::string>("NAME=COLUMN,..."), "other names of columns in the CSV")(
-      "weak", "of runs that report no samples: the same work per rank")("strong", "the same work per step")("json", "for programs")(
+      "weak", "for runs that report no samples: the same work per rank")("strong", "the same work per step")("json", "for programs")(
       "html", takes<std::string>("FILE"), "a page with figures, in one file; - is standard output");
   options.allow_words(kMostRuns, WordKind::kRunOrTable);
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
-  if (words.empty()) throw Error("which runs?", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
+  if (words.empty()) throw Error("no runs given", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
   if (options.has("json") && options.has("html")) throw Error("--json and --html exclude each other", "choose one", ExitCode::kUsage);
   const bool csv = words.size() == 1 && words[0].ends_with(".csv");
   if (!csv && options.has("map")) throw Error("--map needs a CSV file", "leave it out: runs have no columns", ExitCode::kUsage);

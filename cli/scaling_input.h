@@ -1,4 +1,4 @@
-// What ddl scaling compares: recorded runs, or the rows of a CSV table.
+// The input of ddl scaling: recorded runs, or the rows of a CSV table.
 #pragma once
 
 #include <map>
@@ -16,15 +16,15 @@ namespace ddl::cli {
 struct ScalingInput {
   std::string worker, result;  ///< "rank", "throughput"
   std::vector<models::ScalingPoint> points;
-  std::vector<Stated> stated;                    ///< of each point
+  std::vector<Stated> stated;                    ///< by point
   std::map<std::string, models::PopFacts> pop;   ///< of runs, by the label of their points
   std::optional<models::RecordedScale> largest;  ///< of runs: the largest
   std::string no_fit;                            ///< why `largest` has no fit
 };
 
-// Both throw ddl::Error: options that do not go together (usage), and what the runs or the table do not say.
+// Both throw ddl::Error: options that exclude each other (usage), and data that the runs or the table lack.
 
-/// The words of `options` are runs.
+/// The words of `options` name runs.
 ScalingInput scaling_from_runs(const VerbOptions& options);
 ScalingInput scaling_from_csv(const std::string& file, const VerbOptions& options);
 

@@ -1,11 +1,11 @@
-// A folder for what nobody keeps.
+// A temporary folder.
 #pragma once
 
 #include <filesystem>
 
 namespace ddl::cli {
 
-/// Made in $TMPDIR, private, gone with this object. What is open in it stays readable. Throws CannotWrite.
+/// Private, in $TMPDIR, removed with this object; open files in it stay readable. Throws CannotWrite.
 class ScratchFolder {
  public:
   ScratchFolder();

@@ -85,8 +85,8 @@ void clean_all_texts(SQLite::Database& db, const HostNames* hosts) {
 }  // namespace
 
 void add_share_options(VerbOptions& options) {
-  options.add()("share", "for others: their programs may read the files, and secrets are masked once more")(
-      "anonymous", "with --share: without names of hosts, addresses and paths");
+  options.add("for others")("share", "let others read the files, with secrets masked once more")(
+      "anonymous", "with --share: leave out host names, addresses and paths");
 }
 
 Readers readers(const VerbOptions& options) {

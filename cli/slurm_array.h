@@ -1,5 +1,5 @@
-// The parts of an analysis as a job array of Slurm, and the merge as a job behind it. Partition, account, time limit and whatever else sbatch
-// reads from its environment (SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT, ...) are the user's.
+// The parts of an analysis as a Slurm job array, and the merge as a job behind it. Partition, account, time limit and other settings that
+// sbatch reads from its environment (SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT, ...) are the user's.
 #pragma once
 
 #include <chrono>
@@ -14,16 +14,16 @@ namespace ddl::cli {
 
 class SlurmArray {
  public:
-  /// Submits parts `missing` of `of`, each with `threads` threads and cores, and the merge. Throws Error: sbatch is not there, or refuses.
+  /// Submits parts `missing` of `of`, each with `threads` threads and cores, and the merge. Throws Error: sbatch is missing, or refuses.
   SlurmArray(const RunDirectory& run, const std::vector<unsigned>& missing, unsigned of, unsigned threads);
-  /// Cancels what is still in the queue.
+  /// Cancels what is left in the queue.
   ~SlurmArray();
   SlurmArray(const SlurmArray&) = delete;
   SlurmArray& operator=(const SlurmArray&) = delete;
 
-  /// What was submitted, for people.
+  /// Describes the submitted jobs.
   std::string sentence() const;
-  /// Is anything of it in the queue, or cannot Slurm say? Waits so long before it asks. Throws Error where SIGINT, SIGTERM or SIGHUP has come.
+  /// Whether any job is in the queue, or Slurm does not answer. Waits this long first. Throws Error after SIGINT, SIGTERM or SIGHUP.
   bool are_queued(std::chrono::milliseconds patience);
   std::filesystem::path merge_log() const;
 
@@ -34,7 +34,7 @@ class SlurmArray {
   std::filesystem::path folder_;
   std::string array_, merge_;  ///< ids; empty: not submitted, or gone
   size_t parts_;
-  bool told_ = false;  ///< that Slurm does not answer
+  bool told_ = false;  ///< the user knows that Slurm does not answer
 };
 
 }  // namespace ddl::cli

@@ -1,5 +1,5 @@
-// Stacks of processes that hang, on this host, from outside: Python's by faulthandler, which python/ddl_hooks registers for a signal that is ignored
-// where nobody asks for it (docs/decisions/0033); C's by eu-stack or gdb, if one is installed. A process that is stopped is not touched.
+// Stacks of hanging processes on this host, from outside: Python's by faulthandler, which python/ddl_hooks registers for a signal that is
+// otherwise ignored (docs/decisions/0033); C's by eu-stack or gdb, if installed. Stopped processes are left alone.
 #pragma once
 
 #include <sys/types.h>
@@ -13,14 +13,14 @@
 
 namespace ddl::cli {
 
-/// What /proc says of a process's main thread.
+/// The main thread's state in /proc.
 struct ThreadState {
   std::string state;       ///< runs, sleeps, in uninterruptible sleep, stopped, gone
   uint64_t cpu_ticks = 0;  ///< since it began, in units of sysconf(_SC_CLK_TCK)
 };
 ThreadState main_thread_state(pid_t pid);
 
-/// Fills `threads`, `python_why` and `c_why` of those ranks that are `here` and not gone. Takes at most about six seconds.
+/// Fills `threads`, `python_why` and `c_why` of the ranks that are `here` and alive. Takes about six seconds at most.
 struct StackTarget {
   StalledRank* rank;
   pid_t pid;
@@ -28,9 +28,9 @@ struct StackTarget {
 void take_stacks(const std::vector<StackTarget>& targets);
 
 // The parts, for tests.
-/// What faulthandler wrote; the main thread, which it writes last, comes first.
+/// Parses faulthandler's output; the main thread, which it writes last, comes first.
 std::vector<StalledThread> parse_faulthandler(std::string_view text);
-/// Frames of the first thread that eu-stack or gdb printed: "clock_nanosleep < main (main.cpp:81)"; empty: there are none.
+/// Frames of the first thread printed by eu-stack or gdb: "clock_nanosleep < main (main.cpp:81)"; empty: none.
 std::string parse_c_stack(std::string_view text);
 
 }  // namespace ddl::cli

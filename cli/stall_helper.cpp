@@ -198,7 +198,7 @@ class Helper {
   void act(const ToldStall& told) {
     if (options_.action.empty()) return;
     if (options_.action == "abort") {
-      print_note("--on-stall abort: the job is ended");
+      print_note("--on-stall abort: ending the job");
       kill(job_, SIGTERM);
       sleep_for(kGrace);  // the end of the job ends us
       kill(job_, SIGKILL);

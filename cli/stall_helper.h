@@ -1,4 +1,4 @@
-// The helper beside a job that `ddl record` starts: it looks at the spools now and then, and tells, writes down and acts when the job gets on no more.
+// The helper beside a job of `ddl record`: watches the spools, and reports, records and acts when the job stalls.
 #pragma once
 
 #include <sys/types.h>
@@ -15,7 +15,8 @@ struct StallOptions {
   std::string action;                                                       ///< --on-stall: "abort", a command for sh, or empty
 };
 
-/// Returns when nothing is left to do; is to be run in a process of its own, which the end of the job ends. `job`: the process that --on-stall abort ends.
+/// Returns when nothing is left to do; run it in a process of its own, which the job's end ends. `job`: the process that --on-stall abort
+/// ends.
 void watch_for_stalls(const std::filesystem::path& directory, const StallOptions& options, pid_t job);
 
 /// "90", "60s", "5m", "1.5h"; nothing for "off". Throws ddl::Error (kUsage).

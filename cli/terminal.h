@@ -1,4 +1,4 @@
-// What the tools know about where they write: colour, width, and output that must not be lost in silence.
+// Where the tools write: colour, width, and output that must not be lost silently.
 #pragma once
 
 #include <string_view>

@@ -83,17 +83,17 @@ int run_top(const Arguments& arguments) {
   VerbOptions options(kHelp);
   // clang-format off
   options.add()
-      ("delay,d", takes<double>("SECONDS"), "between two looks (=1)")
-      ("frames,n", takes<int>("N"), "end after so many")
-      ("batch,b", "frames as text, without escape sequences")
+      ("delay,d", takes<double>("SECONDS"), "time between two looks (=1)")
+      ("frames,n", takes<int>("N"), "end after N frames")
+      ("batch,b", "print frames as text, without escape sequences")
       ("json", "one JSON object per frame and line (docs/reference/ddl-top.schema.json)")
-      ("size", takes<std::string>("WxH"), "of text frames (=80x24)")
-      ("replay", "from the run's store, as if it were running")
-      ("demo", "a replay of the run that ships with ddl: a trainer on 4 ranks, one of which is slowed")
-      ("speed", takes<double>("X", 1.0), "of the replay: X seconds of the job in a second")
-      ("sort", takes<std::string>("COLUMN"), "rank, node, late, wait, step or gpu (=late)")
-      ("filter", takes<std::string>("EXPR"), "ranks to show: 'late>5 & node~nid004', 'rank=8..15'")
-      ("ascii", "no characters beyond ASCII")
+      ("size", takes<std::string>("WxH"), "size of text frames (=80x24)")
+      ("replay", "replay the run's store, as if it were running")
+      ("demo", "replay the run that ships with ddl: a trainer on 4 ranks, one of them slowed")
+      ("speed", takes<double>("X", 1.0), "speed of the replay: X seconds of the job in a second")
+      ("sort", takes<std::string>("COLUMN"), "sort by rank, node, late, wait, step or gpu (=late)")
+      ("filter", takes<std::string>("EXPR"), "show these ranks only: 'late>5 & node~nid004', 'rank=8..15'")
+      ("ascii", "use ASCII characters only")
       ("color", takes<std::string>("WHEN", "auto"), "auto (not with NO_COLOR), always or never");
   // clang-format on
   options.one_of("color", {"auto", "always", "never"});

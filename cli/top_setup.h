@@ -1,4 +1,4 @@
-// What the user of ddl-top saved with F12: $XDG_CONFIG_HOME/ddl/top.conf, lines of NAME=VALUE.
+// The setup that F12 saved: $XDG_CONFIG_HOME/ddl/top.conf, lines of NAME=VALUE.
 #pragma once
 
 #include <string>
@@ -13,9 +13,9 @@ std::vector<std::string> column_names();
 /// Column by one of these names. Throws ddl::Error.
 tui::Column parse_column(const std::string& text);
 
-/// The saved setup, or how it is without one. A line that cannot be used is left out, with a note.
+/// The saved setup, else the defaults. An invalid line is ignored, with a note.
 tui::View load_setup();
-/// Returns what to tell the user.
+/// Returns a message for the user.
 std::string save_setup(const tui::View& view);
 
 }  // namespace ddl::cli

@@ -40,8 +40,7 @@ tune::Goal goal_of(const VerbOptions& options) {
   goal.elapsed = asked == "elapsed";
   if (options.has("metric")) goal.metric = metric_of(options);
   if (!goal.metric && (options.has("metric-file") || options.has("lower-is-better")))
-    throw Error("--metric-file and --lower-is-better say more about --metric, which is not there", "--metric 'time: ([0-9.]+)'",
-                ExitCode::kUsage);
+    throw Error("--metric-file and --lower-is-better need --metric", "--metric 'time: ([0-9.]+)'", ExitCode::kUsage);
   if (goal.target_loss.has_value() + !asked.empty() + goal.metric.has_value() > 1)
     throw Error("--goal, --target-loss and --metric exclude each other", "choose one", ExitCode::kUsage);
   return goal;
@@ -50,10 +49,10 @@ tune::Goal goal_of(const VerbOptions& options) {
 std::vector<LaneHosts> lanes_asked(const VerbOptions& options) {
   if (!options.has("parallel") && !options.has("hosts")) return {};
   const int64_t lanes = options.maybe<int64_t>("parallel").value_or(1);
-  if (lanes < 1) throw Error("--parallel: at least 1", "", ExitCode::kUsage);
+  if (lanes < 1) throw Error("--parallel must be at least 1", "", ExitCode::kUsage);
   if (lanes > 1 && options.has("metric-file"))
-    throw Error("--metric-file beside --parallel: trials that run side by side would write the same file", "let the job print the number",
-                ExitCode::kUsage);
+    throw Error("--metric-file and --parallel exclude each other: parallel trials would write the same file",
+                "let the job print the number", ExitCode::kUsage);
   return lanes_of(options.maybe<std::string>("hosts"), static_cast<size_t>(lanes));
 }
 
@@ -112,13 +111,11 @@ int run_tune(const Arguments& arguments) {
       {.verb = "tune",
        .usage = "[options] -- COMMAND [ARGUMENT...]",
        .text =
-           "Finds values for {placeholders} of the command and for the algorithms of its collectives that make the job faster: a few\n"
-           "trials to calibrate, a prediction of every combination, then rounds of trials, in which the default always runs along. What\n"
-           "is recommended was confirmed in rounds of its own; where the confidence interval includes no gain, the default is kept. Leaves\n"
-           "config files for Open MPI, NCCL, Horovod, PyTorch, DeepSpeed, MPICH and Slurm in DIR, a report, and every trial in\n"
-           "DIR/tune.sqlite; started again it goes on from there. {batch}, {bucket_mb} and {micro_batches} have values of their own;\n"
-           "the first value of a tunable is what the job runs with today. With --in-run the job is started once, and knobs that can\n"
-           "change between two of its steps are compared by blocks of steps; it then goes on with what won.",
+           "Makes a job faster: finds values for {placeholders} of COMMAND and algorithms for its collectives, proves the gain against the\n"
+           "defaults in rounds of its own, and writes config files for Open MPI, NCCL, Horovod, PyTorch, DeepSpeed, MPICH and Slurm. Where\n"
+           "the confidence interval includes no gain, the default is kept. {batch}, {bucket_mb} and {micro_batches} have values of their\n"
+           "own; the first value of a tunable is what the job runs with today. Every trial is in DIR/tune.sqlite: the same command\n"
+           "continues an interrupted tuning.",
        .example = "  ddl tune -o tuned -- mpirun -np 4 ./train --steps 30 --batch {batch} --bucket-mb {bucket_mb}\n"
                   "  ddl tune --tunable workers=2,1,4 --budget 5m -- mpirun -np 4 ./train --workers {workers}\n"
                   "  ddl tune --tunable NCCL_ALGO=unset,Ring,Tree -- mpirun -np 8 ./job\n"
@@ -127,33 +124,36 @@ int run_tune(const Arguments& arguments) {
                   "  ddl tune --in-run --tunable cycle_ms=1,2.5,5,10 -- mpirun -np 4 ./job --cycle-ms {cycle_ms}\n"
                   "  ddl tune --apply tuned -- mpirun -np 4 ./train --steps 1000 --batch {batch} --bucket-mb {bucket_mb}\n"
                   "  ddl tune --verify tuned                                  # exit code 4: not used, or no better"});
-  options.add()("output,o", takes<std::string>("DIR", "tuned"), "where files, report and trials go")(
+  options.add()("output,o", takes<std::string>("DIR", "tuned"), "directory for files, report and trials")(
       "tunable", takes<std::vector<std::string>>("NAME=A,B,..."),
-      "values to try; {NAME} in the command, else the environment variable NAME; may be repeated")(
-      "budget", takes<std::string>("TIME", "10m"), "time for the tuning: 90s, 10m, 1h")("trials", takes<size_t>("N"),
-                                                                                        "at most so many trials")(
-      "in-run", "in one run of a job that reads DDL_TUNE_FILE between steps (ddl/annotate.h, ddl_annotate.py); also of --verify")(
-      "end-job", "of --in-run: ends the job once it is tuned; else it goes on with what won")(
-      "parallel", takes<int64_t>("N"),
-      "rounds of trials side by side, each on nodes of its own: those of the Slurm allocation, or --hosts; what is compared ran on the same ones")(
-      "hosts", takes<std::string>("A,B:SLOTS,..."), "nodes for trials: --host of mpirun, --nodelist of srun, else in place of {hosts}")(
-      "max-global-batch", takes<int64_t>("N"), "samples of a step, all ranks together, at most")(
-      "max-memory", takes<std::string>("SIZE"),
-      "of a rank, such as 16GiB: larger batches are predicted from the peaks of two trials, on GPUs if there are any")(
-      "goal", takes<std::string>("GOAL"),
-      "efficiency (default; of --verify: what DIR was tuned for): samples per second, weighed by what the gradient noise scale says they are worth; throughput: samples, whatever they "
-      "are worth; elapsed: the time from MPI_Init to MPI_Finalize")(
+      "values to try, for {NAME} in the command, else for the environment variable NAME; may be repeated")("seed", takes<uint64_t>("N", 1),
+                                                                                                           "seed of the order of trials")(
+      "state", takes<std::string>("KEY=VALUE,..."), "what is known about how the numbers were got, as in ddl scaling (LINT-01 to LINT-12)")(
+      "json", "print the report for programs");
+  options.add("goal")("goal", takes<std::string>("GOAL"),
+                      "efficiency (default; with --verify what DIR was tuned for): samples per second, each worth what the gradient noise "
+                      "scale says; throughput: samples per second; elapsed: the time from MPI_Init to MPI_Finalize")(
+      "target-loss", takes<double>("X"), "the time until the reported loss is X")(
       "metric", takes<std::string>("REGEX"),
-      "instead: the number in its first parentheses, in the job's output; the median "
-      "of all; higher is better")("metric-file", takes<std::string>("FILE"), "the job writes that number to FILE")(
-      "lower-is-better", "of --metric: seconds, not speed")(
-      "target-loss", takes<double>("X"), "instead: the time until the reported loss is X")("seed", takes<uint64_t>("N", 1),
-                                                                                           "of the order of trials")(
-      "state", takes<std::string>("KEY=VALUE,..."),
-      "what is known about how the numbers are got, as of ddl scaling: what nobody says is in the report (LINT-01 to LINT-12)")(
-      "json", "the report for programs")("apply", takes<std::string>("DIR"), "run COMMAND with what DIR's files say")(
+      "the number in the first parentheses of REGEX in the job's output, median of all matches; higher is better")(
+      "metric-file", takes<std::string>("FILE"), "with --metric: read FILE, which the job writes")("lower-is-better",
+                                                                                                   "with --metric: it is a time");
+  options.add("limits")("budget", takes<std::string>("TIME", "10m"), "time for the tuning: 90s, 10m, 1h")(
+      "trials", takes<size_t>("N"), "at most N trials")("max-global-batch", takes<int64_t>("N"),
+                                                        "at most N samples a step, all ranks together")(
+      "max-memory", takes<std::string>("SIZE"),
+      "memory of a rank, such as 16GiB, on GPUs if there are any: the need of larger batches is predicted from the peaks of two trials");
+  options.add("how trials run")(
+      "in-run",
+      "between the steps of one run of a job that reads DDL_TUNE_FILE (ddl/annotate.h, ddl_annotate.py), which then goes on with the "
+      "winner; also with --verify")("end-job", "with --in-run: end the job once it is tuned")(
+      "parallel", takes<int64_t>("N"),
+      "N rounds at a time, each on nodes of its own out of the Slurm allocation or --hosts; what is compared runs on the same nodes")(
+      "hosts", takes<std::string>("A,B:SLOTS,..."),
+      "nodes for trials: given to mpirun as --host, to srun as --nodelist, else in place of {hosts}");
+  options.add("use a tuning")("apply", takes<std::string>("DIR"), "run COMMAND with the winner's values from DIR")(
       "verify", takes<std::string>("DIR"), "measure default and tuned again, interleaved, and prove that the files are in force")(
-      "rounds", takes<size_t>("N", kVerifyRounds), "of --verify");
+      "rounds", takes<size_t>("N", kVerifyRounds), "rounds of --verify");
   options.one_of("goal", {"efficiency", "throughput", "elapsed"});
   std::vector<std::string> command;
   if (!options.parse_with_command(arguments, command)) return 0;
@@ -161,16 +161,16 @@ int run_tune(const Arguments& arguments) {
   if (options.has("parallel") && (options.has("apply") || options.has("verify")))
     throw Error("--parallel is for tuning: --apply and --verify run one job at a time", "leave it out", ExitCode::kUsage);
   if (options.has("end-job") && (!options.has("in-run") || options.has("verify") || options.has("apply")))
-    throw Error("--end-job is of a tuning with --in-run", "leave it out", ExitCode::kUsage);
+    throw Error("--end-job needs a tuning with --in-run", "leave it out", ExitCode::kUsage);
   if (options.has("apply") && options.has("in-run"))
-    throw Error("--in-run is no way to apply what was tuned: --apply starts the job with it", "leave it out", ExitCode::kUsage);
+    throw Error("--in-run and --apply exclude each other: --apply starts the job with the tuned values", "leave it out", ExitCode::kUsage);
   const auto hosts = [&] { return options.has("hosts") ? lanes_asked(options).front() : LaneHosts(); };
   if (options.has("verify"))
     return verify_tuned(
         options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
         options.has("goal") || options.has("target-loss") || options.has("metric") ? std::optional(goal_of(options)) : std::nullopt,
         hosts(), options.has("in-run"));
-  if (command.empty()) throw Error("what shall be tuned?", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
+  if (command.empty()) throw Error("no command given", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
   if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command, hosts());
 
   const TuneRequest request = request_of(options, command);

@@ -1,4 +1,4 @@
-// ddl tune: what was asked for, and what its parts share.
+// ddl tune: the request, and what its parts share.
 #pragma once
 
 #include <cstdint>
@@ -29,8 +29,8 @@ struct TuneRequest {
   std::optional<size_t> trials = {};
   tune::Goal goal = {};
   uint64_t seed = 1;
-  Stated stated = {};                 ///< what the user knows of how the numbers are got
-  std::vector<LaneHosts> lanes = {};  ///< nodes of the trials that run side by side; none: jobs run where their launcher puts them
+  Stated stated = {};                 ///< the user's statements about the numbers
+  std::vector<LaneHosts> lanes = {};  ///< nodes for trials side by side; empty: placed by the launcher
 };
 
 struct RefusedPoints {
@@ -38,36 +38,36 @@ struct RefusedPoints {
   size_t count = 0;
 };
 
-/// A trial of the winner with one tunable put back to its default.
+/// A trial of the winner with one tunable at its default.
 struct PutBack {
   std::string words;  ///< "bucket_mb=25"
   tune::TrialFacts facts;
 };
 
-/// What came out, for the report and the files.
+/// The outcome, for the report and the files.
 struct Tuning {
   tune::Space space;
   std::vector<tune::JobTunable> tunables;
   tune::SearchResult result = {};
-  std::vector<double> prediction = {};              ///< log cost by point; of the same level as the costs where the job's facts are known
-  tune::TrialFacts base = {};                       ///< of the first trial of the default
-  std::optional<tune::TrialFacts> base_again = {};  ///< of the last one, beside the winner's
-  std::optional<tune::TrialFacts> best = {};        ///< of the last trial of the winner
+  std::vector<double> prediction = {};              ///< log cost by point; on the level of the costs if the job's facts are known
+  tune::TrialFacts base = {};                       ///< of the default's first trial
+  std::optional<tune::TrialFacts> base_again = {};  ///< of its last one, beside the winner's
+  std::optional<tune::TrialFacts> best = {};        ///< of the winner's last trial
   std::vector<PutBack> put_back = {};
   tune::Goal goal = {};
   std::optional<tune::Sweep> sweep = {};
   std::vector<tune::AllreduceRule> rules = {};  ///< what algorithm=rules stands for
   std::vector<RefusedPoints> refused = {};
-  std::vector<std::string> notes = {};  ///< what could not be had, and what that means
+  std::vector<std::string> notes = {};  ///< what is missing, and what that means
   double spent_s = 0;
-  bool in_run = false;  ///< measured by blocks of steps of one run; of a step nothing but its time is known then
+  bool in_run = false;  ///< by blocks of steps of one run: only step times are known
 };
 
-/// Calibrates and searches. Trials are logged in the directory as they end; what is there already of the same question is not made again.
+/// Calibrates and searches. Trials are logged in the directory as they end; logged trials of the same question are not repeated.
 Tuning tune_job(const TuneRequest& request);
 
 class InRun;
-/// The same by blocks of steps of one job, which goes on as `run` with what won. Throws ddl::Error where nothing of it can change while the job
+/// The same by blocks of steps of one job, which goes on as `run` with the winner. Throws ddl::Error if no knob can change while the job
 /// runs, or the job does not follow.
 Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run);
 
@@ -77,21 +77,21 @@ std::string machine_words();
 /// "kind=good: +41.2% [...] over the default ...", or why the default is kept.
 std::string conclusion_words(const Tuning& tuning);
 
-/// What the emitted files say of it.
+/// For the emitted files.
 tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning);
 
-/// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; the exit code. An empty command is the one that was tuned. `hosts`: where the job
-/// runs; none: where its launcher puts it.
+/// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; return the exit code. An empty command means the tuned one. `hosts`: the
+/// job's nodes; empty: placed by the launcher.
 int apply_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, const LaneHosts& hosts);
-/// `in_run`: by blocks of steps of one job, which is ended afterwards; else by launches.
+/// `in_run`: by blocks of steps of one job, which is then ended; else by launches.
 int verify_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, size_t rounds,
                  const std::optional<tune::Goal>& asked, const LaneHosts& hosts, bool in_run);
 
-/// Seconds of a step by round: the default's geometric mean, the tuned one's, the default's first and second time.
+/// Seconds per step by round: the default's geometric mean, the tuned one's, the default's first and second.
 struct InRunVerification {
   std::vector<double> defaults, tuned, first, second;
 };
-/// `tunables`: first the default's value, then the tuned one if it is another. Throws ddl::Error.
+/// `tunables`: the default's value, then the tuned one if it differs. Throws ddl::Error.
 InRunVerification verify_in_run(const std::filesystem::path& directory, const std::vector<std::string>& command,
                                 const std::vector<tune::JobTunable>& tunables, size_t rounds, const LaneHosts& hosts);
 

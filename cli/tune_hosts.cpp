@@ -43,10 +43,10 @@ std::vector<std::string> counts_by_node(const std::string& text) {
 LaneHosts hosts_of_allocation() {
   const char* const list = std::getenv("SLURM_JOB_NODELIST");
   if (list == nullptr)
-    throw Error("--parallel: which nodes are there?", "--hosts A,B,..., or run ddl tune within a Slurm allocation", ExitCode::kUsage);
+    throw Error("--parallel: the nodes are unknown", "give --hosts A,B,..., or run ddl tune within a Slurm allocation", ExitCode::kUsage);
   const Captured shown = run_and_capture({"scontrol", "show", "hostnames", list});
   if (!shown.started || shown.ended.shell_code() != 0)
-    throw Error(fmt::format("scontrol does not tell the nodes of {}", list), "--hosts A,B,...", ExitCode::kUsage);
+    throw Error(fmt::format("scontrol does not report the nodes of {}", list), "give --hosts A,B,...", ExitCode::kUsage);
   LaneHosts hosts;
   std::istringstream lines(shown.output);
   for (std::string host; lines >> host;) hosts.push_back(host);
@@ -81,11 +81,12 @@ std::vector<LaneHosts> lanes_of(const std::optional<std::string>& typed, size_t 
     const auto slots = colon == std::string::npos ? 1 : number_in<int>(std::string_view(host).substr(colon + 1));
     if (!is_host || !(slots >= 1)) throw Error(fmt::format("--hosts: '{}' is not a node", host), "NAME or NAME:SLOTS", ExitCode::kUsage);
     if (!names.insert(name_of(host)).second)
-      throw Error(fmt::format("--hosts names {} twice", name_of(host)), "no two trials may run on one node at the same time",
+      throw Error(fmt::format("--hosts names {} twice", name_of(host)), "name each node once: two trials never share a node",
                   ExitCode::kUsage);
   }
   if (hosts.size() < lanes)
-    throw Error(fmt::format("--parallel {}: there are {} nodes, and each trial needs its own", lanes, hosts.size()), "", ExitCode::kUsage);
+    throw Error(fmt::format("--parallel {}: {} nodes are too few, since each trial needs its own", lanes, hosts.size()), "",
+                ExitCode::kUsage);
   const auto each = static_cast<std::ptrdiff_t>(hosts.size() / lanes);
   std::vector<LaneHosts> result;
   for (size_t lane = 0; lane < lanes; ++lane) {
@@ -99,7 +100,7 @@ tune::PlacedJob placed_on(tune::PlacedJob job, const LaneHosts& hosts) {
   bool is_placed = false;
   for (std::string& word : job.command)
     for (size_t at = word.find(kPlaceholder); at != std::string::npos; at = word.find(kPlaceholder, at)) {
-      if (hosts.empty()) throw Error("the command has {hosts}: which?", "--hosts A,B,...", ExitCode::kUsage);
+      if (hosts.empty()) throw Error("the command has {hosts}, but no hosts are given", "give --hosts A,B,...", ExitCode::kUsage);
       word.replace(at, std::string_view(kPlaceholder).size(), words_of(hosts));
       is_placed = true;
     }
@@ -108,23 +109,22 @@ tune::PlacedJob placed_on(tune::PlacedJob job, const LaneHosts& hosts) {
   std::vector<std::string> options;
   if (is_open_mpi_launcher(job.command)) {
     const std::optional<size_t> program = program_of(job.command);
-    if (!program) throw Error("it cannot be told where the launcher's options end", kHint, ExitCode::kUsage);
+    if (!program) throw Error("cannot tell where the launcher's options end", kHint, ExitCode::kUsage);
     if (const std::string option = place_in(job.command, *program,
                                             {"-H", "-host", "--host", "-hostfile", "--hostfile", "-machinefile", "--machinefile",
                                              "-default-hostfile", "--default-hostfile", "-rf", "-rankfile", "--rankfile"});
         !option.empty())
-      throw Error(fmt::format("the command says by {} where it runs", option), "leave that to --parallel and --hosts, or write {hosts}",
-                  ExitCode::kUsage);
+      throw Error(fmt::format("the command chooses its nodes itself, by {}", option),
+                  "leave that to --parallel and --hosts, or write {hosts}", ExitCode::kUsage);
     options = {"--host", words_of(hosts)};
   } else if (!job.command.empty() && is_srun(job.command[0])) {
     if (const std::string option = place_in(job.command, job.command.size(), {"-w", "--nodelist", "-N", "--nodes"}); !option.empty())
-      throw Error(fmt::format("the command says by {} where it runs", option), "leave that to --parallel and --hosts, or write {hosts}",
-                  ExitCode::kUsage);
+      throw Error(fmt::format("the command chooses its nodes itself, by {}", option),
+                  "leave that to --parallel and --hosts, or write {hosts}", ExitCode::kUsage);
     options = {"--nodelist=" + joined_names(hosts), fmt::format("--nodes={}", hosts.size())};
   } else {
-    throw Error(
-        fmt::format("{} is not known to ddl as a launcher: on which nodes would it run?", job.command.empty() ? "" : job.command[0]), kHint,
-        ExitCode::kUsage);
+    throw Error(fmt::format("{} is not a launcher known to ddl, which cannot choose its nodes", job.command.empty() ? "" : job.command[0]),
+                kHint, ExitCode::kUsage);
   }
   job.command.insert(job.command.begin() + 1, options.begin(), options.end());
   return job;

@@ -70,8 +70,8 @@ void keep_what_can_change(std::vector<JobTunable>& tunables, const std::function
   }
   if (any) return;
   throw Error(reasons.empty() ? "nothing to tune: no knob has several values"
-                              : fmt::format("nothing of it can change while the job runs: {}", fmt::join(reasons, "; ")),
-              "without --in-run the job is started for each trial", ExitCode::kUsage);
+                              : fmt::format("no knob can change while the job runs: {}", fmt::join(reasons, "; ")),
+              "leave --in-run out to start the job for each trial", ExitCode::kUsage);
 }
 
 std::string not_asked_for(const InRun& run, const JobTunable& tunable) {
@@ -84,11 +84,11 @@ std::string not_asked_for(const InRun& run, const JobTunable& tunable) {
 
 void refuse_what_needs_launches(const TuneRequest& request) {
   const auto refuse = [](const char* option, const char* why) {
-    throw Error(fmt::format("--in-run beside {}: {}", option, why), "leave one of them out", ExitCode::kUsage);
+    throw Error(fmt::format("--in-run excludes {}: {}", option, why), "leave one of them out", ExitCode::kUsage);
   };
-  if (!request.goal.needs_steps()) refuse("--metric and --goal elapsed", "it compares by the time of steps");
-  if (request.goal.target_loss) refuse("--target-loss", "one run has one way to its loss");
-  if (request.lanes.size() > 1) refuse("--parallel", "there is one job");
+  if (!request.goal.needs_steps()) refuse("--metric and --goal elapsed", "it compares step times");
+  if (request.goal.target_loss) refuse("--target-loss", "one run reaches its loss once");
+  if (request.lanes.size() > 1) refuse("--parallel", "it starts one job");
   if (request.max_memory) refuse("--max-memory", "batches do not change in a run");
   if (request.max_global_batch) refuse("--max-global-batch", "batches do not change in a run");
 }
@@ -214,7 +214,7 @@ InRunVerification verify_in_run(const fs::path& directory, const std::vector<std
   std::vector<JobTunable> tunables = given;
   std::vector<std::string> notes;
   keep_what_can_change(tunables, tune::not_in_run, notes);
-  if (!notes.empty()) throw Error(notes.front(), "without --in-run both are launched", ExitCode::kUsage);
+  if (!notes.empty()) throw Error(notes.front(), "leave --in-run out to compare by launches", ExitCode::kUsage);
   InRunVerification result;
   std::map<size_t, std::vector<double>> costs;
   InRun run(run_of(command, tunables, hosts, fs::absolute(directory) / "verify"), [&](const InRun::Trial& trial) {
@@ -222,7 +222,7 @@ InRunVerification verify_in_run(const fs::path& directory, const std::vector<std
   });
   keep_what_can_change(
       tunables, [&](const JobTunable& tunable) { return not_asked_for(run, tunable); }, notes);
-  if (!notes.empty()) throw Error(notes.front(), "without --in-run both are launched", ExitCode::kUsage);
+  if (!notes.empty()) throw Error(notes.front(), "leave --in-run out to compare by launches", ExitCode::kUsage);
   // The point in which all knobs have their second value.
   std::vector<tune::Tunable> axes;
   for (const JobTunable& tunable : tunables) axes.push_back({tunable.name, tunable.values, false});

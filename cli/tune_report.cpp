@@ -57,7 +57,7 @@ Table split_table(const Tuning& tuning) {
 
 Table choices_table(const Tuning& tuning) {
   Table table{.id = "choices",
-              .caption = "Tunables: what going back to the default would cost, as believed of all trials.",
+              .caption = "Tunables: the believed cost of going back to the default, from all trials.",
               .columns = {{"tunable", "Tunable", Unit::kText},
                           {"default", "Default", Unit::kText},
                           {"best", "Best", Unit::kText},
@@ -148,7 +148,7 @@ std::string conclusion_words(const Tuning& tuning) {
       return fmt::format("no significant difference: keep the default. The best of the others, {}, gave {}", best,
                          interval(gain->ratio, gain->lo, gain->hi));
     case tune::Conclusion::kFails:
-      return fmt::format("the best of the others, {}, failed when it was to be confirmed: keep the default", best);
+      return fmt::format("the best of the others, {}, failed while being confirmed: keep the default", best);
     case tune::Conclusion::kNotConfirmed:
       return fmt::format("not confirmed: the tuning ended first. Keep the default; the best so far is {}", best);
     case tune::Conclusion::kNotExplored:

@@ -1,4 +1,4 @@
-// What a tuning has found, as a report.
+// The report of a tuning.
 #pragma once
 
 #include <vector>
@@ -10,14 +10,14 @@
 
 namespace ddl::cli {
 
-/// `every_trial`: with a row for each; a terminal is spared them.
+/// `every_trial`: a row for each; too many for a terminal.
 reports::Document tune_document(const TuneRequest& request, const Tuning& tuning, bool every_trial);
 
-/// What report.html draws.
+/// The figures of report.html.
 std::vector<reports::html::Figure> tune_figures(const Tuning& tuning);
 
-// ---- What is known of how the numbers of a tuning were got, for the lint of results: two rows, the default and what won.
-/// `machine`: in words. One row where the default stays.
+// ---- Statements about how a tuning's numbers were got, for the lint of results: two rows, default and winner.
+/// `machine`: in words. One row if the default stays.
 std::vector<Stated> stated_of(const Tuning& tuning, const std::string& machine);
 
 }  // namespace ddl::cli

@@ -69,9 +69,8 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
   const std::vector<std::string> job = trials.placed({request.command, {}}).command;
   const std::optional<size_t> at = program_of(job);
   if (!at || !fs::exists(program)) {
-    notes.push_back(
-        at ? "bin/allreduce is not there: the algorithms were not swept in one launch, but raced as they are"
-           : "it cannot be told where the launcher's options end: the algorithms were not swept in one launch, but raced as they are");
+    notes.push_back(at ? "bin/allreduce is not there: the algorithms were not swept in one launch but raced without"
+                       : "cannot tell where the launcher's options end: the algorithms were not swept in one launch but raced without");
     return std::nullopt;
   }
   std::optional<std::string> text = trials.log().sweep();
@@ -88,7 +87,7 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
       return std::nullopt;
     }
     if (ended.shell_code() != 0) {
-      notes.push_back(fmt::format("the sweep of the algorithms failed (exit code {}, see {}): they were raced as they are",
+      notes.push_back(fmt::format("the sweep of the algorithms failed (exit code {}, see {}): they were raced without it",
                                   ended.shell_code(), aside.string()));
       return std::nullopt;
     }
@@ -123,7 +122,8 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
     for (const std::string& value : asked->values) {
       if (!tune::is_preset(value)) continue;
       const auto rules = tune::preset_rules(value, tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm"));
-      if (rules.empty()) throw Error(fmt::format("algorithm={}: this Open MPI lacks what it is made of", value), "", ExitCode::kUsage);
+      if (rules.empty())
+        throw Error(fmt::format("algorithm={}: this Open MPI lacks the algorithms that it combines", value), "", ExitCode::kUsage);
       write_output((folder / (value + ".rules")).string(), tune::write_openmpi_rules(tuning.base.ranks, rules), Readers::kOwner,
                    NamedBy::kFolder);
     }
@@ -244,7 +244,7 @@ bool explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) 
     if (const size_t point = space.with(winner, i, 0); point != winner && point != 0 && feasible[point]) changed.push_back(i);
   if (changed.empty()) return false;
   if (trials.trials_left() <= changed.size()) {
-    tuning.notes.emplace_back("no trials were left to tell what each choice does to a step by itself");
+    tuning.notes.emplace_back("no trials were left to measure each choice by itself");
     return false;
   }
   const std::optional<Outcome> tuned = trials.measure(round, Stage::kExplain, winner);
@@ -263,8 +263,8 @@ bool explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) 
 
 Tuning tune_job(const TuneRequest& request) {
   if (const JobTunable* algorithm = find(request.tunables, tune::kAlgorithm); algorithm != nullptr && tune::is_preset(algorithm->values[0]))
-    throw Error(fmt::format("algorithm={} cannot be what the job runs with today", algorithm->values[0]), "--tunable algorithm=default,...",
-                ExitCode::kUsage);
+    throw Error(fmt::format("algorithm={} cannot be the first value, which the job runs with today", algorithm->values[0]),
+                "--tunable algorithm=default,...", ExitCode::kUsage);
   for (const LaneHosts& lane : request.lanes) placed_on({request.command, {}}, lane);  // refused before anything is made
   const fs::path folder = fs::absolute(request.directory) / "trials";
   fs::create_directories(folder);
@@ -274,15 +274,15 @@ Tuning tune_job(const TuneRequest& request) {
   const std::optional<Outcome> first = trials.measure_first(words_of_defaults(request.tunables), defaults);
   if (!first) throw Error("interrupted before anything was measured");
   if (!first->cost)
-    throw Error(fmt::format("the job fails as it is: {}", first->why), fmt::format("see {}", (folder / "0001.log").string()));
+    throw Error(fmt::format("the job fails with its defaults: {}", first->why), fmt::format("see {}", (folder / "0001.log").string()));
   Tuning tuning{.space = space_of({{.name = "job", .values = {"as it is"}}}, false), .tunables = request.tunables, .goal = request.goal};
   tuning.base = trials.facts(words_of_defaults(request.tunables));
   tuning.goal.noise_scale = tuning.base.noise_scale;
   tuning.goal.base_samples = tuning.base.samples.value_or(0);
   require_honest_goal(tuning.goal, tuning.tunables, tuning.base);
   if (request.max_memory && !tuning.base.memory_bytes)
-    throw Error("--max-memory: the trial does not tell how much memory the job needs", "its ranks have to end by themselves",
-                ExitCode::kDataMissing);
+    throw Error("--max-memory: the trial does not show how much memory the job needs",
+                "let its ranks end by themselves: killed ranks report none", ExitCode::kDataMissing);
   for (JobTunable& tunable : tuning.tunables) {
     const std::string why = tune::without_effect(tunable, tuning.base.nodes);
     if (why.empty() || tunable.values.size() < 2) continue;

@@ -18,18 +18,18 @@ struct RanTrial {
   std::optional<tune::TrialFacts> facts;  ///< unset: it failed
   std::string why;
   double wall_s = 0;
-  bool told_to_end = false;          ///< Ctrl-C: neither good nor bad
-  std::set<std::string> hosts = {};  ///< that its ranks ran on, as recorded: names and boots
+  bool told_to_end = false;          ///< by Ctrl-C: neither good nor bad
+  std::set<std::string> hosts = {};  ///< of its ranks, as recorded: names and boots
 };
 
-/// A trial that somebody else starts and waits for.
+/// A trial that the caller starts and waits for.
 class TrialRun {
  public:
-  /// Removes `run` if it is there. All of it must outlive this.
+  /// Removes an existing `run`. Everything must outlive this.
   TrialRun(const tune::PlacedJob& job, std::filesystem::path run, std::filesystem::path log, const tune::Goal& goal);
   const Launch& launch() const { return launch_; }
   const std::filesystem::path& recording() const { return run_; }
-  /// Reads back what it recorded. Never throws for what the job did.
+  /// Reads its recording. Never throws because of the job.
   RanTrial finish(const Ended& ended, double wall_s) const;
 
  private:
@@ -37,20 +37,20 @@ class TrialRun {
   const tune::Goal& goal_;
   Launch launch_;
   std::filesystem::file_time_type written_{};
-  std::vector<double> before_;  ///< numbers that were in its file when it began
+  std::vector<double> before_;  ///< numbers in its file at the start
 };
 
-/// Throws a usage error where the metric's pattern is not a regular expression that says where the number is.
+/// Throws a usage error unless the metric's pattern is a regular expression with a group for the number.
 void check_pattern(const tune::Metric& metric);
 
-/// Records the job into `run` (removed first if it is there) with its output in `log`. Never throws for what the job does.
+/// Records the job into `run` (removed first if it exists), with its output in `log`. Never throws because of the job.
 RanTrial run_trial(const tune::PlacedJob& job, const std::filesystem::path& run, const std::filesystem::path& log, const tune::Goal& goal);
 
-/// What a job says of its failure in its output: the first line with "error" in it, since launchers add paragraphs of their own; else the last line.
-/// Without secrets: it goes into the report.
+/// A job's own words about its failure: the first line of output with "error" in it, since launchers add paragraphs of their own; else the
+/// last line. Without secrets, since the report has it.
 std::string words_of_failure(const std::filesystem::path& log);
 
-/// The command with the job's variables, as it is started: where it is Open MPI's launcher they are forwarded to other hosts.
+/// The command with the job's variables, as started: Open MPI's launcher forwards them to other hosts.
 std::vector<std::string> launched(const tune::PlacedJob& job);
 
 }  // namespace ddl::cli

@@ -37,7 +37,7 @@ void require_apart(const std::vector<std::vector<RanTrial>>& rounds) {
     for (const RanTrial& trial : rounds[lane])
       for (const std::string& host : trial.hosts)
         if (const auto [known, is_new] = lane_of.emplace(host, lane); !is_new && known->second != lane)
-          throw Error(fmt::format("two trials ran on {} at the same time: neither time is worth anything", host.substr(0, host.find(' '))),
+          throw Error(fmt::format("two trials ran on {} at the same time: neither time is valid", host.substr(0, host.find(' '))),
                       "does the command start its ranks on the nodes that --host, --nodelist or {hosts} tell it?");
 }
 

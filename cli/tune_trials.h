@@ -1,4 +1,4 @@
-// The trials of one tuning: made now, or read from the log of an earlier run of it.
+// The trials of a tuning: run now, or read from the log of an earlier run.
 #pragma once
 
 #include <algorithm>
@@ -18,26 +18,26 @@ namespace ddl::cli {
 
 class Trials : public tune::Bench {
  public:
-  /// `folder`: for recordings and outputs of trials. `request` must outlive this.
+  /// `folder`: for recordings and output of trials. `request` must outlive this.
   Trials(const TuneRequest& request, std::filesystem::path folder);
 
-  /// What measure() is about; all of it must outlive this. `prediction` may be filled later.
+  /// The subject of measure(); everything must outlive this. `prediction` may be filled in later.
   void search_in(const tune::Space& space, const std::vector<tune::JobTunable>& tunables, const tune::Goal& goal,
                  const std::vector<double>& prediction);
 
   std::optional<tune::Outcome> measure(size_t round, tune::Stage stage, size_t point) override;
   size_t lanes() const override { return std::max<size_t>(1, request_.lanes.size()); }
-  /// Nothing is read back before all of them have ended: it would take CPUs of a node that trials run on.
+  /// Reads recordings after all have ended: reading would take CPU from the nodes of trials.
   std::vector<std::vector<tune::Outcome>> measure_rounds(tune::Stage stage, const std::vector<tune::Round>& rounds) override;
-  /// The job with these values, before there is a space.
+  /// The job with these values, before a space exists.
   std::optional<tune::Outcome> measure_first(const std::string& words, const std::map<std::string, std::string>& values);
   size_t trials_left() const override;
   std::optional<double> seconds_left() const override { return request_.trials ? std::nullopt : std::optional(budget_left_s()); }
 
-  /// A job on the nodes of the lane, or where its launcher puts it.
+  /// A job on the lane's nodes, or placed by its launcher.
   tune::PlacedJob placed(tune::PlacedJob job, size_t lane = 0) const;
 
-  /// For the last trial with these words whose recording was kept; those of exploring and racing are not.
+  /// The last trial with these words whose recording was kept; those of exploring and racing are not.
   tune::TrialFacts facts(const std::string& words) const;
 
   tune::TrialLog& log() { return log_; }
@@ -48,11 +48,11 @@ class Trials : public tune::Bench {
   size_t resumed() const { return log_.resumed(); }
 
  private:
-  /// A trial that is wanted: its values, and what came of it.
+  /// A requested trial: its values and outcome.
   struct Wanted {
     size_t round = 0;
     tune::Stage stage = tune::Stage::kCalibrate;
-    std::optional<size_t> point = {};  ///< none before there is a space
+    std::optional<size_t> point = {};  ///< unset before a space exists
     std::string words;
     std::map<std::string, std::string> values;
     size_t lane = 0;
@@ -71,7 +71,7 @@ class Trials : public tune::Bench {
   bool is_predicted(size_t point) const;
   void tell(const Wanted& wanted, const RanTrial& ran) const;
 
-  /// Since it was last asked: what a trial took of the budget, from the end of the one before on, with choosing it and reading its recording.
+  /// Time since the last call, counted against the budget: a trial with choosing it and reading its recording.
   double since_last_s();
 
   using Clock = std::chrono::steady_clock;
@@ -83,8 +83,8 @@ class Trials : public tune::Bench {
   tune::Goal goal_;
   const std::vector<double>* prediction_ = nullptr;
   std::map<std::string, std::string> runs_;  ///< recordings by words
-  size_t count_ = 0, others_ = 0;            ///< trials, and those that were not the default's
-  double spent_s_ = 0;                       ///< those side by side counted once
+  size_t count_ = 0, others_ = 0;            ///< trials, and those of other points than the default
+  double spent_s_ = 0;                       ///< trials side by side count once
   Clock::time_point last_ = Clock::now();
   double all_s_ = 0, sweep_s_ = 0, others_s_ = 0;
   bool ended_ = false;

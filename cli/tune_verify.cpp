@@ -87,13 +87,14 @@ int apply_tuned(const fs::path& directory, const std::vector<std::string>& comma
 
 int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const std::optional<tune::Goal>& asked,
                  const LaneHosts& hosts, bool in_run) {
-  if (rounds < tune::kMinRounds) throw Error(fmt::format("--rounds {}: at least {}", rounds, tune::kMinRounds), "", ExitCode::kUsage);
+  if (rounds < tune::kMinRounds)
+    throw Error(fmt::format("--rounds {}: must be at least {}", rounds, tune::kMinRounds), "", ExitCode::kUsage);
   const tune::Emitted emitted = tune::read_emitted(directory);
   const Choices choices = choices_of(emitted);
   const std::vector<std::string> command = given.empty() ? emitted.tuned.command : given;
   if (given.empty() &&
       std::any_of(command.begin(), command.end(), [](const std::string& word) { return word.find("***") != std::string::npos; }))
-    throw Error("the tuned command had secrets, which the files do not tell",
+    throw Error("the tuned command had secrets, which the files leave out",
                 fmt::format("ddl tune --verify {} -- COMMAND", directory.string()), ExitCode::kUsage);
   if (!emitted.changes_anything && choices.tuned == choices.defaults) {
     print_note(fmt::format("{} changes nothing: {}", shown_path(directory), emitted.tuned.kept));
@@ -110,7 +111,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
     print_note(fmt::format("{} was tuned for {}; judged by {}", shown_path(directory), emitted.tuned.goal, asked->words()));
   for (const std::string& note : tune::overridden_by_rules(emitted.tuned)) print_note(note);
   if (in_run && (!goal.needs_steps() || goal.target_loss))
-    throw Error(fmt::format("--in-run compares by the time of steps, not by {}", goal.words()), "leave --in-run out", ExitCode::kUsage);
+    throw Error(fmt::format("--in-run compares step times, not {}", goal.words()), "leave --in-run out", ExitCode::kUsage);
   std::vector<double> defaults, tuned, first, second;
   if (in_run) {
     InRunVerification run = verify_in_run(directory, command, tunables_in_run(emitted), rounds, hosts);

@@ -16,22 +16,22 @@ constexpr Verb kVerbs[] = {
     {"record", "run a job and record where its time goes", run_record},
     {"report", "what to fix, and the numbers behind it", run_report},
     {"top", "watch a running job: who is late, who waits, where the step goes", run_top},
-    {"query", "ask the recorded run in SQL", run_query},
-    {"analyze", "compute the metrics of a run, again or one of them", run_analyze},
-    {"merge", "make the store of a run from the parts that several processes made", run_merge},
+    {"query", "query a recorded run in SQL", run_query},
+    {"analyze", "compute the metrics of a run again, or one of them", run_analyze},
+    {"merge", "join the parts of a run that several processes analyzed", run_merge},
     {"diff", "what changed from one run to another, with a gate for scripts", run_diff},
-    {"goodput", "what the wall time of a job and its restarts went to, lost steps, price", run_goodput},
+    {"goodput", "where the wall time of a job and its restarts went, lost steps, price", run_goodput},
     {"history", "many runs in one database: what got slower since when, which hosts are slow", run_history, history_questions},
-    {"scaling", "how well several runs, or a table, use more workers", run_scaling},
+    {"scaling", "speed-up and efficiency of several runs, or of a table", run_scaling},
     {"model", "what if: costs of allreduce, fusion, pipelines, batches, from a run or from numbers", run_model, model_questions},
-    {"tune", "find the batch, bucket and algorithms that are worth it, prove the gain, write config files", run_tune},
-    {"import", "make a run of traces that another tool wrote", run_import},
-    {"export", "the run for other programs: traces, tables, flame graphs, Prometheus", run_export},
-    {"collect", "the commands that bring a run together whose hosts share no disk", run_collect},
+    {"tune", "find a faster batch, bucket and algorithm, prove the gain, write config files", run_tune},
+    {"import", "make a run from the traces of another tool", run_import},
+    {"export", "write a run for other programs: traces, tables, flame graphs, Prometheus", run_export},
+    {"collect", "print the commands that gather a run from hosts without a shared disk", run_collect},
     {"mcp", "answer agents and editors about runs (Model Context Protocol)", run_mcp},
-    {"doctor", "check that this machine and a recording are fit", run_doctor},
-    {"completion", "a script that completes command lines of ddl in bash, zsh or fish", run_completion},
-    {"manual", "the manual page, for man(1)", run_manual},
+    {"doctor", "check this machine, or a recording", run_doctor},
+    {"completion", "print a script that completes command lines in bash, zsh or fish", run_completion},
+    {"manual", "print the manual page, for man(1)", run_manual},
 };
 
 std::string verbs_overview() {
@@ -48,7 +48,7 @@ std::string verbs_overview() {
 }
 
 int dispatch(const Arguments& arguments) {
-  if (arguments.empty()) throw Error("which verb?", "see: ddl --help", ExitCode::kUsage);
+  if (arguments.empty()) throw Error("no verb given", "see: ddl --help", ExitCode::kUsage);
   const std::string& word = arguments[0];
   if (word == "--help" || word == "-h" || word == "help") {
     print_out(verbs_overview());

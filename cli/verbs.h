@@ -20,10 +20,10 @@ struct Verb {
 
 std::span<const Verb> verbs();
 
-/// What it takes, as it declares itself; `question`: of verbs that have several.
+/// Its declared options; `question`: for verbs that have several.
 CommandTable command_table(const Verb& verb, const std::string& question = "");
 
-/// Those of all commands in the order of `ddl --help`; a verb of several questions has one for each ("model fit").
+/// Tables of all commands in the order of `ddl --help`; a verb with several questions has one for each ("model fit").
 std::vector<CommandTable> command_tables();
 
 int run_record(const Arguments& arguments);
@@ -45,10 +45,10 @@ int run_collect(const Arguments& arguments);
 int run_mcp(const Arguments& arguments);
 int run_doctor(const Arguments& arguments);
 int run_completion(const Arguments& arguments);
-int run_complete(const Arguments& typed);  ///< `ddl __complete`, which the scripts of `ddl completion` ask
+int run_complete(const Arguments& typed);  ///< `ddl __complete`, used by the scripts of `ddl completion`
 int run_manual(const Arguments& arguments);
 
-/// `ddl ARGUMENTS`: everything but main(): finds the verb, prints errors and hints, returns the exit code.
+/// `ddl ARGUMENTS`, all but main(): finds the verb, prints errors and hints, returns the exit code.
 int run_ddl(const Arguments& arguments);
 
 }  // namespace ddl::cli

@@ -1,4 +1,4 @@
-// What the recorder's own files share. Not for wrappers and collectors: those have lock_and_pages.h.
+// Shared by the recorder's own files. Not for wrappers and collectors, which have lock_and_pages.h.
 #pragma once
 
 #include <stddef.h>
@@ -19,23 +19,23 @@ struct Bytes {
 /// Appends an entry. The caller holds the lock. False: counted as lost.
 bool write_meta(MetaKind kind, const Bytes* parts, int count);
 void reset_meta();
-/// The chunk that descriptions go to, and how much of it is in use; NULL: none yet. The caller holds the lock.
+/// The chunk for descriptions, and its used part; NULL: none yet. The caller holds the lock.
 struct MetaInUse {
   const ChunkHeader* chunk;
   uint32_t used;
 };
 MetaInUse meta_in_use();
 
-/// When the clocks are read again, and the live file written, for the first time.
+/// When clocks are read again, and the live file written, for the first time.
 void reset_clocks(uint64_t first_ticks);
 
-/// See live.cpp. They do nothing where other hosts cannot read. The caller holds the lock.
+/// See live.cpp. No effect if other hosts cannot read. The caller holds the lock.
 void begin_live();
 /// Must be called without the lock.
 void publish_live();
-/// The thread's chunk of the log, or (NULL) the chunk of descriptions is about to be given up. The caller holds the lock.
+/// The thread's log chunk, or (NULL) the chunk of descriptions is about to be given up. The caller holds the lock.
 void publish_before_unmap(Thread* thread);
-/// The first of all; Thread::next leads on. The caller holds the lock.
+/// The first thread; Thread::next leads on. The caller holds the lock.
 Thread* all_threads();
 
 /// Ids of interned strings and contexts. `find_or_add` take the lock only for what is new.
@@ -48,13 +48,13 @@ struct ContextNode {
 };
 ContextNode context_node(uint32_t context);
 
-/// Adds a chunk to the spool; NULL: it cannot grow now, which is noted in the header. Then the next attempt is a second away: until a full
-/// disk has room again, a call must not cost system calls. `bytes`: as many at most; what it has. The caller holds the lock.
+/// Adds a chunk to the spool; NULL: it cannot grow now, which the header notes. The next attempt is then a second away: until a full disk
+/// has room again, calls must not cost system calls. `bytes`: in: at most; out: actual size. The caller holds the lock.
 ChunkHeader* grow_spool(ChunkKind kind, uint32_t* bytes, uint32_t thread);
 /// False: the last attempt failed a moment ago.
 bool may_grow();
 
-/// A chunk of the log: counted against the cap, of which half is for everything and the rest for ever fewer units. NULL: the log is full,
+/// A chunk of the log: counted against the cap, half of which is for everything and the rest for ever fewer units. NULL: the log is full,
 /// or the spool cannot grow now. The caller holds the lock.
 ChunkHeader* grow_log(ChunkKind kind, uint32_t* bytes, uint32_t thread);
 /// The size of the chunk after one of `bytes`.
@@ -63,9 +63,9 @@ bool is_log_full();
 /// Forgets the device chunk of an earlier recording.
 void reset_device();
 
-/// Gives a thread one more profile table, at first or when all are full; false: no space. The caller holds the lock.
+/// Gives a thread its first or one more profile table; false: no space. The caller holds the lock.
 bool add_profile_table(Thread* thread, uint32_t entries);
-/// Undoes the first one, of a thread that gets nowhere.
+/// Undoes the first one of a thread that cannot be set up.
 void drop_profile(Thread* thread);
 ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class);
 
@@ -82,11 +82,10 @@ void write_ended(Thread* thread, const OpenRange& range, uint64_t now);
 /// See budget.cpp. `budget`: share of a thread's time; 0 = no limit. Before the first thread is attached.
 void set_budget(double budget, double ticks_per_ns);
 void open_account(Thread* thread);
-/// True: what `thread` has saved up is used up, and the window is to be coarsened.
+/// True: `thread` has used up its savings, and the window is to be coarsened.
 bool over_budget(Thread* thread);
 
-/// Time that a rare piece of work took: the time from its construction to its destruction is added to FileHeader::overhead_ticks. Not
-/// nested.
+/// Accounts rare work: adds the time from its construction to its destruction to FileHeader::overhead_ticks. Not nested.
 class OwnTime {
  public:
   explicit OwnTime(Thread* payer = nullptr) : payer_(payer), begin_(ticks()) {}
@@ -99,8 +98,8 @@ class OwnTime {
   uint64_t begin_;
 };
 
-/// Called at the begin of a step: decides whether the window keeps what happens in it. Returns whether the step itself is to be kept: steps
-/// are few, so the window of --steps does not drop them, only a full log thins them.
+/// At the begin of a step: decides whether the window keeps its events. Returns whether the step itself is kept: steps are few, so the
+/// window of --steps does not drop them, only a full log thins them.
 bool enter_step(uint64_t step);
 void leave_step();
 void reset_started_ranges();

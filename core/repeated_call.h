@@ -1,16 +1,16 @@
-// A call that its thread has made before, from the same place and with the same arguments: all that there is to know of it is in its call
-// slot, and nobody needs to be asked. Injected code.
+// A call that its thread has made before, from the same place and with the same arguments: its call slot has everything, and no look-up is
+// needed. Injected code.
 //
-// Everything that could need a function call (a thread or communicator seen for the first time, a full chunk, a window that decides event
-// by event, a clock without TSC) makes begin_repeated_call() say no before anything has been done; the wrapper then takes the long way,
-// begin_call(). So the compiler has nothing to save around calls that never come: arguments stay in their registers until MPI gets them.
+// Whatever could need a function call (a thread or communicator seen for the first time, a full chunk, a window that decides event by
+// event, a clock without TSC) makes begin_repeated_call() decline before doing anything; the wrapper then takes the long way, begin_call().
+// So the compiler saves nothing around unlikely calls: arguments stay in their registers until MPI gets them.
 #pragma once
 
 #include "core/recorder.h"
 
 namespace ddl {
 
-/// ticks() where the clock is the TSC. Whoever takes the short way has made sure of that.
+/// ticks() with the TSC, which the short way has checked.
 DDL_HOT uint64_t tsc_ticks() {
 #if defined(__x86_64__)
   return __builtin_ia32_rdtsc();
@@ -19,11 +19,11 @@ DDL_HOT uint64_t tsc_ticks() {
 #endif
 }
 
-/// Is the thread outside of all calls, and may take the short way? If so, this stays true until it enters a call itself: MPI_Finalize,
-/// which forbids that way to all threads, must not come while another one is in a call of MPI.
+/// Whether the thread is outside of all calls and may take the short way. If so, this stays true until it enters a call itself:
+/// MPI_Finalize, which forbids that way to all threads, must not overlap another thread's MPI call.
 DDL_HOT bool may_repeat(const Thread* thread) { return call_of(thread) == 0; }
 
-/// The next slot of log (`kept`) or ring; false: there is none at hand, and nothing was taken.
+/// The next slot of log (`kept`) or ring; false: none at hand, and nothing was taken.
 DDL_HOT bool take_record_at_hand(Thread* thread, Record** record, bool* kept) {
   Keep answer;
   __atomic_load(&g_process.keep, &answer, __ATOMIC_RELAXED);
@@ -47,7 +47,7 @@ constexpr size_t kSlotSays = 16;  ///< payload .. context
 static_assert(offsetof(CallSlot, entry) - offsetof(CallSlot, payload) == kSlotSays);
 static_assert(offsetof(Record, sequence) - offsetof(Record, payload) == kSlotSays);
 
-/// As begin_call_of(). False: there is no record at hand, and nothing was done.
+/// As begin_call_of(). False: no record at hand, and nothing was done.
 template <class Sequence>
 DDL_HOT bool open_repeated_call(Thread* thread, CallSlot* slot, uint32_t op, int32_t peer, Sequence sequence, OpenCall* call) {
   Record* record;
@@ -65,7 +65,7 @@ DDL_HOT bool open_repeated_call(Thread* thread, CallSlot* slot, uint32_t op, int
   return true;
 }
 
-/// As begin_call(); `sequence()` is asked once it is sure that this is such a call. False: it is not, and nothing was done.
+/// As begin_call(); `sequence()` is called only for such a call. False: not one, and nothing was done.
 template <class Sequence>
 DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, uint32_t comm, int32_t peer, PayloadKey key,
                                  Sequence sequence, OpenCall* call) {
@@ -89,7 +89,7 @@ DDL_HOT void leave_repeated(Thread* thread, uint64_t start, uint64_t now) {
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
 }
 
-/// `entry`: of calls of so many bytes. `kind`: kCall or kCompleteCall.
+/// `entry`: of calls of this size. `kind`: kCall or kCompleteCall.
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, ProfileEntry* entry, uint64_t bytes, RecordKind kind) {
   const uint64_t now = tsc_ticks();
   const uint64_t duration = now - call.start_ticks;
@@ -110,14 +110,14 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, RecordKind kind = Recor
 }
 /// The same for a wait, which has no payload.
 DDL_HOT uint64_t end_repeated_wait(const OpenCall& call) { return end_repeated_call(call, call.entry, 0, RecordKind::kCall); }
-/// The same for a payload that is known only now.
+/// The same for a payload known only now.
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
   if (call.record->start_ticks == call.start_ticks) call.record->payload = payload;
   return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload_bytes(payload), RecordKind::kCall);
 }
 
-/// As begin_poll(), but for a poll that is timed for others or after which the account is settled. False: it is not a repeated one, and
-/// nothing was done. It ends with end_repeated_poll(), or with count_repeated_poll() and end_poll().
+/// As begin_poll(), except for a poll that is timed for others or settles the account. False: not a repeated one, and nothing was done.
+/// Ends with end_repeated_poll(), or with count_repeated_poll() and end_poll().
 DDL_HOT bool begin_repeated_poll(Thread* thread, uint32_t op, const void* site, uint32_t comm, OpenPoll* poll, ProfileEntry** entry) {
   const CallSlot* slot = call_slot_of(thread, site, PayloadKey());
   if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, PayloadKey()), 0)) return false;

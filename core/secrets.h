@@ -1,8 +1,8 @@
-// What must not be in a file that people pass on: passwords, keys and tokens in arguments, in values of variables and in texts. One list of
-// words and one splitter for `ddl record` (job.json), the library (facts of the spool), what is exported and what ddl tune emits.
+// Masks secrets in files that people pass on: passwords, keys and tokens in arguments, values of variables and texts. One list of words and
+// one splitter for `ddl record` (job.json), the library (facts of the spool), exports and ddl tune's files.
 //
-// What is masked: values behind a name that says so (--hub-token X, db.password=X, "apiKey": "X", Authorization: Bearer X), the password of
-// a URL, and what has the shape of a known token. What no list catches is said in docs/how-to/share.md. libc only; allocates nothing.
+// Masked: values behind a telling name (--hub-token X, db.password=X, "apiKey": "X", Authorization: Bearer X), the password of a URL, and
+// tokens of known shape. docs/how-to/share.md says what no list catches. libc only; no allocation.
 #pragma once
 
 #include <stddef.h>
@@ -38,7 +38,7 @@ inline bool has_letters(const char* text, size_t length, const char* capitals) {
   return false;
 }
 
-/// The word of a name that begins at `at`, or behind what separates words: HUB_TOKEN, hub-token, hub.token, hubToken. Empty: none is left.
+/// The word of a name that begins at `at`, or behind separators: HUB_TOKEN, hub-token, hub.token, hubToken. Empty: none is left.
 inline size_t next_word(const char* name, size_t length, size_t& at) {
   while (at < length && !is_alnum(name[at])) ++at;
   size_t end = at;
@@ -48,7 +48,7 @@ inline size_t next_word(const char* name, size_t length, size_t& at) {
 
 }  // namespace secrets
 
-/// Does the name of an argument, a variable or a key say that its value is secret?
+/// Whether the name of an argument, variable or key marks its value as secret.
 inline bool is_secret_name(const char* name, size_t length) {
   using namespace secrets;
   bool told = false, may_be = false, harmless = false;
@@ -105,7 +105,7 @@ inline size_t token_shape(const char* text, size_t length) {
   return 0;
 }
 
-/// `at` stands behind the "://" of a URL. Begin and end of its password, or of a user that is one; where both are the same: none.
+/// `at` is behind the "://" of a URL. Begin and end of its password, or of a secret user; equal: none.
 inline void find_url_password(const char* text, size_t length, size_t at, size_t& begin, size_t& end) {
   const auto ends = [](char c) { return is_blank(c) || is_quote(c) || c == '<' || c == '>'; };
   size_t slash = at, stop = at, colon = 0, sign = 0, late_sign = 0;
@@ -131,7 +131,7 @@ inline void find_url_password(const char* text, size_t length, size_t at, size_t
   }
 }
 
-/// `at` stands behind '=', ':' or a blank. Begin and end of the value.
+/// `at` is behind '=', ':' or a blank. Begin and end of the value.
 inline void find_value(const char* text, size_t length, size_t at, bool to_the_end, size_t& begin, size_t& end) {
   while (at < length && (is_blank(text[at]) || text[at] == '\\' || text[at] == '=' || text[at] == '>')) ++at;
   begin = at;
@@ -226,7 +226,7 @@ void mask_secrets(const char* text, size_t length, const Put& put) {
   if (length > told) put(text + told, length - told);
 }
 
-/// Goes through the arguments of a command in their order, for secrets that stand in the argument behind their name.
+/// Goes through the arguments of a command in order, for secrets in the argument behind their name.
 class SecretArguments {
  public:
   /// As mask_secrets(), of the next argument.

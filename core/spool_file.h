@@ -1,7 +1,7 @@
-// The file that a process records into: made once, grown chunk by chunk. Injected code.
+// The file of a process's record: made once, grown chunk by chunk. Injected code.
 //
-// No file descriptor is kept: a job that closes "all descriptors" would otherwise make us grow whatever it opens next. Each growth opens
-// the file again and checks that it is still ours. Every function leaves errno as it found it.
+// Keeps no file descriptor: a job that closes "all descriptors" would otherwise make us grow the next file it opens. Each growth opens the
+// file again and checks that it is still ours. Every function preserves errno.
 #pragma once
 
 #include <stddef.h>
@@ -22,21 +22,21 @@ class SpoolFile {
   /// False: nothing was made; `why()` and `error()` say it. The header is filled except for what the caller knows.
   bool create(const char* directory, ClockKind clock);
 
-  /// A zeroed, mapped chunk of at most `bytes`, which becomes what it has; NULL when the file cannot grow (disk full, RLIMIT_FSIZE,
-  /// directory gone). Any thread; the caller serialises.
+  /// A zeroed, mapped chunk of at most `bytes`, set to its actual size; NULL when the file cannot grow (disk full, RLIMIT_FSIZE, directory
+  /// gone). Any thread; the caller serialises.
   ChunkHeader* add_chunk(ChunkKind kind, uint32_t* bytes, uint32_t thread);
   static void unmap(ChunkHeader* chunk);
-  /// Starts `live` beside it, if it lies where other hosts read.
+  /// Starts `live` beside it, on a file system that other hosts read.
   void begin_live(LiveFile* live);
 
   /// In a forked child: forget the file. The parent's mappings are not inherited (MADV_DONTFORK), so there is nothing to undo.
   void forget() { header_ = nullptr; }
 
   FileHeader* header() const { return header_; }
-  /// What the header goes on from should its page be lost: as it is now. The caller serialises.
+  /// The header's substitute should its page be lost: a copy of its present content. The caller serialises.
   void keep_header();
   const char* why() const { return why_; }  ///< in a few words
-  int error() const { return error_; }      ///< errno of the last failure; 0: `why` says it all
+  int error() const { return error_; }      ///< errno of the last failure; 0: `why` is complete
 
  private:
   bool make_directory(const char* directory);
@@ -54,7 +54,7 @@ class SpoolFile {
   char path_[4096] = {};
 };
 
-/// The same file under a number above 2: a program that closed its standard streams may have a thread that goes on printing to them.
+/// Duplicates the file under a number above 2: a program that closed its standard streams may have a thread that still prints to them.
 int above_standard_streams(int fd);
 
 /// Field 22 of /proc/self/stat; 0 if unreadable.

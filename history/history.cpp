@@ -146,7 +146,7 @@ void bring_up_to_date(Connection& connection) {
 void check_version(Connection& connection, const std::string& place) {
   if (version_of(connection) == 1) bring_up_to_date(connection);
   if (const int64_t version = version_of(connection); version != kHistoryVersion)
-    throw Error(fmt::format("{}: a history of schema {}, this ddl knows {}", shown_place(place), version, kHistoryVersion),
+    throw Error(fmt::format("{} is a history of schema {}, but this ddl knows {}", shown_place(place), version, kHistoryVersion),
                 version > kHistoryVersion ? "use a newer ddl" : "", ExitCode::kDataMissing);
 }
 
@@ -163,7 +163,7 @@ std::string history_place(const std::optional<std::string>& option) {
   if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/') return std::string(data) + "/ddl/history.sqlite";
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0')
-    throw Error("where is the history? neither --database, DDL_HISTORY nor HOME says", "e.g. --database runs.sqlite", ExitCode::kUsage);
+    throw Error("no history given: --database, DDL_HISTORY and HOME are all unset", "e.g. --database runs.sqlite", ExitCode::kUsage);
   return std::string(home) + "/.local/share/ddl/history.sqlite";
 }
 
@@ -173,11 +173,12 @@ bool is_postgres_url(std::string_view where) { return where.starts_with("postgre
 
 History::History(const std::string& place, Access access) {
   if (!is_postgres_url(place) && place.find("://") != std::string::npos)
-    throw Error(fmt::format("{}: a history is a file, or postgresql://...", shown_place(place)), "", ExitCode::kUsage);
+    throw Error(fmt::format("{} is not a history: give a file or postgresql://...", shown_place(place)), "", ExitCode::kUsage);
   connection_ = is_postgres_url(place) ? open_postgres(place) : open_sqlite(place, access);
   if (!connection_->has_schema()) {
     if (access == Access::kRead)
-      throw Error(fmt::format("there is no history yet in {}", shown_place(place)), "ddl history add RUN...", ExitCode::kDataMissing);
+      throw Error(fmt::format("there is no history yet in {}", shown_place(place)), "make it: ddl history add RUN...",
+                  ExitCode::kDataMissing);
     in_transaction(*connection_, true, [&] {
       if (connection_->has_schema()) return;  // somebody else was quicker
       connection_->make_schema(kHistorySql);

@@ -25,7 +25,7 @@ std::unique_ptr<Connection> open_postgres(const std::string& url) {
                 "install libpqxx: apt-get install libpqxx-6.4");
   }
   const auto open = reinterpret_cast<decltype(&ddl_open_postgres)>(dlsym(handle, "ddl_open_postgres"));
-  if (open == nullptr) throw Error(fmt::format("{} is of another ddl", library.string()));
+  if (open == nullptr) throw Error(fmt::format("{} belongs to another version of ddl", library.string()));
   return std::unique_ptr<Connection>(open(url));  // the library stays: the connection's code lies in it
 }
 

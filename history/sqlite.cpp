@@ -91,10 +91,10 @@ class Sqlite : public Connection {
     if (code == SQLITE_OK) return;
     const int what = code & 0xff;
     if (what == SQLITE_BUSY || what == SQLITE_LOCKED)
-      throw Error(fmt::format("{}: others have been writing for {} s", path_, kPatienceMs / 1000),
+      throw Error(fmt::format("{} has been locked by other writers for {} s", path_, kPatienceMs / 1000),
                   "try again; on a network file system whose locks do not work, use PostgreSQL");
     if (what == SQLITE_NOTADB || what == SQLITE_CORRUPT)
-      throw Error(fmt::format("{}: {}", path_, sqlite3_errmsg(db_)), "it is no history, or damaged", ExitCode::kDataMissing);
+      throw Error(fmt::format("{}: {}", path_, sqlite3_errmsg(db_)), "not a history, or damaged", ExitCode::kDataMissing);
     throw Error(fmt::format("{}: {}", path_, sqlite3_errmsg(db_)));
   }
 
@@ -109,7 +109,7 @@ std::unique_ptr<Connection> open_sqlite(const std::string& path, Access access) 
   std::error_code error;
   if (!fs::exists(path, error)) {
     if (access == Access::kRead)
-      throw Error(fmt::format("there is no history yet: {}", path), "ddl history add RUN...", ExitCode::kDataMissing);
+      throw Error(fmt::format("there is no history yet: {}", path), "make it: ddl history add RUN...", ExitCode::kDataMissing);
     if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) {
       fs::create_directories(folder, error);
       if (error) throw CannotWrite(fmt::format("cannot make {}: {}", folder.string(), error.message()));

@@ -1,5 +1,5 @@
-// What a report says, without how it looks. Builders (overview.h) fill it from a run; renderers (text.h, json.h) print it. A new format
-// reads this and nothing else; a new report fills this and nothing else.
+// The content of a report, without its looks. Builders (overview.h) fill it from a run; renderers (text.h, json.h) print it. A new format
+// reads only this; a new report fills only this.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct Finding {
   std::optional<double> share_ratio;
   Value::Bound bound = Value::Bound::kNone;  ///< of both
   std::string confidence;
-  /// "lower_bound": ranks left no record, and its waiting is known from below only (specification.md J7); empty: it is known.
+  /// "lower_bound": ranks left no record, so its waiting is only bounded from below (specification.md J7); empty: it is known.
   std::string estimator;
   std::string evidence;
   std::string try_next;
@@ -32,7 +32,7 @@ struct Metric {
   std::optional<double> value;
   std::string why;
   std::optional<double> lo, hi;
-  std::optional<double> sigma;  ///< of the clocks; nothing: it compares none
+  std::optional<double> sigma;  ///< of the clocks; nothing: compares none
   Value::Bound bound = Value::Bound::kNone;
 };
 
@@ -66,10 +66,10 @@ struct Table {
   std::string note = {};        ///< below, e.g. how many rows were left out
   std::string when_empty = {};  ///< printed instead of a table without rows; "" = print nothing at all
   size_t left_out = 0;          ///< rows that follow and were not built (RunView::rows_wanted)
-  size_t handed_on = 0;         ///< rows that are not here for RunView::each_row has them
+  size_t handed_on = 0;         ///< rows handed to RunView::each_row instead
 };
 
-/// Something that is missing from the data.
+/// A gap in the data.
 struct Loss {
   std::optional<int64_t> rank;
   std::string kind;
@@ -90,7 +90,7 @@ struct Document {
   std::vector<Fact> facts;
   std::vector<std::string> alerts;  ///< before anything else: a rank that never arrived, a job that was killed
   std::vector<Finding> findings;
-  std::string no_finding;           ///< said when there is none
+  std::string no_finding;           ///< printed if there is no finding
   std::string saving_per = "step";  ///< what saving_ns is counted per: step or run
   std::vector<NumberLine> lines;
   std::string verdict;

@@ -1,4 +1,4 @@
-// Numbers as people read them. Five significant digits in tables, as nvprof does; three in sentences. ASCII only: a log file has no locale.
+// Numbers for people: five significant digits in tables, as nvprof, three in sentences. ASCII only: a log file has no locale.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ std::string percent_text(double ratio);               ///< 0.0834 -> "8.3%"
 std::string number_text(double number);               ///< three significant digits
 std::string count_text(int64_t count);                ///< "40,320"
 
-/// A cell of a table. Bounds print ">=21.0%". Absent values print n/a(why), those that are not defined at all "-".
+/// A table cell. Bounds print ">=21.0%", absent values n/a(why), undefined ones "-".
 std::string table_text(const Value& value);
 /// The same within a sentence or a line of numbers: spaced units, grouped digits, "at least 21.0%".
 std::string line_text(const Value& value);

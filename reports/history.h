@@ -1,4 +1,4 @@
-// What the history says: jobs and their change points, runs, hosts that were slow again and again.
+// The report of the history: jobs and their change points, runs, hosts that were slow again and again.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace ddl::reports {
 
-constexpr size_t kLatelyRuns = 50;  ///< a slowdown that is older than this many runs of the job is no news
+constexpr size_t kLatelyRuns = 50;  ///< older slowdowns are no longer alerts
 
-/// What a builder reads; `series` and `nodes` point into `rows`.
+/// The input of the builders; `series` and `nodes` point into `rows`.
 struct HistoryView {
   explicit HistoryView(std::vector<history::RunRow> all_rows, std::string shown_place);
   HistoryView(const HistoryView&) = delete;
@@ -25,7 +25,7 @@ struct HistoryView {
   history::SlowHosts nodes;
 };
 
-/// Jobs, changes, the newest `most_runs` runs, hosts. Alerts are jobs that got slower lately.
+/// Jobs, changes, the newest `most_runs` runs, hosts. Alerts: jobs that got slower lately.
 Document build_history(const HistoryView& view, size_t most_runs);
 
 /// Jobs and changes: `ddl history check`.
@@ -34,7 +34,7 @@ Document build_trends(const HistoryView& view);
 /// Hosts: `ddl history nodes`.
 Document build_nodes(const HistoryView& view);
 
-/// Commands for Slurm, each with its reason, for a person to read and run; with lines that begin with # for what is left out, and why.
+/// Commands for Slurm, each with its reason, for a person to read and run; lines with # name what is left out, and why.
 std::string drain_list(const HistoryView& view);
 
 /// "train on 16 ranks, 2 hosts".
@@ -45,14 +45,13 @@ std::string run_word(const history::RunRow& run);
 std::string date_of_run(const history::RunRow& run);
 /// "step time +7.0% since job 4711, 2026-11-03: exposed transfer, data axis (+4.2 ms of +5.1 ms)".
 std::string change_sentence(const history::JobSeries& series, const history::RunChange& change);
-/// About the job as a whole: its last change, that there is none, or that too few runs tell.
+/// About the whole job: its last change, or that it has none, or too few runs.
 std::string trend_sentence(const history::JobSeries& series);
 
-/// An SVG for a page about the job: its step time now, and by how much it got slower lately.
+/// An SVG badge of a job: its step time, and by how much it got slower lately.
 std::string render_badge(const history::JobSeries& series);
 
-/// `path`: what the history shall say where the run lies. Who adds it, and when, is left to the caller. Texts hold no secrets, as far as they can be told
-/// (core/secrets.h).
+/// `path`: the run's place for the history. The caller adds user and time. Texts are masked (core/secrets.h).
 history::RunRow history_row(const RunView& run, const std::string& path);
 
 }  // namespace ddl::reports

@@ -1,5 +1,5 @@
-// A job in the few numbers that a monitoring system keeps: of a recorded run, or of one that is being looked at (tui/job_numbers.cpp).
-// Times are ns, ratios 0 to 1, what is not known is absent.
+// A job in the few numbers that a monitoring system keeps, of a recorded or a running job (tui/job_numbers.cpp). Times are ns, ratios 0 to
+// 1, unknown values absent.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ struct JobNumbers {
     std::optional<double> wait_ns, xfer_ns, busbw;
   };
 
-  std::string run;  ///< name of the run directory: tells jobs of one machine apart
+  std::string run;  ///< of the run directory: tells a machine's jobs apart
   std::string name, job_id;
   bool running = false;
   std::optional<bool> stalled;      ///< ranks sit in a collective that others never entered

@@ -14,21 +14,21 @@ namespace ddl::reports {
 
 constexpr int kJsonSchema = 1;
 
-/// A document member by member and row by row, as it becomes known: of a table of a million rows no more than one is held.
-/// `out` gets the text in pieces. Always valid UTF-8 (bytes that are not become U+FFFD), two spaces of indentation, a newline at the end.
+/// Writes a document member by member and row by row as they become known: of a table of a million rows it holds one. `out` gets the text
+/// in pieces: valid UTF-8 (invalid bytes become U+FFFD), two spaces of indentation, a newline at the end.
 class JsonStream {
  public:
   using Out = std::function<void(std::string_view)>;
   explicit JsonStream(Out out) : out_(std::move(out)) {}
 
-  /// All but its tables and what is missing.
+  /// Everything except its tables and gaps.
   void begin(const Document& document);
   void begin_table(std::string_view id);
   void row(const std::vector<Column>& columns, const std::vector<Value>& cells);
   void end_table();
   /// "left_out": {"blame": 12, ...}; nothing if none was.
   void left_out(const std::vector<std::pair<std::string, size_t>>& rows_of_tables);
-  /// What is missing, and the end.
+  /// The gaps, and the end.
   void end(const Document& document);
 
  private:
@@ -42,7 +42,7 @@ class JsonStream {
 /// Likewise, as one text.
 std::string render_json(const Document& document);
 
-/// What a model answers: {"schema":1,"model":"fit","given":{...},"fit":[...],"notes":[...]}. `answer`: its lines are what was given.
+/// A model's answer: {"schema":1,"model":"fit","given":{...},"fit":[...],"notes":[...]}. `answer`: its lines are the given values.
 std::string render_json(std::string_view model, const Document& answer, const std::vector<std::string>& notes);
 
 /// Rows as objects, as in the document's "calls", "layers", ...

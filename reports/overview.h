@@ -20,13 +20,13 @@ namespace ddl::reports {
 /// `ddl report`: everything on one screen, tables cut to their first rows.
 Document build_overview(const RunView& run, const std::string& source);
 
-/// `ddl report --json`: the same with whole tables, and those that the overview leaves out.
+/// `ddl report --json`: the same with whole tables, including those that the overview leaves out.
 Document build_everything(const RunView& run, const std::string& source);
 
-/// Its JSON, written as it is made, in pieces. `rows_by_rank`: how many rows of tables that have one for each rank, or pair of ranks.
+/// The same as JSON, written in pieces as it is made. `rows_by_rank`: the limit for tables with a row for each rank, or pair of ranks.
 void write_everything(const RunView& run, const std::string& source, size_t rows_by_rank, const std::function<void(std::string_view)>& out);
 
-/// `ddl report --html`: between the two, tables cut where they would make a page of a thousand ranks heavy.
+/// `ddl report --html`: in between, with tables cut where a page of a thousand ranks would be heavy.
 Document build_page(const RunView& run, const std::string& source);
 
 /// One section. `name`: as find_section().
@@ -38,24 +38,24 @@ struct Section {
   Table (*build)(const RunView& run);  ///< null: not a table
   size_t rows_in_overview;             ///< 0: not in the overview
   bool by_rank = false;                ///< a row for each rank, process, or pair of ranks
-  bool alone = false;                  ///< only where it is asked for by name: it goes through all events
+  bool alone = false;                  ///< by name only: it reads all events
 };
 std::span<const Section> sections();
 
-/// By its name, also one with hyphens for its underscores; null: there is none.
+/// By name, hyphens for underscores allowed; null: unknown.
 const Section* find_section(std::string_view name);
 
-/// A row more of `table`: into it, or to RunView::each_row; beyond RunView::rows_wanted it is counted in Table::left_out.
+/// Adds a row to `table`, or hands it to RunView::each_row; beyond RunView::rows_wanted it counts in Table::left_out.
 void add_row(const RunView& run, Table& table, std::vector<Value> cells);
 
-/// What a column of the query says, in `unit`; NULL: absent, for the reason `why`.
+/// A query's column in `unit`; NULL: absent, for the reason `why`.
 Value cell(const Query& row, int column, Unit unit, const std::string& why = "NO_DATA");
 
-/// A row of a query that selects what the columns of the table say, in their order. `why`: for columns of which the row says why they are NULL.
+/// A row of a query that selects the table's columns in order. `why`: for columns whose NULL reason the row has.
 std::vector<Value> cells(const Query& row, const Table& table, const std::string& why = "NO_DATA");
 
 // The parts.
-/// What the job is called: by its user, else after its program, behind python after its script.
+/// The job's name: given by its user, else its program's, behind python its script's.
 std::string job_name(const RunView& run);
 void add_header(const RunView& run, const std::string& source, Document& document);
 void add_findings(const RunView& run, Document& document);
@@ -64,8 +64,8 @@ void add_loss(const RunView& run, Document& document);
 void add_numbers(const RunView& run, Document& document);
 
 Table collectives_table(const RunView& run);
-/// Rows of collectives_table() that differ in the number of their communicator only (dp#0, dp#1, ...) as one row with their spread, the worst
-/// by name: sums, the least and the largest time, and the median bandwidth.
+/// Joins rows of collectives_table() that differ only in the number of their communicator (dp#0, dp#1, ...), with their spread and the name
+/// of the worst: sums, least and largest time, median bandwidth.
 void merge_like_groups(Table& collectives);
 Table axes_table(const RunView& run);
 Table axis_blame_table(const RunView& run);
@@ -89,9 +89,9 @@ Table processes_table(const RunView& run);
 Table blame_table(const RunView& run);
 Table steps_table(const RunView& run);
 Table metrics_table(const RunView& run);
-/// A metric that is not part of ddl: its value, and that of each rank if it has one.
+/// A metric from outside ddl: its value, and each rank's if it has them.
 std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& result);
-/// A metric in words: id, name, unit, which way is better, scope and source in a line, then its sentence.
+/// A metric in words: id, name, unit, better direction, scope and source in a line, then its sentence.
 std::string describe_metric(const ddl::Metric& metric);
 Table loss_table(const RunView& run);
 Table open_calls_table(const RunView& run);

@@ -1,8 +1,8 @@
 // Numbers of a job in Prometheus' text format (0.0.4), for node_exporter's textfile collector or any scraper: base units, counters end in
 // _total, one HELP and TYPE a family, no time stamps. The definitions are those of the metrics (analyzer/metrics).
 //
-// What a job may be called, and how many ranks it has, is bounded here: names are made printable and cut, ranks and collectives beyond the
-// limits are left out, and ddl_left_out says how many.
+// Bounds names and the number of ranks: names are made printable and cut, ranks and collectives beyond the limits are left out and counted
+// in ddl_left_out.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ std::string render_prometheus(const JobNumbers& job, const PrometheusLimits& lim
 struct PrometheusFamily;
 using SeriesLabels = std::vector<std::pair<std::string, std::string>>;
 
-/// Takes what there is of a job, family by family. Labels are printable and cut; the first is the run.
+/// Takes a job's numbers family by family. Labels are printable and cut; the first is the run.
 class SeriesSink {
  public:
   virtual ~SeriesSink() = default;
   virtual void family(const PrometheusFamily& family) = 0;
-  /// Belongs to the last family; no two of one have the same labels.
+  /// Belongs to the last family; labels are unique within one.
   virtual void sample(double value, const SeriesLabels& labels) = 0;
 };
 void tell_job_series(const JobNumbers& job, const PrometheusLimits& limits, SeriesSink& to);
 
-/// What render_prometheus() may emit.
+/// The families of render_prometheus().
 struct PrometheusFamily {
   std::string name, type, help;
 };

@@ -65,7 +65,7 @@ Rows::Rows(SQLite::Database& db, const std::string& sql) : db_(db) {
   if (statement == nullptr) throw Error("SQL: empty statement", "e.g. 'SELECT * FROM v_rank'", ExitCode::kUsage);
   if (sqlite3_column_count(statement) == 0) throw Error("SQL: not a SELECT", kReadOnly, ExitCode::kUsage);
   if (std::strspn(tail, " \t\r\n;") != std::strlen(tail))
-    throw Error("SQL: more than one statement", "ask one question at a time", ExitCode::kUsage);
+    throw Error("SQL: more than one statement", "give one SELECT at a time", ExitCode::kUsage);
 }
 
 void Rows::Unlimited::operator()(SQLite::Database* db) const { sqlite3_progress_handler(db->getHandle(), 0, nullptr, nullptr); }

@@ -1,4 +1,4 @@
-// The result of somebody's own SELECT: columns with names, values of any type. Only reads: everything but SELECT is refused.
+// The result of a user's SELECT: columns with names, values of any type. Read-only: everything but SELECT is refused.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -21,14 +21,14 @@ class Rows {
   /// Throws ddl::Error with ExitCode::kUsage: not one statement, not a SELECT, or an error in it (with a hint).
   Rows(SQLite::Database& db, const std::string& sql);
 
-  /// Throws ddl::Error (kUsage) where next() goes on for longer than this from now on, all calls together; nobody limits it before.
+  /// From now on throws ddl::Error (kUsage) once calls of next() have taken longer than this in all.
   void limit_time(double seconds);
-  /// next() ends after so many rows; cut(): there were more.
+  /// next() ends after this many rows; cut(): there were more.
   void limit_rows(size_t most) { most_ = most; }
   bool cut() const { return cut_; }
   bool next();
   int columns() const;
-  /// The first of the parameters that somebody would have to bind, ":world"; nothing: it has none.
+  /// The first parameter without a value, ":world"; nothing: none.
   std::optional<std::string> parameter() const;
   std::string name(int column) const;
   Value value(int column) const;  ///< kCount, kReal, kText; null() for NULL; a blob as x'hex' text
@@ -48,7 +48,7 @@ class Rows {
   SQLite::Database& db_;
   size_t most_ = SIZE_MAX, read_ = 0;
   bool cut_ = false;
-  std::unique_ptr<Deadline> deadline_;  ///< where SQLite finds it
+  std::unique_ptr<Deadline> deadline_;  ///< at a stable address, for SQLite
   std::unique_ptr<SQLite::Database, Unlimited> limited_;
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };

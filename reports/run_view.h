@@ -1,4 +1,4 @@
-// What every part of a report needs to know about the run it describes: which world, how many steps, over what its sums are taken.
+// What every part of a report knows about its run: the world, the steps, the span of its sums.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -27,26 +27,24 @@ struct RunView {
 
   std::string meta(std::string_view key) const;  ///< "" if absent
   std::string verdict() const;                   ///< one line of the analyzer
-  /// What the times of two hosts may be off by against each other, one sigma: of the two whose clocks are known least. 0: one clock; nothing:
-  /// not known.
+  /// The error between the clocks of two hosts, one sigma: of the least known pair. 0: one clock; nothing: unknown.
   std::optional<double> clock_sigma_ns() const;
 
   SQLite::Database& db;
   int64_t world = 0;
   int64_t worlds = 1;
-  int64_t ranks = 0;           ///< recorded; 0: a program without MPI, or nobody got as far as having a rank
+  int64_t ranks = 0;           ///< recorded; 0: a program without MPI, or none became a rank
   int64_t expected_ranks = 0;  ///< size of MPI_COMM_WORLD
   int64_t hosts = 0;
-  bool has_steps = false;       ///< annotated or inferred
-  bool inferred_steps = false;  ///< found by the repetition of collectives
-  int64_t steps = 0;            ///< steady ones; 1 without annotation
-  int64_t warmup_steps = 0;     ///< left out at the beginning
-  int64_t all_steps = 0;        ///< seen on any rank
-  size_t rows_wanted =
-      SIZE_MAX;  ///< of a table with a row for each name or rank, of which there may be a million: others need not be built
-  /// Takes rows of such tables as soon as they are made (add_row() in overview.h); none: they go into the table.
+  bool has_steps = false;         ///< annotated or inferred
+  bool inferred_steps = false;    ///< found by the repetition of collectives
+  int64_t steps = 0;              ///< steady ones; 1 without annotation
+  int64_t warmup_steps = 0;       ///< left out at the beginning
+  int64_t all_steps = 0;          ///< seen on any rank
+  size_t rows_wanted = SIZE_MAX;  ///< for tables with a row for each name or rank, of which there may be a million
+  /// Takes rows of such tables as they are made (add_row() in overview.h); unset: they go into the table.
   std::function<void(const Table& table, const std::vector<Value>& cells)> each_row;
-  Facts facts;  ///< of the world: what all outputs say of steps, ranks and shares
+  Facts facts;  ///< of the world: steps, ranks and shares, for all outputs
 };
 
 }  // namespace ddl::reports

@@ -1,5 +1,5 @@
-// The text report. To a terminal: fitted to its width, names shortened in the middle, numbers never. To a pipe: nothing is shortened,
-// tables are as wide as they are, sentences are still broken into lines that a log can show.
+// The text report. On a terminal it is fitted to the width, with names shortened in the middle, never numbers. In a pipe nothing is
+// shortened and tables take their full width, but sentences still break into lines that a log can show.
 #pragma once
 
 #include <cstddef>
@@ -13,21 +13,21 @@
 namespace ddl::reports {
 
 struct TextOptions {
-  std::optional<size_t> width;  ///< columns; none: full width, no shortening. Below kNarrowest it is laid out for kNarrowest
+  std::optional<size_t> width;  ///< columns; unset: full width, no shortening. Less than kNarrowest counts as kNarrowest
   bool color = false;           ///< ANSI bold, dim and red
 };
 
 constexpr size_t kNarrowest = 60;
-constexpr size_t kComfortable = 104;  ///< what a report without a given width is laid out for, as long as it fits
+constexpr size_t kComfortable = 104;  ///< the layout width if none is given and it fits
 
-/// Whatever the document leaves empty is left out, so a section is a document with one table.
+/// Leaves out what the document leaves empty, so that a section is a document with one table.
 std::string render_text(const Document& document, const TextOptions& options);
 
 /// One table; nothing but it.
 std::string render_table(const Table& table, const TextOptions& options);
 
 /// Lines of at most `width` columns, broken at spaces but never within "rank 3" or "4.9 ms". A longer word is shortened in the middle, or
-/// gets a line of its own if `shorten` is false.
+/// gets its own line if `shorten` is false.
 std::vector<std::string> wrap(std::string_view text, size_t width, bool shorten = true);
 
 enum class Style { kPlain, kBold, kDim, kAlert };

@@ -1,6 +1,5 @@
-// A number that changes with time, as a bounded count of equal spans of it: how much it was in the mean and at most in each. A span
-// is a power of two in nanoseconds, begins at a multiple of itself, and doubles as the run grows: its length need not be known beforehand, and
-// the spans of several numbers fit each other.
+// A number over time in a bounded number of equal spans, with mean and maximum of each. A span is a power of two in nanoseconds, begins at
+// a multiple of itself, and doubles as the run grows: the run's length need not be known beforehand, and spans of several numbers align.
 #pragma once
 
 #include <algorithm>
@@ -24,7 +23,7 @@ class TimeBins {
     double mean() const { return ns == 0 ? most : sum / static_cast<double>(ns); }
   };
 
-  /// It was `value` in [begin_ns, end_ns), or for a moment; begins do not fall.
+  /// It was `value` in [begin_ns, end_ns), or for a moment; begins must not decrease.
   void hold(int64_t begin_ns, int64_t end_ns, double value);
 
   bool empty() const { return bins_.empty(); }
@@ -33,7 +32,7 @@ class TimeBins {
   int64_t width_ns() const { return int64_t{1} << shift_; }
   const std::vector<Bin>& bins() const { return bins_; }
 
-  /// Gives all the same spans, so wide that no more than kMostBins cover the time of them all.
+  /// Gives all the same spans, so wide that at most kMostBins cover all of them.
   static void align(std::span<TimeBins* const> all);
 
  private:
@@ -44,8 +43,8 @@ class TimeBins {
   std::vector<Bin> bins_;
 };
 
-/// The sum of the weights of what is open, of intervals that come by their begins. `held(from_ns, to_ns, sum)` is told each time it changes; of
-/// what ends and what begins at one time, `ends_first` says which counts first.
+/// The sum of the weights of open intervals, which come in order of their begins. Calls `held(from_ns, to_ns, sum)` at each change;
+/// `ends_first` decides between an end and a begin at one time.
 class OpenIntervals {
  public:
   explicit OpenIntervals(bool ends_first) : ends_first_(ends_first) {}
@@ -74,7 +73,7 @@ class OpenIntervals {
     const End end = ends_.top();
     go_to(end.ns, held);
     ends_.pop();
-    sum_ = ends_.empty() ? 0 : sum_ - end.weight;  // which rounding errors do not outlive
+    sum_ = ends_.empty() ? 0 : sum_ - end.weight;  // rounding errors do not outlive it
   }
   template <class Held>
   void go_to(int64_t ns, const Held& held) {
@@ -89,7 +88,7 @@ class OpenIntervals {
   bool ends_first_, began_ = false;
 };
 
-/// A row of many numbers of which the `shown` most important keep their bins, so that memory is bounded. `is_less(a, b)`.
+/// Many numbers of which the `shown` most important keep their bins, so that memory is bounded. `is_less(a, b)`.
 template <class Row, class IsLess>
 void keep_most_important(std::vector<Row>& rows, size_t shown, const IsLess& is_less) {
   std::vector<Row*> drawn;

@@ -1,4 +1,4 @@
-// One number or name of a report, before anybody has decided how it is printed: JSON wants integer nanoseconds, the text "4.9333ms".
+// One number or name of a report, independent of its printed form: JSON wants integer nanoseconds, the text "4.9333ms".
 #pragma once
 
 #include <cstdint>
@@ -31,13 +31,13 @@ class Value {
   static Value of(Unit unit, double number) { return Value(unit, number); }          ///< of one that is not
   static Value absent(Unit unit, std::string why = "NO_DATA");
 
-  /// The number is not known, but what it is at least, or at most (specification.md J7).
+  /// An unknown number with a lower or upper bound (specification.md J7).
   enum class Bound { kNone, kLower, kUpper };
   Value bounded(Bound bound) const;
   /// "lower", "upper"; else kNone.
   static Bound bound_of(std::string_view name);
 
-  static Value null(Unit unit) { return Value(unit, std::monostate{}); }  ///< absent, and no reason is known
+  static Value null(Unit unit) { return Value(unit, std::monostate{}); }  ///< absent, reason unknown
 
   Unit unit() const { return unit_; }
   bool is_absent() const { return std::holds_alternative<std::monostate>(data_); }

@@ -1,5 +1,5 @@
-// Values of the ingest as bytes, so that another process of the same program goes on with them (store/parts.h): written and read back by the
-// same list of members. No format for people or other versions: who reads must know that this program wrote, and that nothing was damaged.
+// Values of the ingest as bytes, for another process of the same program (store/parts.h): written and read by the same list of members. No
+// format for people or other versions: readers must know that this program wrote it, undamaged.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@ class Archive {
  public:
   /// Writes.
   Archive() = default;
-  /// Reads; `bytes` must outlive it. Throws Error (kDataMissing) where there are fewer than are asked for.
+  /// Reads; `bytes` must outlive it. Throws Error (kDataMissing) if there are too few.
   explicit Archive(std::string_view bytes) : reading_(true), rest_(bytes) {}
 
   template <class... T>
@@ -38,7 +38,7 @@ class Archive {
       written_.append(static_cast<const char*>(value), bytes);
       return;
     }
-    if (rest_.size() < bytes) throw Error("what is kept of the plan ends too early", "", ExitCode::kDataMissing);
+    if (rest_.size() < bytes) throw Error("the stored plan is truncated", "", ExitCode::kDataMissing);
     std::memcpy(value, rest_.data(), bytes);
     rest_.remove_prefix(bytes);
   }
@@ -56,7 +56,7 @@ class Archive {
     uint64_t size = text.size();
     one(size);
     if (reading_) {
-      if (rest_.size() < size) throw Error("what is kept of the plan ends too early", "", ExitCode::kDataMissing);
+      if (rest_.size() < size) throw Error("the stored plan is truncated", "", ExitCode::kDataMissing);
       text.assign(rest_.substr(0, size));
       rest_.remove_prefix(size);
     } else {

@@ -1,4 +1,4 @@
-// The run's SQLite file: creating it, opening it, refusing what is not ours.
+// The run's SQLite file: creates it, opens it, refuses others' files.
 //
 // Errors: everything here throws ddl::Error. A connection is used by one thread at a time.
 #pragma once
@@ -26,10 +26,10 @@ extern const char* const kSchemaSql;
 enum class Access { kRead, kReadCompared, kReadWrite };
 
 /// Makes `path`, which must not exist, private to the user (0600) and never through a symlink, with all tables and views and tuned for
-/// loading: nothing in it is safe until the connection is closed. `source_bytes`: of what it is made of, as far as that is known.
+/// loading: nothing in it is safe until the connection is closed. `source_bytes`: the size of its source, if known.
 SQLite::Database create_store(const std::filesystem::path& path, uint64_t source_bytes = 0);
 
-/// A store of ours whose content is not what ddl wrote (store/seal.h): bits were flipped, it was cut, or another program wrote into it.
+/// A store of ours with a content other than ddl's (store/seal.h): flipped bits, truncated, or written by another program.
 class DamagedStore : public Error {
  public:
   using Error::Error;
@@ -42,11 +42,11 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access = A
 /// The file as ATTACH takes it, which is then only read, as open_store() opened it before.
 std::string as_attached(const std::filesystem::path& path);
 
-/// Another connection to the file that `db` is open on, which only reads, for another thread. `db` writes nothing while it is used, and has no
-/// open transaction. Throws SQLite::Exception.
+/// Another read-only connection to the file of `db`, for another thread. Meanwhile `db` writes nothing and has no open transaction. Throws
+/// SQLite::Exception.
 SQLite::Database open_beside(const SQLite::Database& db);
 
-/// The name of an SQLite file of somebody else's, for opening. Throws Error (kDataMissing) where it, its journal or its log is not a regular file.
+/// The name of somebody else's SQLite file, for opening. Throws Error (kDataMissing) unless it, its journal and its log are regular files.
 std::string checked_database(const std::filesystem::path& path, NamedBy by);
 
 }  // namespace ddl

@@ -1,5 +1,4 @@
-// The file that becomes the store once it is whole; gone if it does not. A reader of the target sees either what was there before or all of
-// the new one.
+// The file that becomes the store once complete; removed otherwise. Readers of the target see the old one or all of the new one.
 #pragma once
 
 #include <filesystem>
@@ -15,7 +14,7 @@ class Draft {
   Draft& operator=(const Draft&) = delete;
 
   const std::filesystem::path& path() const { return path_; }
-  /// Seals the store (store/seal.h), which nobody has open, and puts it in the target's place. Throws CannotWrite.
+  /// Seals the store (store/seal.h), which must be closed, and moves it to the target. Throws CannotWrite.
   void finish();
 
  private:

@@ -1,8 +1,8 @@
-// Traces of other tools as runs: `ddl import FORMAT FILES... -o job.ddl` makes the run.sqlite that recording would have left, up to but not
-// including what the analyzer fills in.
+// Traces of other tools as runs: `ddl import FORMAT FILES... -o job.ddl` makes the run.sqlite of a recording, except what the analyzer
+// fills in.
 //
-// Files are read as streams, one after the other (store/import/imported_run.h says what is kept). What is wrong with a file stops the
-// import with an Error that names the file and the byte; nothing is left behind then.
+// Files are streamed one after the other (store/import/imported_run.h says what is kept). An error in a file stops the import with an Error
+// that names the file and the byte, and leaves nothing behind.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -21,15 +21,15 @@ namespace store {
 class ImportedRun;
 }
 
-/// Reads `files` into `run`. `read` is told the bytes of the files that were read since last time.
+/// Reads `files` into `run`. `read` is called with the bytes read since last time.
 using ReadTraces = void (*)(store::ImportedRun& run, const std::vector<std::filesystem::path>& files,
                             const std::function<void(uint64_t bytes)>& read);
 
 struct ImportFormat {
   const char* name;      ///< "kineto": the word after `ddl import`
   const char* sentence;  ///< what it is
-  const char* files;     ///< how its files are called, for the example: "worker*.json.gz"
-  const char* endings;   ///< of names, by which those of a folder are known: ".json .json.gz"; empty: all but .log and .txt
+  const char* files;     ///< typical file names, for the example: "worker*.json.gz"
+  const char* endings;   ///< by which a folder's files are chosen: ".json .json.gz"; empty: all but .log and .txt
   ReadTraces read;
 };
 std::span<const ImportFormat> import_formats();
@@ -48,8 +48,8 @@ struct ImportSummary {
   uint64_t losses = 0;  ///< rows of table loss
 };
 
-/// `paths`: files, and folders, whose files of the format are read in the order of their names. Throws Error: a file that cannot be read or is no
-/// such trace, a folder without any (kDataMissing), CannotWrite.
+/// `paths`: files, and folders, whose files of the format are read in the order of their names. Throws Error: a file is unreadable or not
+/// such a trace, a folder has none (kDataMissing); CannotWrite.
 ImportSummary import_traces(const ImportFormat& format, const std::vector<std::filesystem::path>& paths, const ImportOptions& options);
 
 }  // namespace ddl

@@ -1,11 +1,11 @@
-// From the spools of a run to its run.sqlite (schema.sql), up to but not including what the analyzer fills in.
+// From the spools of a run to its run.sqlite (schema.sql), except the analyzer's part.
 //
-// Memory is bounded by the numbers of ranges, call sites, communicators, steps and profile keys and by a few chunks (megabytes) of records;
-// events stream from the spool into SQLite; of spools of less than a megabyte some are read ahead, as many as there are threads. The same spools give the same tables, row for row, whenever and wherever they are read (only
-// meta.ingested_at differs).
+// Memory is bounded by the numbers of ranges, call sites, communicators, steps and profile keys and by a few chunks (megabytes) of records.
+// Events stream from the spool into SQLite; spools of less than a megabyte are read ahead, as many as there are threads. The same spools
+// give the same tables, row for row, whenever and wherever they are read (only meta.ingested_at differs).
 //
-// The file is written beside its final place and renamed, so that a reader sees either the old store or the whole new one. What could not
-// be read never stops the ingest: it becomes rows of table `loss`.
+// The file is written under another name and renamed, so that readers see the old store or the whole new one. Unreadable data never stop
+// the ingest: they become rows of table `loss`.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -37,7 +37,7 @@ struct IngestSummary {
   uint64_t losses = 0;  ///< rows of table loss
 };
 
-/// Throws Error: no spools, none of them readable (kDataMissing); the output is somebody else's file; CannotWrite.
+/// Throws Error: no spools, or none readable (kDataMissing); the output is somebody else's file; CannotWrite.
 IngestSummary ingest(const RunDirectory& run, const IngestOptions& options = {});
 
 }  // namespace ddl

@@ -1,7 +1,7 @@
 // One prepared INSERT: row(1, "text", std::nullopt, ...). For tables of modest size; events go through spool_table.h.
 //
-// What is inserted for each of thousands of processes is prepared once for all of them, and not before there is a row: SQLite takes longer to
-// prepare a statement than to insert a few rows.
+// A statement for thousands of processes is prepared once for all, and not before there is a row: SQLite takes longer to prepare it than to
+// insert a few rows.
 #pragma once
 
 #include <SQLiteCpp/Statement.h>
@@ -16,7 +16,7 @@
 
 namespace ddl {
 
-/// The statements of a connection that are used again and again, which must outlive it.
+/// A connection's lasting statements; the connection must outlive it.
 class Statements {
  public:
   explicit Statements(SQLite::Database& connection) : db(connection) {}
@@ -73,7 +73,7 @@ class Insert {
   std::optional<SQLite::Statement> own_;
   Statements* statements_ = nullptr;
   const char* sql_ = nullptr;
-  SQLite::Statement* statement_ = nullptr;  ///< null: there was no row yet
+  SQLite::Statement* statement_ = nullptr;  ///< null: no row yet
 };
 
 }  // namespace ddl

@@ -1,4 +1,4 @@
-// job.json: what `ddl record` wrote about the job as a whole. Absent for bare LD_PRELOAD jobs.
+// job.json: `ddl record` about the whole job. Absent for bare LD_PRELOAD jobs.
 #pragma once
 
 #include <cstdint>
@@ -16,18 +16,18 @@ struct Job {
   std::optional<int64_t> ended_realtime_ns;
   std::optional<int64_t> exit_code;
   std::optional<int64_t> signal;
-  /// Everything else that is a text or a number, by its name: launcher, job_id, ddl_version, host, cwd, env.NAME, libraries.NAME.
+  /// All other texts and numbers, by name: launcher, job_id, ddl_version, host, cwd, env.NAME, libraries.NAME.
   std::map<std::string, std::string> facts;
-  /// Why the file could not be used as a whole or in part; empty: all well.
+  /// Why the file could not be used, wholly or in part; empty: no problem.
   std::string problem;
 };
 
-/// Fact of jobs that talk by Gloo, of which nothing is recorded where its library exports no functions: the word or script that says so.
+/// Fact of jobs that communicate through Gloo, which is not recorded if its library exports no functions: the word or script that shows it.
 inline constexpr const char* kGlooFact = "gloo";
 inline constexpr const char* kGlooHint =
     "record steps and layers with ddl_annotate.py (docs/how-to/python.md), or trace it with torch.profiler: ddl import kineto";
 
-/// Never throws: an absent file is an empty Job, a broken one has a `problem` and what could be read.
+/// Never throws: an absent file is an empty Job, a broken one has a `problem` and its readable part.
 Job read_job(const std::filesystem::path& path);
 
 }  // namespace ddl

@@ -1,4 +1,4 @@
-// Batches that one thread makes one after the other while another one uses those before: the same ones in the same order, on one thread or two.
+// Batches made by one thread while another uses the previous ones: the same batches in the same order, on one thread or two.
 #pragma once
 
 #include <condition_variable>
@@ -14,8 +14,8 @@ namespace ddl::store {
 template <class Batch>
 class MadeAhead {
  public:
-  /// `make` empties and fills its argument, which may hold a batch that was used; false: there is no more. It runs on a thread of its own if
-  /// `beside`, up to two batches ahead, else in next().
+  /// `make` clears and fills its argument, which may be a used batch; false: the end. It runs on a thread of its own if `beside`, up to two
+  /// batches ahead, else in next().
   MadeAhead(bool beside, std::function<bool(Batch&)> make) : make_(std::move(make)) {
     if (!beside) return;
     try {
@@ -33,7 +33,7 @@ class MadeAhead {
   MadeAhead(const MadeAhead&) = delete;
   MadeAhead& operator=(const MadeAhead&) = delete;
 
-  /// The next batch in place of `batch`; false: there was none. Throws what making it threw.
+  /// The next batch in place of `batch`; false: the end. Rethrows the maker's exceptions.
   bool next(Batch& batch) {
     if (!maker_.joinable()) return make_(batch);
     std::unique_lock lock(mutex_);

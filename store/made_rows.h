@@ -21,7 +21,7 @@
 
 namespace ddl {
 
-/// Text that outlives the statement it is bound to, such as a literal: it is not copied. Null: NULL.
+/// Text that outlives the statement it is bound to, such as a literal: not copied. Null: NULL.
 struct Lasting {
   const char* text;
 };
@@ -84,14 +84,14 @@ class MadeRow {
 
 class MadeRows {
  public:
-  /// Makes the table known to the connection, for as long as this object lives.
+  /// Registers the table with the connection, for the lifetime of this object.
   explicit MadeRows(SQLite::Database& db);
   ~MadeRows();
   MadeRows(const MadeRows&) = delete;
   MadeRows& operator=(const MadeRows&) = delete;
 
-  /// Runs `sql`, which reads made_rows once, and stays prepared. `next` sets the next row; false: there are no more. What it throws comes out
-  /// here. Else throws SQLite::Exception.
+  /// Runs `sql`, which reads made_rows once, and keeps it prepared. `next` sets the next row; false: the end. Rethrows its exceptions, else
+  /// throws SQLite::Exception.
   void insert(std::string_view sql, const std::function<bool(MadeRow&)>& next);
   /// One row for each of `items`: `set(row, item)`.
   template <typename Items, typename Set>
@@ -116,10 +116,10 @@ class MadeRows {
   State state_;
 };
 
-/// Rows of one table that come between those of others: they are inserted some hundred at a time, in their order.
+/// Rows of one table between those of others: inserted some hundred at a time, in order.
 class RowBuffer {
  public:
-  /// `sql` as of MadeRows::insert(). What was not flushed is lost.
+  /// `sql` as for MadeRows::insert(). Unflushed rows are lost.
   RowBuffer(MadeRows& rows, std::string sql) : rows_(rows), sql_(std::move(sql)), held_(kHeld) {}
 
   template <typename... Values>

@@ -1,5 +1,5 @@
-// Results 0, 1, 2, ... of independent pieces of work, made by several threads and taken in that order by one: whoever takes them sees the same,
-// whatever the number of threads. That thread works too while what it wants next is not there, and with one thread all is done by it.
+// Results 0, 1, 2, ... of independent pieces of work, made by several threads and taken in order by one, which sees the same whatever the
+// number of threads. It works too while its next result is missing, and with one thread does all.
 #pragma once
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 
 namespace ddl::store {
 
-/// Spools that are read ahead and held: each is open, and up to a megabyte.
+/// Spools read ahead and held: each is open, and up to a megabyte.
 constexpr size_t kSpoolsAhead = 64;
 
 /// `asked` threads; 0: one for each core that this process may use.
@@ -25,7 +25,7 @@ inline unsigned threads_for(unsigned asked) { return asked > 0 ? asked : std::ma
 template <class Result>
 class OrderedWork {
  public:
-  /// `make(i)` makes result i < `count`, on any thread; `ahead` results at most are held that were not taken yet. `threads`: 1 or more.
+  /// `make(i)` makes result i < `count`, on any thread; at most `ahead` results wait to be taken. `threads`: 1 or more.
   OrderedWork(size_t count, unsigned threads, size_t ahead, std::function<Result(size_t)> make)
       : count_(count), ahead_(std::max<size_t>(1, ahead)), make_(std::move(make)), slots_(std::min(count, ahead_)) {
     const size_t helpers = std::min<size_t>(count, threads) - (count > 0 ? 1 : 0);
@@ -44,7 +44,7 @@ class OrderedWork {
   OrderedWork(const OrderedWork&) = delete;
   OrderedWork& operator=(const OrderedWork&) = delete;
 
-  /// The next result; throws what making it threw. To be called `count` times at most.
+  /// The next result; rethrows its maker's exception. Call it `count` times at most.
   Result next() {
     std::unique_lock lock(mutex_);
     Slot& slot = slots_[taken_ % slots_.size()];

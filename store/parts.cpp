@@ -64,7 +64,7 @@ unsigned complete_division(const RunDirectory& run) {
     throw Error(fmt::format("{} has no parts", run.directory.string()), "make them: ddl analyze RUN --part K/N", ExitCode::kDataMissing);
   unsigned first = 1;
   while (there[nearest].contains(first)) ++first;
-  throw Error(fmt::format("{} of {} parts of {} are missing: part {} is one", nearest - there[nearest].size(), nearest,
+  throw Error(fmt::format("{} of {} parts of {} are missing, among them part {}", nearest - there[nearest].size(), nearest,
                           run.directory.string(), first),
               fmt::format("make it: ddl analyze {} --part {}/{}", run.directory.string(), first, nearest), ExitCode::kDataMissing);
 }

@@ -1,4 +1,4 @@
-// The store of a run made by several processes, on one machine or many that see the same folder:
+// The store of a run made by several processes, on one machine or many with a common folder:
 //
 //   plan    who the processes are, the time axis, communicators: what all must agree on. One process, from the head of every spool and, with
 //           several hosts, from its collectives
@@ -6,11 +6,11 @@
 //   merge   copies the rows of all parts into the store, in the order of the processes, numbers names anew where parts saw them in another
 //           order, makes indices; then the analyzer goes over the whole
 //
-// The store is the same row for row as that of ingest(), whatever N (docs/decisions/0053). The files lie in NAME.ddl/parts. They are sealed as
-// stores are, and are good for the program that wrote them alone: each names its version.
+// The store equals that of ingest() row for row, whatever N (docs/decisions/0053). The files lie in NAME.ddl/parts. They are sealed like
+// stores, and usable by the program that wrote them alone: each names its version.
 //
-// Everything throws Error: kDataMissing with the hint what to run again where a file is missing, damaged, of another plan or run, or the run has
-// changed since it was planned; CannotWrite.
+// Everything throws Error: kDataMissing, with a hint what to run again, if a file is missing, damaged, or of another plan or run, or the
+// run has changed since it was planned; CannotWrite.
 #pragma once
 
 #include <cstdint>
@@ -32,25 +32,25 @@ std::filesystem::path parts_folder(const RunDirectory& run);
 std::filesystem::path plan_file(const RunDirectory& run);
 std::filesystem::path part_file(const RunDirectory& run, PartNumber part);
 
-/// Makes the plan; parts that are there are removed. Of `options` progress and threads count. Returns how many processes there are.
+/// Makes the plan; removes existing parts. Uses progress and threads of `options`. Returns the number of processes.
 uint64_t prepare_parts(const RunDirectory& run, const IngestOptions& options = {});
 
-/// Is there a plan of the run as it is now? False also where what is there cannot be used.
+/// Whether there is a usable plan of the run as it is now.
 bool is_prepared(const RunDirectory& run);
 
-/// Makes one part by the plan. Of `options` progress and threads count.
+/// Makes one part by the plan. Uses progress and threads of `options`.
 void make_part(const RunDirectory& run, PartNumber part, const IngestOptions& options = {});
 
-/// Those of `of` parts that are still to be made, or cannot be used.
+/// The parts out of `of` that are missing or unusable.
 std::vector<unsigned> missing_parts(const RunDirectory& run, unsigned of);
 
-/// How many of `of` parts there seem to be: for progress.
+/// The apparent number of finished parts out of `of`: for progress.
 unsigned parts_made(const RunDirectory& run, unsigned of);
 
-/// As ingest(), from the parts: of whatever N all are there. The files stay.
+/// As ingest(), from a complete set of parts, whatever N. The files stay.
 IngestSummary merge_parts(const RunDirectory& run, const IngestOptions& options = {});
 
-/// Plan, parts, their logs (*.log) and drafts. Only files of ours; the folder goes if nothing else is in it.
+/// Removes plan, parts, their logs (*.log) and drafts. Only files of ours; the folder goes if it is then empty.
 void remove_parts(const RunDirectory& run);
 
 }  // namespace ddl

@@ -15,7 +15,7 @@ namespace ddl {
 
 struct RunDirectory {
   std::filesystem::path directory;
-  std::filesystem::path store;  ///< directory/run.sqlite, or the file that the user named
+  std::filesystem::path store;  ///< directory/run.sqlite, or the file named by the user
 
   std::filesystem::path job() const { return directory / "job.json"; }
   std::filesystem::path stalls() const { return directory / "stalls.jsonl"; }  ///< store/stalls.h
@@ -24,19 +24,19 @@ struct RunDirectory {
   }  ///< written by the job, if it was asked to
   /// All *.spool files, sorted by name.
   std::vector<std::filesystem::path> spools() const;
-  /// Newest change of job.json, stalls.jsonl, horovod_timeline.json or a spool, realtime ns; 0 if there is none.
+  /// Newest change of job.json, stalls.jsonl, horovod_timeline.json or a spool, realtime ns; 0 without any.
   int64_t changed_realtime_ns() const;
 };
 
-/// When the file was last written to, realtime ns; nothing if it is not there.
+/// The file's last change, realtime ns; nothing if it does not exist.
 std::optional<int64_t> changed_ns(const std::filesystem::path& path);
 
 /// The run that the user means: a run directory, or an SQLite file in one (or copied out of one); without argument the newest *.ddl in the
 /// current directory. Throws Error (kDataMissing) with a hint when there is none. Does not look whether run.sqlite exists.
 RunDirectory find_run(const std::optional<std::string>& argument = std::nullopt);
 
-/// The store, open, if run.sqlite is there and holds all that the spools hold now. Nothing, or false: ingest() is due. A job that was killed less than a minute
-/// before it was read counts as still running. Throws as open_store() when the file is there and is not ours to replace.
+/// The open store, if run.sqlite exists and covers the spools' present content. Nothing, or false: ingest() is due. A job that was killed
+/// less than a minute before it was read counts as still running. Throws as open_store() if the file is not ours to replace.
 std::optional<SQLite::Database> open_if_ingested(const RunDirectory& run, Access access = Access::kRead);
 bool is_ingested(const RunDirectory& run);
 

@@ -1,5 +1,5 @@
-// More records than memory should hold, in order: blocks are sorted in memory and written to a file without a name, and merged as they are read.
-// Records of equal rank stay in the order in which they were added, so that the result depends on nothing but them.
+// More records than memory should hold, in order: blocks are sorted in memory, written to an unnamed file, and merged while being read.
+// Equal records keep their order of insertion, so that the result depends on nothing else.
 //
 //   SortedRecords<Record, Before> records;  // bool Before()(const Record&, const Record&)
 //   records.add(...);
@@ -16,7 +16,7 @@
 
 namespace ddl::store {
 
-/// A file without a name where SQLite keeps its own: $SQLITE_TMPDIR, else $TMPDIR, /var/tmp, /tmp. All functions throw CannotWrite.
+/// An unnamed file in SQLite's folder: $SQLITE_TMPDIR, else $TMPDIR, /var/tmp, /tmp. All functions throw CannotWrite.
 class TemporaryFile {
  public:
   TemporaryFile() = default;
@@ -43,7 +43,7 @@ class SortedRecords {
     block_.push_back(record);
   }
 
-  /// Ends adding; frees what adding took.
+  /// Ends adding; frees its memory.
   void sort() {
     if (runs_.empty()) {
       sort_block();
@@ -76,7 +76,7 @@ class SortedRecords {
   /// A block on the disk.
   struct Run {
     uint64_t offset;
-    size_t left;  ///< records that are not in the buffer
+    size_t left;  ///< records not yet in the buffer
     size_t at = 0, filled = 0;
     std::vector<Record> buffer;
   };

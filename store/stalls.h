@@ -1,5 +1,5 @@
-// stalls.jsonl of a run directory: what the watch of `ddl record` told while the job ran (docs/how-to/hangs.md). One JSON object per line, appended,
-// so that ddl-top and an ingest read it at any time; a line that was cut off is left out.
+// stalls.jsonl of a run directory: reports of `ddl record`'s watch while the job ran (docs/how-to/hangs.md). One JSON object per line,
+// appended, so that ddl-top and an ingest can read it at any time; an incomplete line is ignored.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace ddl {
 inline constexpr std::string_view kWorkerThread =
     "worker ";  ///< name of the main thread of a process that the rank started: its number follows
 
-/// One thread of a process, as it was found.
+/// One thread of a process, as found.
 struct StalledThread {
   std::string language;  ///< python or c
   std::string name;      ///< main, the number that Python gives it, or kWorkerThread with a process id
@@ -26,11 +26,11 @@ struct StalledRank {
   int64_t pid = 0;
   std::string host;
   std::string role;                    ///< waiting, missing, other
-  std::string in_call;                 ///< the call that it sits in; empty: none
-  std::string state;                   ///< of its main thread: runs, sleeps, stopped, ...; empty: not known
-  std::optional<double> cpu_ratio;     ///< of one core that its main thread used since the look before
+  std::string in_call;                 ///< the call it sits in; empty: none
+  std::string state;                   ///< of its main thread: runs, sleeps, stopped, ...; empty: unknown
+  std::optional<double> cpu_ratio;     ///< of one core, used by its main thread since the previous look
   std::vector<StalledThread> threads;  ///< the main one of each language first
-  std::string python_why, c_why;       ///< why that stack is not known; empty: it is
+  std::string python_why, c_why;       ///< why that stack is unknown; empty: it is known
 };
 
 struct ToldStall {
@@ -39,10 +39,10 @@ struct ToldStall {
   int64_t told_ns = 0;                ///< Unix time
   int64_t since_ns = 0;               ///< Unix time: the last call or step that any rank finished; waiting: when the call was entered
   int64_t limit_ns = 0;               ///< --stall
-  std::string call;                   ///< that the others wait in: operation, number, group; empty: none that is known
-  std::string sentence;               ///< as it was told
-  std::string action;                 ///< what --on-stall did: abort or its command; empty: nothing
-  std::optional<int64_t> resumed_ns;  ///< Unix time: when something was finished again
+  std::string call;                   ///< that the others wait in: operation, number, group; empty: unknown
+  std::string sentence;               ///< as reported
+  std::string action;                 ///< of --on-stall: abort or its command; may be empty
+  std::optional<int64_t> resumed_ns;  ///< Unix time of the next progress
   std::vector<StalledRank> ranks;
 };
 
@@ -50,7 +50,7 @@ struct ToldStall {
 std::string to_json_line(const ToldStall& stall);
 std::string resumed_json_line(int64_t number, int64_t resumed_ns);
 
-/// In the order of telling; empty without the file. Throws Error as read_regular_file().
+/// In the order of reporting; empty without the file. Throws Error as read_regular_file().
 std::vector<ToldStall> read_stalls(const std::filesystem::path& path);
 
 /// Ranks whose stacks are equal, of one stall.
@@ -58,8 +58,8 @@ struct StackGroup {
   std::vector<int64_t> ranks;
   std::string stack;   ///< Python's main thread, else C's; empty: neither is known
   std::string inner;   ///< below Python: the innermost frames in C, of the first rank
-  std::string worker;  ///< of a process that it started, of the first rank; empty: none was asked
-  std::string state;   ///< if it is the same of all
+  std::string worker;  ///< of a process that it started, of the first rank; empty: none asked
+  std::string state;   ///< if equal for all
   std::string why;     ///< why there is no stack
 };
 /// Most ranks first.

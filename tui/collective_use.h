@@ -1,4 +1,4 @@
-// What ranks did in one kind of collective: an operation on a communicator with so many bytes.
+// Ranks' use of one kind of collective: an operation on a communicator with a size.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@ namespace ddl::tui {
 struct CollectiveUse {
   uint32_t op = kNone;    ///< Job::operations
   uint32_t comm = kNone;  ///< Job::communicators
-  int64_t bytes = -1;     ///< of the whole operation; -1: not known
+  int64_t bytes = -1;     ///< of the whole operation; -1: unknown
   int64_t instances = 0;
   int64_t calls = 0;
   int64_t time_ns = 0;  ///< sums over members
@@ -28,8 +28,8 @@ struct CollectiveUse {
 struct Bandwidth {
   double algbw = 0, busbw = 0;  ///< bytes per second
 };
-/// From the median transfer; nothing for what has none (barriers, one rank), and of non-blocking ones, whose transfer has only an upper
-/// bound.
+/// From the median transfer; nothing for operations without one (barriers, one rank), and for non-blocking ones, whose transfer is only
+/// bounded from above.
 std::optional<Bandwidth> bandwidth_of(const Job& job, const CollectiveUse& use);
 
 }  // namespace ddl::tui

@@ -1,10 +1,10 @@
-// What the GPUs of a running job did in a step, by the analyzer's law (analyzer/passes/device_partition.h, and what devices.cpp there says of
-// waiting inside kernels): a kernel of a collective waits until the last member has begun its own, known where all members are seen and
-// their clocks are one host's.
+// The work of a running job's GPUs in a step, by the analyzer's rules (analyzer/passes/device_partition.h; devices.cpp there on waiting
+// inside kernels): a kernel of a collective waits until the last member has begun its own, known if all members are seen and share one
+// host's clock.
 //
-// CUPTI hands over what GPUs did about a second late and in any order. A step is cut when every launch that was made in it is answered. A
-// launch that never gives a device anything (a copy of nothing) is answered by what was launched after the step, once there was time for
-// it to come. Where nothing comes, what GPUs did is not known, and nothing stands in for it.
+// CUPTI delivers GPU activities about a second late and in any order. A step is cut when every launch in it is answered. A launch without
+// device work (a copy of nothing) is answered by work launched after the step, after some time. If nothing comes, the GPUs' work is
+// unknown, and nothing replaces it.
 #pragma once
 
 #include <cstdint>
@@ -19,26 +19,26 @@ namespace ddl::tui {
 
 class Devices {
  public:
-  /// Takes in what has come. Call before steps are cut.
+  /// Reads what is new. Call before steps are cut.
   void take(Job& job);
 
-  /// What GPUs did in the rank's step may still come.
+  /// GPU work of the rank's step may still come.
   static bool is_pending(const Job& job, const Rank& rank, const EndedStep& step);
 
   struct Cut {
     RankPart part;
     bool has_collectives = false;
-    bool left_out = false;  ///< it was before what was read when the job was joined
-    bool is_known = false;  ///< false: `part` has the duration, and nothing else
+    bool left_out = false;  ///< before the point at which this program joined the job
+    bool is_known = false;  ///< false: `part` has the duration only
   };
-  /// Mean over its GPUs. Nothing: it has none.
+  /// Mean over the rank's GPUs. Nothing: it has none.
   std::optional<Cut> cut(const Job& job, const Rank& rank, const EndedStep& step) const;
 
-  /// Forgets what the rank's GPUs had ended when the step did.
+  /// Forgets what the rank's GPUs had finished by the step's end.
   static void drop(Rank& rank, const EndedStep& step);
-  /// Forgets collectives that all ended before.
+  /// Forgets collectives that have all ended before.
   void forget_before(int64_t time_ns);
-  /// Keeps at most so much of a rank whose steps do not end.
+  /// Bounds what is kept of a rank whose steps do not end.
   static void bound(Rank& rank, size_t most);
 
  private:

@@ -9,10 +9,10 @@
 
 namespace ddl::tui {
 
-// ---- Which part of the screen shows what: a pure function of the size and of how much there is to show.
+// ---- Layout: a pure function of the size and of how much there is to show.
 //
-// Below 120x30 everything is stacked in one column, by importance: what does not fit goes in this order: layers and history, collectives,
-// the status line, the legend, the trend, the bar, the numbers. What stays at any size is who, the sentence, one rank, and the keys.
+// Below 120x30 everything is stacked in one column, by importance. What does not fit is dropped in this order: layers and history,
+// collectives, the status line, the legend, the trend, the bar, the numbers. Always left: who, the sentence, one rank, the keys.
 enum class Area { kTitle, kNumbers, kTrend, kBar, kHeadline, kRanks, kStatus, kCollectives, kLayers, kAdvice, kHistory, kLegend, kKeys };
 
 struct Rect {
@@ -27,7 +27,7 @@ struct Placed {
 };
 
 struct Contents {
-  int ranks = 0, collectives = 0, layers = 0, history = 0;  ///< rows there are
+  int ranks = 0, collectives = 0, layers = 0, history = 0;  ///< numbers of rows
   int headline = 0;                                         ///< columns of the sentence
   bool panels[4] = {true, true, true, true};                ///< View::panels
 };
@@ -41,9 +41,9 @@ std::vector<Placed> layout(Size size, const Contents& contents);
 Contents contents_of(const Snapshot& snapshot, const View& view);
 Frame draw(const Snapshot& snapshot, Size size, const Theme& theme, const View& view);
 
-/// Lines that PgUp and PgDn move by: as many as are on the screen.
+/// The lines by which PgUp and PgDn move: one screen.
 int page_rows(const Snapshot& snapshot, Size size, const View& view);
-/// The largest View::scroll that shows something new; 0 where all of the page is on the screen.
+/// The largest useful View::scroll; 0 if the whole page fits.
 int scroll_limit(const Snapshot& snapshot, Size size, const View& view);
 
 }  // namespace ddl::tui

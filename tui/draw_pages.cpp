@@ -179,7 +179,7 @@ void draw_why(Canvas& c, const Rect& r) {
     for (int i = 0; i < 3; ++i) c.frame.put_right(r.x + 2 + name, y, numbers[i], Style::kPlain, r.x + 2 + name + (i + 1) * 10);
     ++y;
   }
-  if (differences.empty()) c.frame.put(r.x + 2, y++, "nothing is known of its steps yet", Style::kDim, r.right());
+  if (differences.empty()) c.frame.put(r.x + 2, y++, "none of its steps is known yet", Style::kDim, r.right());
   if (y < r.bottom()) {
     std::string more = rank.node + fmt::format("/{}", rank.slot);
     if (!rank.call.empty()) more += fmt::format(", in {} for {}", rank.call, reports::short_duration(static_cast<int64_t>(rank.call_ns)));

@@ -16,7 +16,7 @@ struct RankRow;
 class Filter {
  public:
   Filter() = default;
-  /// Throws ddl::Error (usage) that shows where the text is wrong.
+  /// Throws ddl::Error (usage) with the place of the error.
   explicit Filter(std::string_view text);
 
   const std::string& text() const { return text_; }

@@ -1,4 +1,4 @@
-// A screen as a grid of cells: what a terminal, a text file or a test gets to see is copied from it, nothing else is ever written.
+// A screen as a grid of cells; terminals, text files and tests all get a copy of it.
 #pragma once
 
 #include <cstdint>
@@ -40,15 +40,15 @@ struct Cell {
 
 class Frame {
  public:
-  /// `ascii`: characters beyond it become question marks.
+  /// `ascii`: other characters become question marks.
   explicit Frame(Size size, bool ascii = false);
 
   int width() const { return size_.width; }
   int height() const { return size_.height; }
   const Cell& at(int x, int y) const { return cells_[static_cast<size_t>(y * size_.width + x)]; }
 
-  /// Writes `text` from (x, y) on, made harmless (reports/safe_text.h) and cut at `end`, the first column not to be touched (and at the
-  /// frame's edge). Returns the column behind it.
+  /// Writes `text` from (x, y) on, made harmless (reports/safe_text.h) and cut before column `end` (and at the frame's edge). Returns the
+  /// column behind it.
   int put(int x, int y, std::string_view text, Style style, int end = INT32_MAX);
   /// The same, ending before column `end`. Writes nothing if it does not fit in [x, end).
   void put_right(int x, int y, std::string_view text, Style style, int end);

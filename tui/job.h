@@ -1,7 +1,7 @@
-// The job as the live view knows it: what the spools of its ranks, or a store that is replayed, have said so far.
+// The job as the live view knows it so far: from the spools of its ranks, or from a replayed store.
 //
-// A Source (source.h) appends to it; Steps (steps.h) takes finished steps out of it. Only what no finished step needs any more stays: the
-// memory does not grow with the length of the job. Times are ticks of the rank's clock until they are compared (Rank::clock).
+// A Source (source.h) appends to it; Steps (steps.h) removes finished steps. Only what unfinished steps need stays, so memory does not grow
+// with the job. Times are ticks of the rank's clock until they are compared (Rank::clock).
 #pragma once
 
 #include <algorithm>
@@ -24,7 +24,7 @@
 
 namespace ddl::tui {
 
-constexpr uint32_t kNone = UINT32_MAX;  ///< no operation, communicator, layer
+constexpr uint32_t kNone = UINT32_MAX;  ///< no operation, communicator or layer
 
 struct JobOperation {
   Operation operation;
@@ -36,34 +36,34 @@ struct JobCommunicator {
   int32_t size = 0;
   bool comparable = false;       ///< its members are known, and all of our world
   std::vector<int32_t> ranks;    ///< in the world, by rank in it; empty: not known
-  std::string axis = {};         ///< of parallelism that it serves; empty: none, or nobody can tell
+  std::string axis = {};         ///< of parallelism; empty: none or unknown
   std::string axis_source = {};  ///< name, lineage, shape
 };
 
-/// A call or a request that has ended, or a collective that a device carried out.
+/// A finished call or request, or a collective carried out by a device.
 struct Event {
   uint64_t start_ticks = 0;
   uint64_t duration_ticks = 0;
   uint64_t bytes = 0;
   uint32_t op = kNone;    ///< Job::operations
   uint32_t comm = kNone;  ///< Job::communicators
-  uint64_t sequence = 0;  ///< collectives: number on the communicator; 0: not the instance of one
+  uint64_t sequence = 0;  ///< number of a collective on the communicator; 0: not an instance
   uint32_t thread = 0;
   int32_t peer = -1;
   bool request = false;
   bool device = false;      ///< carried out by a device, its kernel's time
-  int64_t share_begin = 0;  ///< of a kernel that several collectives share: this one's is [share_begin, share_end) of share_total
+  int64_t share_begin = 0;  ///< if several collectives share the kernel: this one's part is [share_begin, share_end) of share_total
   int64_t share_end = 1;
   int64_t share_total = 1;
   bool is_sized = true;            ///< false: bytes are not known
   uint32_t layer = kNone;          ///< Job::layers: the innermost layer it was called from
-  std::optional<int64_t> wait_ns;  ///< collectives: once all members are here
-  Why why = Why::kPartialRanks;    ///< why it is not known
+  std::optional<int64_t> wait_ns;  ///< of collectives, once all members are here
+  Why why = Why::kPartialRanks;    ///< why it is unknown
 
   bool is_call() const { return !request && !device; }
 };
 
-/// One step of one rank, by its GPUs if they are looked at, else by its thread. Not there: `duration_ns` is 0.
+/// One step of one rank, by its GPUs if shown, else by its thread. Missing: `duration_ns` is 0.
 struct RankPart {
   int64_t duration_ns = 0;
   int64_t compute_ns = 0;
@@ -71,7 +71,7 @@ struct RankPart {
   int64_t exposed_ns = 0;
   int64_t copy_ns = 0;                ///< exposed copies of GPUs
   std::optional<int64_t> wait_ns;     ///< exposed waiting
-  std::optional<int64_t> waiting_ns;  ///< all waiting: of GPUs also where they compute beside it
+  std::optional<int64_t> waiting_ns;  ///< all waiting, also where GPUs compute beside it
 
   bool is_there() const { return duration_ns > 0; }
 };
@@ -80,24 +80,24 @@ struct RankPart {
 struct DeviceWork {
   uint64_t start_ticks = 0;
   uint64_t end_ticks = 0;
-  uint64_t sequence = 0;   ///< of a collective: number on its communicator, a captured one's repetition in the high half; 0: not known
+  uint64_t sequence = 0;   ///< number of a collective on the communicator, a captured one's repetition in the high half; 0: unknown
   uint32_t comm = kNone;   ///< Job::communicators
   int32_t comm_rank = -1;  ///< in it: a process may be several
   uint16_t device = 0;     ///< the process's number for it
   DeviceClass device_class = DeviceClass::kCompute;
 };
 
-/// What a running job's spool has said of a rank's GPUs so far.
+/// A running job's GPU work so far, from its rank's spool.
 struct RankDevices {
   bool launches = false;                  ///< it gives work to GPUs
-  int64_t since_ns = 0;                   ///< when that was seen first
+  int64_t since_ns = 0;                   ///< when first seen
   std::deque<DeviceWork> work;            ///< of steps that are not finished, by begin, longest first
-  std::vector<DeviceWork> arrived;        ///< kernels of collectives that nobody has taken in yet
+  std::vector<DeviceWork> arrived;        ///< kernels of collectives not yet taken in
   std::set<uint16_t> seen;                ///< devices that did anything
-  int64_t from_ns = INT64_MIN;            ///< what they did before is not all here
-  uint64_t answered_ticks = 0;            ///< the newest launch of which it is known what became of it
-  std::optional<uint64_t> awaited_ticks;  ///< the oldest launch of which it is not
-  uint64_t until_ticks = UINT64_MAX;      ///< what they did from then on nobody tells
+  int64_t from_ns = INT64_MIN;            ///< earlier work is incomplete
+  uint64_t answered_ticks = 0;            ///< the newest launch with a known outcome
+  std::optional<uint64_t> awaited_ticks;  ///< the oldest launch without one
+  uint64_t until_ticks = UINT64_MAX;      ///< later work is unknown
 };
 
 struct EndedStep {
@@ -107,27 +107,27 @@ struct EndedStep {
   uint64_t mpi_ticks = 0;
   uint32_t thread = 0;
   bool second = false;                  ///< of a job that marks no steps
-  std::optional<RankPart> device = {};  ///< what its GPUs did in it, mean over them; unset: none did, or they are not looked at
+  std::optional<RankPart> device = {};  ///< mean over its GPUs; unset: no GPU work, or not shown
 };
 
-/// What a rank that follows a schedule of the tuner has said of it (interpose/tune.cpp).
+/// A report of a rank that follows a tuner's schedule (interpose/tune.cpp).
 struct TuneMark {
   uint64_t ticks = 0;
-  std::string knob;  ///< it was asked for; empty: the rank's next step is in block `value`
+  std::string knob;  ///< the requested knob; empty: the rank's next step is in block `value`
   double value = 0;
 };
 
-/// A layer that ran: its time is booked to the step it ended in.
+/// A layer that ran: its time counts in the step it ended in.
 struct EndedLayer {
   uint64_t end_ticks = 0;
-  int64_t duration_ticks = 0;  ///< below zero: what a layer inside of it took
+  int64_t duration_ticks = 0;  ///< negative: time of a layer inside it
   uint32_t layer = kNone;
 };
 
 struct OpenCall {
   uint32_t op = kNone;
   uint32_t comm = kNone;
-  uint32_t sequence = 0;  ///< of waiting calls: the newest collective that they wait for
+  uint32_t sequence = 0;  ///< in waiting calls: the newest collective awaited
   uint64_t start_ticks = 0;
 };
 
@@ -136,7 +136,7 @@ constexpr const char* name_of(Life life) {
   constexpr const char* kNames[] = {"starting", "running", "finalized", "aborted", "exited", "gone"};
   return kNames[static_cast<size_t>(life)];
 }
-/// Nothing more is to be expected of it.
+/// Nothing more will come from it.
 constexpr bool is_over(Life life) { return life != Life::kStarting && life != Life::kRunning; }
 
 constexpr size_t kMostTuneMarks = 65'536;
@@ -146,16 +146,16 @@ struct Rank {
   std::string host;
   int32_t on_host = 0;  ///< number among the ranks of its host
   int64_t pid = 0;      ///< on its host
-  bool here = false;    ///< that is this host
+  bool here = false;    ///< on this host
   Life life = Life::kStarting;
-  bool uses_mpi = true;  ///< false: a rank of NCCL's alone, for which to exit is to end well
+  bool uses_mpi = true;  ///< false: a rank of NCCL only, whose exit is a normal end
   store::ProcessClock clock;
   uint64_t newest_ticks = 0;  ///< its last sign of life
   uint64_t finished_ticks =
       0;  ///< end of the last call, step or range that it finished; of calls by which background threads only coordinate: not
   uint64_t begin_ticks = 0;
   uint64_t overhead_ticks = 0;
-  uint64_t lost = 0;                  ///< everything that could not be recorded, or was written over before it was read here
+  uint64_t lost = 0;                  ///< events not recorded, or overwritten before they were read
   std::optional<OpenCall> sits_in;    ///< the innermost call that has not returned
   std::optional<uint64_t> open_step;  ///< number of the step it is in
 
@@ -164,10 +164,10 @@ struct Rank {
   RankDevices devices;
   Negotiating negotiating;
   std::deque<EndedLayer> layers;
-  std::deque<std::pair<uint64_t, double>> samples;   ///< what it said it trained on: ticks, number
+  std::deque<std::pair<uint64_t, double>> samples;   ///< reported training samples: ticks, number
   std::deque<TuneMark> tune_marks;                   ///< the newest kMostTuneMarks, until forget_events()
-  std::set<uint64_t> posted;                         ///< when collectives were posted that are in flight
-  std::unordered_map<uint32_t, uint32_t> reached;    ///< by communicator: highest collective that it entered
+  std::set<uint64_t> posted;                         ///< posts of collectives in flight
+  std::unordered_map<uint32_t, uint32_t> reached;    ///< by communicator: highest collective entered
   std::unordered_map<std::string, double> counters;  ///< latest value by name, of the node's devices too
 
   void reach(uint32_t comm, uint32_t sequence) {
@@ -176,7 +176,7 @@ struct Rank {
   }
 };
 
-/// A layer in the phase that it ran in.
+/// A layer in its phase.
 struct JobLayer {
   std::string name;
   std::string phase;
@@ -189,16 +189,16 @@ struct Job {
   std::string run;     ///< the directory as the user would type it
   int32_t world_size = 0;
   int32_t other_worlds = 0;
-  std::optional<int64_t> exit_code, signal;  ///< how `ddl record` saw it end
+  std::optional<int64_t> exit_code, signal;  ///< how it ended, by `ddl record`
   bool recorded_end = false;                 ///< `ddl record` has seen it end
-  bool ended = false;                        ///< nothing will come any more
-  bool joined = false;                       ///< on its way: what some process recorded first was left out
-  bool gpus = false;                         ///< its ranks give work to GPUs that are not looked at, or may not be
-  bool device_collectives = false;           ///< GPUs that are not looked at, or may not be, carry out some of its collectives (NCCL)
-  bool by_device = false;                    ///< of a replay: its GPUs are looked at
-  bool background = false;                   ///< background threads make its MPI calls: where the others' time goes they do not tell
-  std::optional<ToldStall> told;             ///< the stall that `ddl record --stall` told last, if it has not ended
-  int32_t spools_in_turns = 0;               ///< that are opened for each look only: there are more than descriptors
+  bool ended = false;                        ///< nothing more will come
+  bool joined = false;                       ///< joined while running: earlier records of some process were left out
+  bool gpus = false;                         ///< its ranks use GPUs that are not, or cannot be, shown
+  bool device_collectives = false;           ///< such GPUs carry out some of its collectives (NCCL)
+  bool by_device = false;                    ///< of a replay: by its GPUs
+  bool background = false;        ///< background threads make its MPI calls, which do not show where the other threads' time goes
+  std::optional<ToldStall> told;  ///< the last stall reported by `ddl record --stall`, if it goes on
+  int32_t spools_in_turns = 0;    ///< opened for each look only: more than descriptors
   int32_t unreadable_spools = 0;
   std::string unreadable_why;  ///< of one of them
   int64_t now_ns = 0;          ///< on the axis: the clock, or the moment that is replayed

@@ -1,5 +1,5 @@
-// What a running rank whose MPI calls come from a background thread has said of its training thread, and of what it has ready for the others
-// (specification.md J2): enough to tell, when no data moves any more, who does not come.
+// What a running rank whose MPI calls come from a background thread reports about its training thread, and about what it has ready for the
+// others (specification.md J2): enough to tell, when no data moves any more, who does not come.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ struct Negotiating {
     uint64_t at_ticks, busy_ns, spun_ticks;  ///< sums since the thread began; busy: on a CPU or ready for one
   };
   std::deque<Sample> samples;  ///< of the last second and a bit, oldest first
-  uint32_t sleeps_in = 0;      ///< code of kBlockingCalls, if it was asked in the last two seconds; 0: not asked, or none of them
+  uint32_t sleeps_in = 0;      ///< code of kBlockingCalls, if asked in the last two seconds; 0: not asked, or none of them
   uint64_t asked_ticks = 0;    ///< when
 
   std::optional<uint32_t> ready_bits;               ///< in its last word

@@ -1,5 +1,5 @@
-// Operations, communicators and layers under one numbering: every process has its own in its spool. Communicators get the labels that the
-// store gives them (store/ingest/communicators.h).
+// One numbering of operations, communicators and layers, since every process has its own in its spool. Communicators get the store's labels
+// (store/ingest/communicators.h).
 #pragma once
 
 #include <map>
@@ -21,7 +21,7 @@ class Numbering {
   /// Place in Job::layers.
   uint32_t layer(Job& job, const std::string& phase, const std::string& name);
 
-  /// What a process says of a communicator. `creator`: the operation that made it, or empty. More than `max_members` are damage.
+  /// A process's description of a communicator. `creator`: the operation that made it, or empty. More than `max_members` are damage.
   struct Description {
     uint64_t world_key = 0;
     int32_t rank = 0;  ///< of the process
@@ -30,12 +30,12 @@ class Numbering {
     std::string creator;
     uint64_t max_members = 0;
   };
-  /// Place in Job::communicators. Of NCCL: its members are known when each has said so of itself.
+  /// Place in Job::communicators. NCCL's members are known once each has described itself.
   uint32_t communicator(Job& job, const Description& description);
   void name_communicator(uint32_t number, const std::string& name);
-  /// It came of the split of that number of its parent, of which others may have come.
+  /// It came of its parent's split of that number, which may have made others too.
   void split_communicator(uint32_t number, uint32_t parent, uint32_t split);
-  /// Brings labels and axes up to date: call it when all processes have been read.
+  /// Updates labels and axes: call it after reading all processes.
   void label(Job& job);
 
  private:

@@ -20,7 +20,7 @@ class Observer {
  public:
   static constexpr size_t kHistory = 4096;
 
-  /// Finishes what can be finished, and says what there is now. `replay`: the job is not running.
+  /// Finishes what can be finished, and returns the present state. `replay`: the job is not running.
   Snapshot look(Job& job, bool replay);
 
  private:
@@ -63,7 +63,7 @@ class Observer {
 /// "rank 3", "ranks 0, 2-1023".
 std::string ranks_phrase(const std::vector<int64_t>& ranks);
 
-/// A moment of a running job for a monitoring system: of the window, the newest kWindow finished steps.
+/// A moment of a running job for a monitoring system: the window of the newest kWindow finished steps.
 reports::JobNumbers job_numbers(const Snapshot& snapshot);
 
 }  // namespace ddl::tui

@@ -32,16 +32,16 @@ Headline of_stall(const Stall& stall, int64_t now_s) {
   const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing);
   if (!stall.unready.empty()) {
     h.brief = fmt::format("no data for {}: {}", duration(stall.waited_ns), missing);
-    h.next = "gdb -p PID or py-spy dump on the rank that does not come shows what keeps it";
+    h.next = "gdb -p PID or py-spy dump on the rank that does not come shows what blocks it";
   } else if (stall.missing.empty()) {
     h.brief = fmt::format("hung in {}", stall.call);
-    h.next = "gdb -p PID or py-spy dump on one of them shows what keeps it";
+    h.next = "gdb -p PID or py-spy dump on one of them shows what blocks it";
   } else if (stall.circular) {
     h.brief = fmt::format("{} and {} wait for each other", waiting, missing);
     h.next = "call collectives on different communicators in the same order on all ranks";
   } else {
     h.brief = fmt::format("{} missing in {}", missing, stall.call);
-    h.next = "gdb -p PID or py-spy dump on the rank that is missing shows what keeps it";
+    h.next = "gdb -p PID or py-spy dump on the missing rank shows what blocks it";
   }
   return h;
 }
@@ -60,14 +60,14 @@ Headline of_training_threads(const Snapshot& s) {
     if (!least || *row.computing_ratio < *least->computing_ratio) least = &row;
   }
   if (!least) {
-    h.text = "background threads make its MPI calls: where its training threads' time goes is for ddl report to tell";
+    h.text = "background threads make its MPI calls: see ddl report for where its training threads' time goes";
     h.brief = "MPI in the background: see ddl report";
     return h;
   }
   const std::string mean = reports::percent_text(sum / static_cast<double>(known));
   h.text = fmt::format("training threads computed {} of the last second", mean);
   if (known > 1) h.text += fmt::format(" ({} least, {})", who(*least), reports::percent_text(*least->computing_ratio));
-  h.text += ": what they were blocked for is for ddl report to tell";
+  h.text += ": see ddl report for what blocked them";
   h.brief = fmt::format("training threads compute {}", mean);
   return h;
 }
@@ -86,10 +86,10 @@ Headline of_shares(const Snapshot& s) {
     h.brief = fmt::format("{} in collectives", in_mpi);
     h.next = "ddl report";
   } else if (!s.waiting_known && *s.exposed_ratio >= kWorthShare) {
-    h.text = fmt::format("{} of the time is spent inside MPI; who waits for whom in messages is for ddl report to tell", in_mpi);
+    h.text = fmt::format("{} of the time is spent inside MPI; see ddl report for who waits in messages", in_mpi);
     h.brief = fmt::format("{} inside MPI", in_mpi);
   } else if (s.gpus) {
-    h.text = fmt::format("hosts spend {} of the time inside MPI, {} waiting; what their GPUs do is for ddl report to tell", in_mpi,
+    h.text = fmt::format("hosts spend {} of the time inside MPI, {} waiting; see ddl report for what their GPUs do", in_mpi,
                          reports::percent_text(waiting));
     h.brief = fmt::format("{} in MPI, GPUs unknown", in_mpi);
     h.next = "ddl report";
@@ -103,8 +103,7 @@ Headline of_shares(const Snapshot& s) {
     h.brief = fmt::format("{} exposed transfer", reports::percent_text(transfer));
     h.next = "ddl tune";
   } else {
-    h.text =
-        fmt::format("{} of the step is waiting, and no rank stands out: jitter, or work that is not even", reports::percent_text(waiting));
+    h.text = fmt::format("{} of the step is waiting, and no rank stands out: jitter, or uneven work", reports::percent_text(waiting));
     h.brief = fmt::format("{} waiting, nobody stands out", reports::percent_text(waiting));
   }
   return h;
@@ -167,9 +166,9 @@ void Observer::headline(const Job& job, Snapshot& s) const {
         fmt::format("the job has ended: {}", s.how_ended), fmt::format("ended: {}", s.how_ended), "ddl report says why", true, {}};
   } else if (s.no_data_ns) {
     s.headline = {
-        fmt::format("no data was moved for {}, while background threads go on coordinating: whose training thread does not come is for ddl "
-                    "report to tell",
-                    duration(*s.no_data_ns)),
+        fmt::format(
+            "no data was moved for {}, while background threads go on coordinating: see ddl report for the training thread that does not come",
+            duration(*s.no_data_ns)),
         fmt::format("no data for {}", duration(*s.no_data_ns)),
         "ddl report",
         true,
@@ -183,7 +182,7 @@ void Observer::headline(const Job& job, Snapshot& s) const {
     } else {
       s.headline.text = s.headline.brief = !s.devices_unknown.empty() ? "what GPUs did has not come"
                                            : s.feed == Feed::kWaiting ? "no step has ended yet"
-                                                                      : "nothing was recorded of any step";
+                                                                      : "no step was recorded";
     }
   }
 }

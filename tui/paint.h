@@ -1,4 +1,4 @@
-// What the drawing files share: glyphs, numbers in fixed columns, bars.
+// Shared by the drawing files: glyphs, numbers in fixed columns, bars.
 #pragma once
 
 #include <algorithm>
@@ -17,18 +17,18 @@ struct Canvas {
   const View& view;
 };
 
-/// A few words of one line; what matters least goes first when it does not fit.
+/// Items of one line; the least important are dropped first.
 struct Piece {
   std::string text;
   int weight = 0;
   Style style = Style::kPlain;
 };
-/// In their order, two blanks apart, never a part of one. Returns the column behind the last.
+/// In order, two blanks apart, never cut. Returns the column behind the last.
 int put_pieces(Canvas& c, int x, int y, int end, const std::vector<Piece>& pieces);
 
-/// Decimals of milliseconds, so that a step has four digits or so.
+/// Decimals of milliseconds that give a step about four digits.
 int ms_decimals(const Snapshot& s);
-/// Milliseconds of at most `width` columns: fewer decimals if need be, then seconds, minutes, hours.
+/// Milliseconds in at most `width` columns: with fewer decimals if needed, then in seconds, minutes, hours.
 std::string ms_text(double ns, int decimals, int width, bool with_sign = false);
 std::string maybe_ms(const std::optional<double>& ns, int decimals, int width, bool with_sign = false);
 /// "17%".
@@ -47,17 +47,17 @@ void put_bar(Canvas& c, int x, int y, const Shares& shares, int width);
 char32_t spark(const Theme& theme, double value, double low, double high);
 /// A rule with a title: the top of a panel.
 void put_rule(Canvas& c, const Rect& r, const std::string& title, const std::string& more);
-/// For a page that takes the screen: how many lines it has, and how many rows there are for them.
+/// A full-screen page: how many lines it has, and how many rows there are for them.
 struct PageExtent {
   int lines = 0, rows = 0;
   int last_scroll() const { return std::max(0, lines - rows); }
 };
-/// Lines of the collectives' page that axes take; 0: there are none, or there is no room.
+/// Lines for axes on the collectives' page; 0: none, or no room.
 int axis_lines(const Snapshot& s, int height);
 PageExtent page_extent(const Snapshot& s, const View& view, const Rect& r);  // draw_pages.cpp
-/// The first line of the page that is shown.
+/// The first visible line of the page.
 int first_line_of_page(const Canvas& c, const Rect& r);
-/// `text` in at most `lines` lines of whole words; what does not fit ends with "..".
+/// `text` in at most `lines` lines of whole words; ends with ".." if cut.
 std::vector<std::string> wrap(const std::string& text, int width, int lines);
 
 void draw_head(Canvas& c, const Placed& part);  // draw_head.cpp: title, numbers, trend, bar, headline, legend, keys

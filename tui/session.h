@@ -1,4 +1,4 @@
-// One user at one screen: keys change the view, and the past can be looked at again. No terminal in here: terminal.h has it, tests do not.
+// One user at one screen: keys change the view, and move through the past. No terminal here, so that tests can run it; terminal.h has it.
 #pragma once
 
 #include <deque>
@@ -12,22 +12,22 @@ namespace ddl::tui {
 
 class Session {
  public:
-  static constexpr size_t kPast = 120;  ///< snapshots that can be gone back to; fewer of many ranks; twice as many while paused
+  static constexpr size_t kPast = 120;  ///< snapshots to go back to; fewer with many ranks; twice as many while paused
   static constexpr size_t kPastRows = 32'768, kLeastPast = 20;
 
   explicit Session(View view) : view_(std::move(view)) {}
 
   void add(Snapshot snapshot);
-  /// The newest, or what was gone back to. There must be one.
+  /// The newest snapshot, or the one gone back to. There must be one.
   const Snapshot& shown() const;
   const View& view() const { return view_; }
   bool empty() const { return past_.empty(); }
 
   enum class Wish { kNothing, kQuit, kMark, kExport, kSave };
-  /// What the key asks for beyond the view.
+  /// A key's request beyond the view.
   Wish press(int key, Size size);
   void click(int x, int y, Size size);
-  /// What the wish came to, for one line on the screen.
+  /// The result of the request, for one line on the screen.
   void tell(std::string message) { view_.message = std::move(message); }
   void mark(std::string text);
 
@@ -46,7 +46,7 @@ class Session {
   std::deque<std::shared_ptr<const Snapshot>> past_;
   std::deque<std::shared_ptr<const Snapshot>> frozen_;  ///< while paused: `past_` when the user paused
   std::shared_ptr<const Snapshot> baseline_;
-  char asking_ = 0;  ///< '/', 'f'ind: what is being typed for
+  char asking_ = 0;  ///< '/', 'f'ind: the prompt
 };
 
 }  // namespace ddl::tui

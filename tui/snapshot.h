@@ -1,9 +1,8 @@
-// One moment of a job as plain data: all that a screen may show, and nothing of how it came to be known. Value type; a Frame (frame.h) is
-// made from it, and so is a line of --json.
+// One moment of a job as plain data: all that a screen may show, whatever its source. Value type; frames (frame.h) and lines of --json are
+// made from it.
 //
-// Numbers are of the window, the newest kWindow finished steps, by the report's laws: per rank the mean over its steps, shares as ratios of
-// sums, lateness as the median rank's waiting less its own (reports/rank_tables.cpp). Times are ns, ratios 0 to 1, what is not known is
-// absent.
+// Numbers cover the window, the newest kWindow finished steps, by the report's rules: per rank the mean over its steps, shares as ratios of
+// sums, lateness as the median rank's waiting less its own (reports/rank_tables.cpp). Times are ns, ratios 0 to 1, unknown values absent.
 #pragma once
 
 #include <array>
@@ -20,7 +19,8 @@ namespace ddl::tui {
 
 constexpr size_t kWindow = 30;
 
-/// Where time goes, in the order of every screen: of each rank by its GPUs if they are looked at, else by its thread. Where the
+/// Where time goes, in the order of every screen: a rank's GPUs if shown, else its thread. Unknown waiting stays in kTransfer. kCopy:
+/// exposed copies of GPUs. For a job whose GPUs are not shown it is the host's time: kCompute is all time outside MPI, idle or not.
 /// waiting is not known it stays with kTransfer. kCopy: exposed copies of GPUs. For a job whose GPUs are not looked at it is the host's time: kCompute is all that is outside MPI, and nobody knows what of it is idle.
 enum Category : size_t { kCompute, kOverlapped, kTransfer, kWaiting, kCopy, kIdle, kCategories };
 using Shares = std::array<double, kCategories>;
@@ -33,14 +33,14 @@ struct RankRow {
   bool alarm = false;
   std::optional<double> late_ns, wait_ns, step_ns, compute_ns, exposed_ns;  ///< per step
   std::optional<Shares> shares;
-  std::optional<double> computing_ratio;     ///< of a job with background threads: its training thread, of the last second
+  std::optional<double> computing_ratio;     ///< with background threads: its training thread in the last second
   std::vector<std::optional<double>> trend;  ///< lateness by step, oldest first
-  std::string call;                          ///< what it sits in; empty: nothing
+  std::string call;                          ///< the call it sits in; empty: none
   double call_ns = 0;                        ///< since when
-  bool stale = false;                        ///< nothing has come of it for long, while others go on
+  bool stale = false;                        ///< silent for long while others go on
   double silent_ns = 0;                      ///< for how long
   uint64_t lost = 0;
-  std::string stack;                                ///< while the job stalls, as `ddl record --stall` took it; empty: not known
+  std::string stack;                                ///< while the job stalls, from `ddl record --stall`; empty: unknown
   std::optional<double> gpu_ratio, memory_ratio;    ///< busy, in use: mean of the devices of its node
   std::vector<std::pair<uint32_t, double>> layers;  ///< Snapshot::layers, own time per step
 };
@@ -51,7 +51,7 @@ struct CollectiveRow {
   int32_t ranks = 0;
   std::optional<int64_t> bytes;
   double per_step = 0;
-  double time_ns = 0;  ///< per step of one rank, mean over ranks; the next two add up to it
+  double time_ns = 0;  ///< per step of one rank, mean over ranks; the sum of the next two
   std::optional<double> wait_ns, transfer_ns;
   std::optional<double> algbw, busbw;  ///< bytes per second, from the transfer alone
   std::optional<double> of_best;       ///< busbw against the best window of this job
@@ -94,15 +94,15 @@ struct Headline {
 struct Stall {
   std::string call;                       ///< "MPI_Allreduce number 57 on MPI_COMM_WORLD"
   std::vector<int64_t> waiting, missing;  ///< ranks
-  bool circular = false;                  ///< who is missing here waits in another collective
+  bool circular = false;                  ///< the missing ranks wait in another collective
   double waited_ns = 0;
-  std::string unready = {};  ///< of a job that negotiates: no data moves, and why. `call` is empty then
-  bool at_least = false;     ///< `waited_ns` is only since this program looks
+  std::string unready = {};  ///< in a job that negotiates: why no data moves. `call` is empty then
+  bool at_least = false;     ///< `waited_ns` counts from this program's start
 };
 
 enum class Feed { kWaiting, kLive, kStale, kHung, kEnded, kReplay };
 
-/// (late, waiter): ns per step. Where everybody is late in turn these are as many as there are pairs of ranks.
+/// (late, waiter): ns per step. Where ranks take turns in being late, one for each pair of ranks.
 using Blame = boost::container::flat_map<std::pair<int32_t, int32_t>, double>;
 
 struct Snapshot {
@@ -111,10 +111,10 @@ struct Snapshot {
   int32_t nodes = 0;
   int32_t other_worlds = 0;
   bool by_device = false;           ///< ranks with GPUs are shown by them
-  bool gpus = false;                ///< its ranks give work to GPUs that are not looked at
-  bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is not known
+  bool gpus = false;                ///< its ranks use GPUs that are not shown
+  bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is unknown
   bool background =
-      false;  ///< background threads make its MPI calls: no share of a step and no waiting is known, only RankRow::computing_ratio
+      false;  ///< background threads make its MPI calls: shares of steps and waiting are unknown, only RankRow::computing_ratio
   Feed feed = Feed::kWaiting;
   double silent_ns = 0;   ///< since anything happened
   std::string how_ended;  ///< "all ranks finalized", "killed by SIGKILL"
@@ -129,17 +129,17 @@ struct Snapshot {
   std::optional<Shares> shares;
   std::optional<double> exposed_ratio, overlap_ratio;
   struct ComputeRatios {
-    std::optional<double> raw, transfer, exposed;  ///< computing over communication, over that without waiting, over what is exposed of it
+    std::optional<double> raw, transfer, exposed;  ///< computing over communication, over its part without waiting, over its exposed part
   };
-  std::optional<ComputeRatios> gpu_ratios;  ///< of jobs whose GPUs are looked at
+  std::optional<ComputeRatios> gpu_ratios;  ///< of jobs whose GPUs are shown
   bool waiting_known = false;
-  std::vector<int64_t> devices_unknown;  ///< ranks whose GPUs' records were not there for some steps of the window
+  std::vector<int64_t> devices_unknown;  ///< ranks without GPU records for some steps of the window
   uint64_t lost = 0;
   int32_t spools_in_turns = 0;  ///< opened for each look only: there are more of them than descriptors
   int32_t unreadable_spools = 0;
   std::string unreadable_why;            ///< of one of them
-  std::optional<double> overhead_ratio;  ///< what recording takes from the job, as the recorder estimates it
-  std::optional<double> own_cpu_ratio;   ///< of one core: what this program takes
+  std::optional<double> overhead_ratio;  ///< recording's share of the job, by the recorder's estimate
+  std::optional<double> own_cpu_ratio;   ///< this program's share of one core
   Headline headline;
   std::optional<Stall> stall;
   std::optional<double>

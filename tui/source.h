@@ -1,4 +1,4 @@
-// Where the live view gets its job from.
+// The live view's source of the job.
 #pragma once
 
 #include "tui/job.h"
@@ -8,7 +8,8 @@ namespace ddl::tui {
 class Source {
  public:
   virtual ~Source() = default;
-  /// Takes in what has come since the last call, which was `interval_s` ago: a replay moves on by that. Throws ddl::Error (kDataMissing) as
+  /// Reads what is new since the last call, `interval_s` ago: a replay moves on by that. Throws ddl::Error (kDataMissing) while there is
+  /// nothing to see.
   /// long as there is nothing to look at.
   virtual void poll(Job& job, double interval_s) = 0;
 };

@@ -1,5 +1,5 @@
-// What a running process's spool says of its GPUs: launches, what became of them, which collective of NCCL a kernel carries out. The join
-// that the ingest makes of a whole run (store/ingest/device.h, nccl_collectives.h), made as the two sides come.
+// GPU records in a running process's spool: launches, their outcome, the NCCL collective of a kernel. Joins both sides as they come, as the
+// ingest does for a whole run (store/ingest/device.h, nccl_collectives.h).
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@
 
 namespace ddl::tui {
 
-/// How large the calls of NCCL were, the largest of any rank: what shares a kernel is laid out by it. For the newest ones.
+/// Sizes of recent NCCL calls, the largest of any rank, by which collectives share a kernel.
 class NcclSizes {
  public:
   void add(uint32_t comm, uint32_t sequence, int64_t payload_bytes);
@@ -34,23 +34,23 @@ class SpoolDevices {
   /// `strings`: of the spool, by id.
   SpoolDevices(NcclSizes& sizes, const std::unordered_map<uint32_t, std::string>& strings) : sizes_(sizes), strings_(strings) {}
 
-  /// A communicator of NCCL: `index` is the process's own, `comm` Job::communicators.
+  /// A communicator of NCCL: `index` is the process's own, `comm` is in Job::communicators.
   void on_communicator(uint32_t index, uint32_t comm, int32_t comm_rank) { comms_[index] = {comm, comm_rank}; }
   void on_device_clock(const DeviceClockMeta& meta);
   void on_graph_node(const GraphNodeMeta& meta);
-  /// From then on nobody told us what GPUs do.
+  /// From then on GPU work is unknown.
   void on_handed_over(uint64_t ticks) { until_ticks_ = ticks; }
 
   void take_launch(const Record& record);
-  /// A collective that was enqueued. `op`: Job::operations.
+  /// An enqueued collective. `op`: Job::operations.
   void take_call(const Record& record, uint32_t thread, uint32_t op, uint32_t layer);
   void take_group(const Record& record);
   void take(const DeviceRecord& record) { waiting_.push_back({record, false}); }
-  /// Records before those that are taken next were left out.
+  /// Records before the next ones were left out.
   void leave_out() { left_out_ = true; }
 
-  /// Hands what can be told on to the rank, whose clock must have its place. Call when all processes were read: what a collective moves is
-  /// told by its members.
+  /// Hands finished work on to the rank, whose clock must have its place. Call it after reading all processes: the members tell a
+  /// collective's size.
   void join(const Job& job, Rank& rank);
 
  private:

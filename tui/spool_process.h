@@ -1,4 +1,4 @@
-// One spool of a running job: what is new in it goes to the job. Reading only, from a file that is never mapped (core/reader.h).
+// One spool of a running job: hands new records to the job. Read-only, from a file that is never mapped (core/reader.h).
 #pragma once
 
 #include <map>
@@ -16,38 +16,39 @@ namespace ddl::tui {
 
 class SpoolProcess : private MetaVisitor {
  public:
-  /// Throws ddl::Error (kDataMissing) if this is not a spool that can be read.
+  /// Throws ddl::Error (kDataMissing) if this is not a readable spool.
   SpoolProcess(Numbering& numbering, NcclSizes& sizes, const std::string& path);
 
-  /// Takes in what has come. Events are of interest once the process is a rank (`index`). A log that is looked at for the first time is
-  /// joined about `join_bytes` before its end, per thread, `device_bytes` of what GPUs did. Throws ddl::Error if the file was cut off.
+  /// Reads what is new. Events count once the process is a rank (`index`). The first look joins a log about `join_bytes` before its end,
+  /// per thread, and `device_bytes` of GPU work. Throws ddl::Error if the file was truncated.
   void read(Job& job, uint64_t join_bytes, uint64_t device_bytes);
 
-  /// How much of the end of each thread's log goes back to when the last `steps` of the process began; `most_bytes` if more, or if it marks none.
+  /// How much of the end of each thread's log reaches back to the begin of the process's last `steps`; `most_bytes` if more, or without
+  /// marked steps.
   uint64_t bytes_of_steps(size_t steps, uint64_t most_bytes);
 
-  /// What GPUs did, to be joined with what read() finds. Call it of all processes before that: of what a GPU had done the launch, and the
-  /// calls of the other members, are then there.
+  /// GPU work, to be joined with what read() finds. Call it for all processes first: then the launches of GPU work, and the other members'
+  /// calls, are there.
   void read_devices();
-  /// When all processes were read, and have their clocks.
+  /// Call after reading all processes, once they have clocks.
   void join_devices(Job& job);
 
-  /// Closes the spool until it is read again.
+  /// Closes the spool until the next read.
   void release() { reader_.release(); }
 
   const FileHeader& header() const { return reader_.header(); }
   const std::string& path() const { return reader_.path(); }
   const std::string& host() const { return clock_.host; }
   const std::string& boot_id() const { return clock_.boot; }
-  /// "exe", "command", "job_id", "local_rank", "mpi"; empty: it did not say.
+  /// "exe", "command", "job_id", "local_rank", "mpi"; empty: not reported.
   std::string fact(const std::string& key) const;
   /// The clock pairs that it wrote, the newest one last.
   store::ClockEvidence clock_evidence() const;
-  /// Its number if it is a rank: what MPI said, or what the launcher announced to a process that has called MPI or NCCL, or used a GPU; else -1.
+  /// Its number if it is a rank: by MPI, or announced by the launcher to a process that has called MPI or NCCL, or used a GPU; else -1.
   int32_t rank() const;
-  /// It has records of what a GPU did.
+  /// It has records of GPU work.
   bool uses_gpu() const { return gpus_; }
-  /// Nobody else is there, and nobody announced anything: it is rank 0 of 1.
+  /// Alone and without an announced rank: it is rank 0 of 1.
   void be_alone() { alone_ = true; }
   bool is_alone() const { return alone_; }
 
@@ -110,14 +111,14 @@ class SpoolProcess : private MetaVisitor {
     Record record;
   };
   static bool is_earlier(const Written& a, const Written& b) { return a.ticks < b.ticks; }
-  std::vector<Written> written_;  ///< what was read of all threads and not taken in yet
+  std::vector<Written> written_;  ///< records read from all threads but not yet taken in
   std::vector<DeviceRecord> devices_now_;
   bool gpus_ = false;
   bool alone_ = false;
-  std::set<uint32_t> cut_threads_;  ///< the older part of their log was left out, and nothing has been read yet
-  uint64_t from_ticks_ = 0;         ///< what ended before was left out, of some thread
+  std::set<uint32_t> cut_threads_;  ///< without the older part of their log, and not read yet
+  uint64_t from_ticks_ = 0;         ///< earlier ends were left out, for some thread
   uint32_t thread_samples_ = 0;     ///< of its training thread, while another one made its MPI calls
-  std::set<uint32_t> beside_main_;  ///< threads other than the one that began the program
+  std::set<uint32_t> beside_main_;  ///< threads other than the program's first
 };
 
 }  // namespace ddl::tui

@@ -287,7 +287,7 @@ void SpoolSource::poll(Job& job, double) {
   if (processes_.empty()) {
     throw Error(
         fmt::format("{} has nothing to show yet", shown_),
-        unreadable_.empty() ? "no process of the job has called MPI or NCCL so far: try again in a moment" : unreadable_.begin()->second,
+        unreadable_.empty() ? "no process of the job has called MPI or NCCL yet: try again in a moment" : unreadable_.begin()->second,
         ExitCode::kDataMissing);
   }
   read_job(job);

@@ -1,15 +1,13 @@
-// Follows the spools of a running job, or reads those of one that has ended (spool_process.h): which processes are its ranks, on what axis
-// of time, and whether they are still there.
+// Follows the spools of a running job, or reads those of an ended one (spool_process.h): which processes are its ranks, on which time axis,
+// and whether they still exist.
 //
-// What a poll costs goes with what is new, and a few system calls per process: 1,024 ranks are a few milliseconds. A job that has been
-// running for long is joined at the end of its logs; who began with the job (Join::kWhole) reads them from their beginning.
+// A poll costs what is new, and a few system calls per process: a few milliseconds for 1,024 ranks. A job that runs already is joined at
+// the end of its logs; a watcher that started with the job (Join::kWhole) reads them from the beginning.
 //
-// Whether a process is still there is looked up in /proc where it runs on this host; of others, silence is all that can be seen. For those
-// the live file is read where there is one (core/live_file.h): what stores into their mapped spool reaches this host when its kernel sees
-// fit.
+// Processes on this host are looked up in /proc; on other hosts only silence shows. There the live file is read if it exists
+// (core/live_file.h), since stores into a mapped spool reach this host when the other kernel writes them back.
 //
-// A spool keeps a descriptor open. Jobs of more ranks than the process may have descriptors are read in turns, which costs two system calls more
-// for each spool and look.
+// A spool keeps a descriptor open. If ranks outnumber descriptors, spools are read in turns, for two more system calls per spool and look.
 #pragma once
 
 #include <filesystem>
@@ -29,11 +27,10 @@ namespace ddl::tui {
 
 class SpoolSource : public Source {
  public:
-  /// How much of its logs is read of a job that runs already: what came lately, or all.
+  /// How much of a running job's logs is read: the recent part, or all.
   enum class Join { kRecent, kWhole };
 
-  /// `shown`: the run's name as the user would type it. `most_open`: of more spools those that have come later are opened for each look and
-  /// closed again.
+  /// `shown`: the run's name as the user would type it. `most_open`: spools beyond that are opened for each look and closed again.
   SpoolSource(RunDirectory run, std::string shown, Join join = Join::kRecent, size_t most_open = descriptors_for_spools());
 
   /// Raises the soft limit of descriptors to the hard one; what that leaves for spools.
@@ -63,7 +60,7 @@ class SpoolSource : public Source {
   std::vector<std::unique_ptr<SpoolProcess>> processes_;
   std::set<std::filesystem::path> known_;          ///< paths of `processes_`, without .spool or .live
   std::map<std::string, std::string> unreadable_;  ///< path -> why
-  size_t asked_of_ = 0;                            ///< so many processes there were when recent_bytes() asked some of them
+  size_t asked_of_ = 0;                            ///< processes that recent_bytes() has asked
   uint64_t asked_bytes_ = 0;
   std::optional<uint64_t> world_key_;
   int64_t epoch_realtime_ns_ = 0;

@@ -1,13 +1,13 @@
-// From events to finished steps: the same law as the analyzer's, one step after the other while the job runs.
+// From events to finished steps, by the analyzer's rules, one step after the other while the job runs.
 //
-// A collective is split when all its members are here (analyzer/passes/instance.h); a step is cut when all ranks have ended it, all its
-// collectives are split and nothing that was posted in it is in flight (analyzer/passes/partition.h). What has not come after two more
-// steps will not come: then it is cut with what is there, and the waiting that is not known is not shown. Waiting in messages is the
-// analyzer's alone: live, calls that complete messages have an unknown wait.
+// A collective is split when all its members are here (analyzer/passes/instance.h). A step is cut when all ranks have ended it, all its
+// collectives are split and nothing posted in it is in flight (analyzer/passes/partition.h). What is missing after two more steps will not
+// come: the step is cut without it, and unknown waiting is not shown. Only the analyzer splits waiting in messages: live, calls that
+// complete messages have an unknown wait.
 //
-// What GPUs did is cut beside what threads did (devices.h); which of the two is shown is for the observer to say, who sees a whole window.
+// GPU work is cut beside that of threads (devices.h); the observer, which sees a whole window, decides which to show.
 //
-// A job without steps is cut into seconds instead. Where no step ends for long, the oldest events go: memory is bounded in any case.
+// A job without steps is cut into seconds. If no step ends for long, the oldest events are dropped: memory is always bounded.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace ddl::tui {
 
-/// What one rank made the others wait in one step.
+/// The waiting that one rank caused in one step.
 struct Blamed {
   int32_t rank = 0;
   std::vector<std::pair<int32_t, int64_t>> waiters;  ///< rank, ns
@@ -44,12 +44,12 @@ struct FinishedStep {
   uint64_t number = 0;
   int64_t longest_ns = 0;              ///< of its ranks
   std::vector<RankPart> thread_parts;  ///< as Job::ranks, by their threads
-  std::vector<RankPart> parts;         ///< of each rank by its GPUs if it has any, else as above; not there: what its GPUs did is not known
-  bool devices = false;                ///< what GPUs did is known of some rank
+  std::vector<RankPart> parts;         ///< by its GPUs if it has any, else as above; missing: its GPUs' work is unknown
+  bool devices = false;                ///< GPU work is known for some rank
   bool device_collectives = false;     ///< GPUs carried out some
-  int64_t device_wait_ns = 0;          ///< exposed waiting in them, as far as it is known
-  std::vector<int64_t> unknown;        ///< ranks whose GPUs' records had not come
-  std::optional<double> samples;       ///< that all ranks said they trained on
+  int64_t device_wait_ns = 0;          ///< exposed waiting in them, as far as known
+  std::vector<int64_t> unknown;        ///< ranks whose GPU records had not come
+  std::optional<double> samples;       ///< training samples reported by all ranks together
   Lateness by_thread, by_device;       ///< in calls; in kernels
   std::vector<CollectiveUse> collectives;
   std::vector<std::map<uint32_t, LayerUse>> layers;  ///< as Job::ranks, by Job::layers
@@ -71,9 +71,9 @@ class Steps {
     uint32_t rank;   ///< Job::ranks
     uint64_t event;  ///< number of the event among all that the rank ever had
   };
-  /// A collective that was split, until the step of its last member is finished.
+  /// A split collective, until its last member's step is finished.
   struct Done {
-    uint32_t rank;  ///< who entered last
+    uint32_t rank;  ///< the last to enter
     uint64_t enter_ticks;
     int64_t enter_ns = 0;
     bool device = false;
@@ -115,7 +115,7 @@ class Steps {
   std::deque<FinishedStep> finished_;
   uint64_t count_ = 0;
   bool annotated_ = false;
-  int skipped_ = 0;                ///< steps at the begin of which only some ranks' events were there
+  int skipped_ = 0;                ///< steps at whose begin only some ranks' events were there
   std::optional<int64_t> second_;  ///< the next one, of jobs without steps
 };
 

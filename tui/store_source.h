@@ -1,5 +1,5 @@
-// Replays a run from its store: the job at a moment of its life, a little later at each poll. The numbers on the screen come to be in the
-// same way as of a running job.
+// Replays a run from its store: the job at a moment of its life, a little later at each poll. Screens get their numbers as from a running
+// job.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -16,8 +16,7 @@ namespace ddl::tui {
 
 class StoreSource : public Source {
  public:
-  /// `speed`: seconds of the job in one second of the user. `frames_to_end`: the last frame that will be asked for is to show the end;
-  /// nothing: begin with the job.
+  /// `speed`: seconds of the job per second. `frames_to_end`: the last of that many frames shows the end; nothing: begin with the job.
   StoreSource(SQLite::Database& db, std::string shown, double speed, std::optional<int> frames_to_end);
   ~StoreSource() override;
 

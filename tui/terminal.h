@@ -1,4 +1,4 @@
-// The only file that knows a terminal: ncurses gets cells and gives keys.
+// The only file that knows a terminal: ncurses, cells out, keys in.
 #pragma once
 
 #include "tui/frame.h"
@@ -11,9 +11,9 @@ enum class Color { kAuto, kAlways, kNever };
 
 class Terminal {
  public:
-  /// Takes the screen. Throws ddl::Error if the terminal cannot do it.
+  /// Takes over the screen. Throws ddl::Error if the terminal cannot.
   explicit Terminal(Color color);
-  /// Gives it back as it was.
+  /// Restores the screen.
   ~Terminal();
   Terminal(const Terminal&) = delete;
   Terminal& operator=(const Terminal&) = delete;
@@ -26,7 +26,7 @@ class Terminal {
     int x = 0, y = 0;
   };
   Point click() const { return click_; }
-  /// Somebody asked this program to end (SIGTERM, SIGHUP, SIGINT).
+  /// A signal asked this program to end (SIGTERM, SIGHUP, SIGINT).
   static bool asked_to_end();
 
  private:
@@ -34,8 +34,8 @@ class Terminal {
   bool color_ = false;
 };
 
-// ---- ddl-top on a terminal: looks, shows, takes keys, until the user has seen enough.
-/// `source` may have nothing to show yet: then the screen says so. Returns the exit code.
+// ---- ddl-top on a terminal: looks, shows, takes keys, until the user quits.
+/// `source` may have nothing to show yet, which the screen says. Returns the exit code.
 int run_screen(Source& source, const TopOptions& options, Color color);
 
 }  // namespace ddl::tui

@@ -1,4 +1,4 @@
-// ddl-top without its command line: looks at a job again and again, and shows what it sees.
+// ddl-top without its command line: looks at a job repeatedly, and shows it.
 #pragma once
 
 #include <filesystem>
@@ -18,7 +18,7 @@ struct TopOptions {
   bool json = false;          ///< snapshots as JSON lines; else frames as text
   bool replay = false;
   std::filesystem::path notes;  ///< where marks are written
-  /// Saves the setup; returns what to tell the user.
+  /// Saves the setup; returns a message for the user.
   std::function<std::string(const View&)> save_setup;
   Size size;
   Theme theme;
@@ -28,7 +28,7 @@ struct TopOptions {
 /// CLOCK_MONOTONIC, s.
 double monotonic_s();
 
-/// CPU time of this process against the clock, since the call before.
+/// CPU time of this process over elapsed time, since the last call.
 class OwnCost {
  public:
   OwnCost();

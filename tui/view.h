@@ -1,4 +1,4 @@
-// What the user of the screen has chosen: pure state, changed by actions.
+// The user's choices on the screen: pure state, changed by actions.
 #pragma once
 
 #include <cstdint>
@@ -34,7 +34,7 @@ struct View {
   bool panels[4] = {true, true, true, true};  ///< ranks, layers, collectives, history
   double interval_s = 1;
   Filter filter;
-  std::string prompt;  ///< what is being typed; empty: nothing is asked
+  std::string prompt;  ///< what is being typed; empty: no prompt
   std::string typed;
   std::string message;  ///< one line about the last action
   std::string find;
@@ -51,14 +51,14 @@ struct Line {
   bool inside = false;  ///< a rank below its node
 };
 
-/// What is at a place of the screen.
+/// What is at a position of the screen.
 struct Place {
   std::optional<int> line;  ///< of visible_lines()
   std::optional<Column> column;
 };
 Place place_at(const Snapshot& s, Size size, const View& view, int x, int y);
 
-/// Filtered, grouped and sorted: the guilty one first.
+/// Filtered, grouped and sorted: the culprit first.
 std::vector<Line> visible_lines(const Snapshot& s, const View& view);
 
 }  // namespace ddl::tui

@@ -61,7 +61,7 @@ class HangWords {
         " AND p.rank = r.rank LEFT JOIN flight_entry f ON f.id = r.entry LEFT JOIN communicator c ON c.id = f.comm"
         " LEFT JOIN flight_stack k ON k.id = f.stack WHERE r.world = ? AND r.rank = ?");
     row.bind(input_.world, rank);
-    if (!row.next()) return fmt::format("nothing is known of rank {}", rank);
+    if (!row.next()) return fmt::format("rank {} left no information", rank);
     const std::string who = name_of(rank);
     if (row.is_null(0)) return fmt::format("{} has no operation in its recorder", who);
     std::string text = fmt::format("the last that {} enqueued is {}{} on {} ({})", who, row.text(0),
@@ -178,7 +178,7 @@ Finding finding_of(const FindingInput& input, const HangFault& fault) {
     finding.sentence = fmt::format("{} {} in {}, which all its members entered{}", ranks_or_none(in), sit(in), where,
                                    causes.empty() ? "" : fmt::format("; {} stopped enqueuing before all others", who));
     finding.confidence = causes.empty() ? "maybe" : "likely";
-    finding.advice = "nothing tells whose GPU or network it is: see dmesg and NCCL's own log, and dump with TORCH_NCCL_ENABLE_TIMING=1";
+    finding.advice = "which GPU or network it is remains unknown: see dmesg and NCCL's own log, and dump with TORCH_NCCL_ENABLE_TIMING=1";
   }
   std::string evidence;
   if (fault.kind != "mismatch" && fault.kind != "circle") {

@@ -9,7 +9,8 @@ namespace {
 
 Clp load() {
   void* library = dlopen("libClp.so.1", RTLD_NOW | RTLD_LOCAL);
-  if (library == nullptr) throw Error("libClp.so.1, which solves linear programs, cannot be loaded", "apt-get install coinor-libclp1");
+  if (library == nullptr)
+    throw Error("cannot load libClp.so.1, the solver of linear programs", "install it: apt-get install coinor-libclp1");
   Clp found;
 #define DDL_CLP_LOAD(name)                                                           \
   found.name = reinterpret_cast<decltype(found.name)>(dlsym(library, "Clp_" #name)); \

@@ -52,8 +52,8 @@ double DatasetLaw::error(double samples) const { return a * std::pow(samples, b)
 
 double DatasetLaw::samples(double wanted) const {
   if (!(wanted > c))
-    throw Error(fmt::format("no data set is large enough for an error of {:g}: the fit ends at {:g}", wanted, c),
-                "a better network or cleaner data lower the end", ExitCode::kDataMissing);
+    throw Error(fmt::format("no data set is large enough for an error of {:g}: the fit levels off at {:g}", wanted, c),
+                "a better network or cleaner data lower that floor", ExitCode::kDataMissing);
   return std::pow((wanted - c) / a, 1 / b);
 }
 

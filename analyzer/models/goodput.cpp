@@ -213,7 +213,7 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
   run.name = name;
   const auto epoch = meta_number(db, "epoch_realtime_ns");
   if (!epoch)
-    throw Error(fmt::format("{} does not say when it ran, so it cannot be put beside other runs", name), "leave it out",
+    throw Error(fmt::format("{} does not say when it ran, so it cannot be compared with other runs", name), "leave it out",
                 ExitCode::kDataMissing);
   Query span(db, "SELECT min(start_ns), max(end_ns) FROM process");
   if (!span.next() || span.is_null(0))

@@ -113,7 +113,7 @@ class RunReader {
     choose_kinds();
     share_kinds();
     if (unsplit_ns_ > kUnsplitShare * call_ns_)
-      throw Error(fmt::format("the waiting is not known in {:.1f}% of the time inside calls", 100 * unsplit_ns_ / call_ns_),
+      throw Error(fmt::format("waiting is unknown for {:.1f}% of the time inside calls", 100 * unsplit_ns_ / call_ns_),
                   "ddl report loss, or ddl analyze --metric wait_share, says why", ExitCode::kDataMissing);
     result_.replay.finish(true);
     if (layer_) result_.layer_s.resize(result_.replay.ops().size(), 0);

@@ -66,7 +66,7 @@ std::map<int64_t, std::map<int64_t, StepRow>> step_rows(SQLite::Database& db, in
       "p.world = ?1 AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL");
   for (rows.bind(world); rows.next();) {
     if (rows.is_null(3))
-      throw Error("it is not known how long ranks waited", "ddl report loss, or ddl analyze --metric wait_share, says why",
+      throw Error("how long ranks waited is unknown", "ddl report loss, or ddl analyze --metric wait_share, says why",
                   ExitCode::kDataMissing);
     steps[rows.integer(0)][rows.integer(1)] = {rows.real(2) * 1e-9, rows.real(3) * 1e-9, rows.real(4) * 1e-9};
   }

@@ -33,8 +33,8 @@ namespace {
 
 void require_seen(const Facts& facts) {
   if (facts.resource == Resource::kUnseen)
-    throw Error("the run does not tell what its GPUs did: it has collectives of NCCL, and no activity of a GPU",
-                "record with CUPTI (ddl doctor says whether it is there), or profile with activities of CUDA", ExitCode::kDataMissing);
+    throw Error("the run has NCCL collectives but no GPU activities, so what its GPUs did is unknown",
+                "record with CUPTI (ddl doctor checks for it), or profile with CUDA activities", ExitCode::kDataMissing);
 }
 
 }  // namespace

@@ -124,15 +124,15 @@ RunPipeline run_pipeline(SQLite::Database& db, int64_t world, const std::optiona
   } else {
     stage_of = read_shape(db, world, pipeline);
     if (stage_of.empty())
-      throw Error("no pipeline was recognised in this run: nobody passes micro-batches on",
-                  "--stages K --now M says that rank r is stage r modulo K, with M micro-batches", ExitCode::kDataMissing);
+      throw Error("no pipeline was recognised in this run: no rank passes micro-batches on",
+                  "describe it: --stages K --now M (rank r is stage r modulo K, M micro-batches)", ExitCode::kDataMissing);
   }
   const auto stages = static_cast<int64_t>(pipeline.stages.size());
   std::vector<int64_t> members(pipeline.stages.size(), 0);
   for (const auto& [rank, stage] : stage_of) ++members[static_cast<size_t>(stage)];
   if (static_cast<int64_t>(stage_of.size()) % stages != 0 ||
       std::any_of(members.begin(), members.end(), [&](int64_t count) { return count != members[0]; }))
-    throw Error(fmt::format("{} ranks do not make whole pipelines of {} stages", stage_of.size(), stages), "give another --stages",
+    throw Error(fmt::format("{} ranks are not a multiple of {} stages", stage_of.size(), stages), "give another --stages",
                 ExitCode::kDataMissing);
   pipeline.replicas = members[0];
 

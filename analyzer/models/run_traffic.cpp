@@ -46,8 +46,8 @@ RunTraffic run_traffic(SQLite::Database& db, int64_t world, const TrafficPlan& p
   RunTraffic result;
   const size_t ranks = ranks_of_world(db, world);
   if (ranks > kMostPlaces)
-    throw Error(fmt::format("{} ranks: at most {} are placed", ranks, kMostPlaces), "group ranks that sit together anyway: --traffic",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("{} ranks are too many: at most {} can be placed", ranks, kMostPlaces),
+                "group ranks that sit together anyway: --traffic", ExitCode::kDataMissing);
   result.bytes.assign(ranks, std::vector<double>(ranks, 0));
   Query message(db,
                 "SELECT source, destination, sum(bytes) FROM v_message WHERE world = ?1 AND source IS NOT NULL AND destination IS NOT NULL "

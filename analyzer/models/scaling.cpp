@@ -188,7 +188,7 @@ Projection ScalingTrend::project(double workers) const {
   const double inverse = a + b * f;
   const double off = t * sigma * std::sqrt(1 + 1 / points + (f - mean_f) * (f - mean_f) / spread_f);
   if (!(inverse - off > 0))
-    throw Error(fmt::format("{:g} is too far for a projection: its interval holds every efficiency", workers), "measure larger sizes",
+    throw Error(fmt::format("{:g} is too far for a projection: its interval includes every efficiency", workers), "measure larger sizes",
                 ExitCode::kDataMissing);
   return {workers, {1 / inverse, 1 / (inverse + off), 1 / (inverse - off)}};
 }

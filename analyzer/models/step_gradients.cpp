@@ -235,8 +235,8 @@ class StepReader {
 
 StepGradients step_gradients(SQLite::Database& db, int64_t world, const std::vector<LayerGradient>& layers) {
   if (read_facts(db, world).resource != Resource::kThread)
-    throw Error("the job computes on GPUs: it is not known when each gradient was ready", "only jobs that compute on CPUs can be asked",
-                ExitCode::kDataMissing);
+    throw Error("the job computes on GPUs, where the times at which gradients are ready are unknown",
+                "use a job that computes on CPUs, or give --tensors FILE", ExitCode::kDataMissing);
   StepGradients result = StepReader(db, world).read(layers);
   if (result.gradients.empty())
     throw Error("no allreduce was kept in a steady step", "ddl record --steps A:B keeps all events of these steps", ExitCode::kDataMissing);

@@ -15,7 +15,7 @@ double Topology::rate_of(const TopologyLink& link) const {
   const Tier& tier = tiers[link.tier];
   if (!tier.bytes_per_second)
     throw Error(fmt::format("the bandwidth of a link of tier '{}' is not known", tier.name),
-                fmt::format("--tier '{}=12.5' (GB/s in each direction), or a recorded run whose transfers tell", tier.name),
+                fmt::format("--tier '{}=12.5' (GB/s in each direction), or a recorded run whose transfers show it", tier.name),
                 ExitCode::kDataMissing);
   return *tier.bytes_per_second * link.lanes;
 }

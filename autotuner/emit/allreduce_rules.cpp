@@ -28,7 +28,7 @@ Content emit_allreduce_rules(const Emission& emission, const Format&) {
     const OpenMpiDecision at = ruled(read, tuned.ranks, rule.from_bytes);
     if (at.algorithm != rule.algorithm || at.segment_bytes != rule.segment_bytes ||
         ruled(read, tuned.ranks - 1, rule.from_bytes).algorithm != 0 || ruled(read, tuned.ranks + 1, rule.from_bytes).algorithm != 0)
-      throw Error(fmt::format("allreduce.rules would be read otherwise than meant at {} bytes", rule.from_bytes), "please report this");
+      throw Error(fmt::format("Open MPI would misread allreduce.rules at {} bytes", rule.from_bytes), "please report this");
   }
   return content;
 }

@@ -259,8 +259,7 @@ def print_page(bench, tools, missing, costs, counting, folder):
     m = measure.machine(bench.build)
     print("# Beside other recorders\n")
     print(
-        "Written by `bench/peers/run.py --sources DIR`, which anybody can run again; its `--help` says what it takes"
-        " from where.\n"
+        "Written by `bench/peers/run.py --sources DIR`; its `--help` lists the sources it needs.\n"
     )
     print(
         f"{m['processor']}, {m['cores']} cores, Linux {m['kernel']}, {m['mpi']}; {m['date']}, commit"
@@ -268,9 +267,9 @@ def print_page(bench, tools, missing, costs, counting, folder):
         f" {m['load']:.1f} when the tables were printed.\n"
     )
     print(
-        "ns that a call takes longer, in turns in random order and as a difference to the same call without the tool in"
-        " the same process; hot: least block of 1,000 calls, cold: median after 8 MB were touched. The floors"
-        " store 32 bytes a call and find nothing out (`bench/floor.c`).\n"
+        "ns added per call, against the same call without the tool in the same process; tools take turns in random"
+        " order. Hot: fastest block of 1,000 calls; cold: median after 8 MB were touched. The floors only store 32"
+        " bytes a call (`bench/floor.c`).\n"
     )
     print(
         "| tool | kind | MPI_Allreduce, hot | Isend + Irecv + Waitall, hot, a call | MPI_Allreduce, cold |\n"
@@ -283,8 +282,8 @@ def print_page(bench, tools, missing, costs, counting, folder):
             f" {cell('allreduce_self_cold', 'median')} |"
         )
     print(
-        f"\n{CALLS:,} calls of `MPI_Allreduce` on one rank; what is written for a call, and how much"
-        " processor time its own program then takes to turn that into text:\n"
+        f"\n{CALLS:,} calls of `MPI_Allreduce` on one rank: bytes written per call, and processor time of the"
+        " tool's own program to turn them into text:\n"
     )
     print("| tool | bytes a call | first answer |\n| --- | --- | --- |")
     for tool in tools:
@@ -299,9 +298,8 @@ def print_page(bench, tools, missing, costs, counting, folder):
             f" {answer if code == 0 else 'the job fails'} |"
         )
     print(
-        "\nTwo ranks make known calls (`bench/peers/counts.c`, `counts.F90`). Calls"
-        " counted right over both ranks, from C and from Fortran; and what is told of `MPI_Allreduce` when both are"
-        " killed by SIGKILL 1.5 s behind their calls:\n"
+        "\nTwo ranks make known calls (`bench/peers/counts.c`, `counts.F90`): whether they are counted right, from C"
+        " and Fortran, and how many `MPI_Allreduce` are reported if both ranks get SIGKILL 1.5 s after their calls:\n"
     )
     print("| tool | C | `use mpi` | `use mpi_f08` | SIGKILL |\n| --- | --- | --- | --- | --- |")
     calls = {"MPI_Allreduce": 2000, "MPI_Barrier": 1000}
@@ -317,12 +315,12 @@ def print_page(bench, tools, missing, costs, counting, folder):
         for name, why in missing.items():
             print(f"- {name}: {why}")
     print(
-        "\nIPM counts Fortran by a library of its own, which does not link here. ddl's bytes a call are"
+        "\nIPM counts Fortran by a separate library, which does not link here. ddl's bytes a call are"
         " those of its spools."
     )
     print(
-        "\nTALP, Score-P, Caliper, Extrae and TAU are not here. Figures of them that were measured once, on another"
-        " machine, are cited in [performance](performance.md#beside-a-tracer)."
+        "\nTALP, Score-P, Caliper, Extrae and TAU are not here; [performance](performance.md#beside-a-tracer) cites"
+        " figures from another machine."
     )
 
 

@@ -1,5 +1,5 @@
 /*
- * ddl/annotate.h - tell ddl where steps, phases and layers begin and end, and let ddl tune change values between steps.
+ * ddl/annotate.h - marks steps, phases and layers for ddl, and lets ddl tune change values between steps.
  *
  * Header only, C99 and C++. Nothing to link: the functions behind it are weak symbols that libddl.so defines when it is preloaded.
  * Without the library each call is one load and one branch; the program runs the same.
@@ -11,15 +11,15 @@
  *       ddl_value("samples", batch);
  *     ddl_step_end();
  *
- * A job that can change a value between two steps is tuned while it runs (ddl tune --in-run) with two lines more, before each step, on every rank:
+ * Two more lines, before each step on every rank, let ddl tune --in-run tune a value while the job runs:
  *
  *     ddl_tune(k);
  *     cycle_ms = ddl_tuned("cycle_ms", cycle_ms);
  *
  * Threads: ranges nest per thread; any thread may open them. Ends without a begin are counted and otherwise ignored.
- * Names: any bytes up to the first NUL, cut at 255 bytes, copied; they need not outlive the call. Use a bounded set of names (no counters
- * in them): they are interned for the life of the process.
- * Errors: none are reported to the program, ever.
+ * Names: any bytes up to the first NUL, cut at 255 bytes, copied; they need not outlive the call. Use a bounded set of names, without
+ * counters in them: they are interned for the life of the process.
+ * Errors are never reported to the program.
  */
 #ifndef DDL_ANNOTATE_H
 #define DDL_ANNOTATE_H
@@ -44,11 +44,11 @@ __attribute__((weak, visibility("default"))) void ddl_range_push(int kind, const
 /** Closes the innermost open range of `kind` on the calling thread, and whatever was left open inside it. */
 __attribute__((weak, visibility("default"))) void ddl_range_pop(int kind);
 /**
- * Records a number with its moment and step: loss, accuracy, whatever. For these names metrics are made:
- *   samples                that this rank worked on in the step: throughput
- *   local_gradient_norm    of the mean gradient over this rank's samples, before it is reduced, and
- *   gradient_norm          of the mean gradient over all ranks' samples: with `samples`, the gradient noise scale
- *   model_flops            floating point operations of the model in the step, on this rank, and once
+ * Records a number with its moment and step: loss, accuracy, anything. These names feed metrics:
+ *   samples                of this rank in the step: throughput
+ *   local_gradient_norm    norm of the mean gradient over this rank's samples, before the reduction, and
+ *   gradient_norm          norm of the mean gradient over all ranks' samples: with `samples`, the gradient noise scale
+ *   model_flops            floating point operations of the model in the step, on this rank, and, once,
  *   peak_flops_per_second  of its device, at the precision in use, without sparsity: model FLOP utilisation
  */
 __attribute__((weak, visibility("default"))) void ddl_value_record(const char* name, double value);
@@ -64,8 +64,8 @@ __attribute__((weak, visibility("default"))) const char* ddl_tune_value(const ch
 #if defined(__PIC__) || defined(__PIE__)
 #define DDL_RESOLVE_(symbol) (symbol)
 #else
-/* In an executable that is linked at a fixed address the linker settles undefined weak symbols as "absent" for good, so a preloaded
- * definition would never be seen: ask the dynamic linker once instead. */
+/* In an executable linked at a fixed address the linker resolves undefined weak symbols as "absent" for good and would miss a preloaded
+ * definition: ask the dynamic linker once instead. */
 #include <dlfcn.h>
 #define DDL_RESOLVE_(symbol) (__extension__(__typeof__(&symbol)) ddl_resolve_(&symbol##_address_, #symbol))
 static void* ddl_range_push_address_ = (void*)-1;
@@ -94,14 +94,14 @@ static inline void ddl_layer_end(void) { DDL_CALL_(ddl_range_pop, (DDL_RANGE_LAY
 static inline void ddl_value(const char* name, double value) { DDL_CALL_(ddl_value_record, (name, value)); }
 
 /**
- * Step `step` is the next one on this rank: from here on ddl_tuned() gives the values that hold in it. They are the same on every rank, which all
- * number their steps alike, and change only here. Call it on every rank, by one thread, which also calls ddl_tuned(). It reads a file
- * where a value may change, and does nothing where DDL_TUNE_FILE, which ddl tune --in-run sets, is not set.
+ * Announces this rank's next step: from here on ddl_tuned() returns that step's values, the same on every rank; they change only here. All
+ * ranks number their steps alike. Call it on every rank, from the thread that calls ddl_tuned(). It reads a file where a value may change,
+ * and does nothing unless ddl tune --in-run has set DDL_TUNE_FILE.
  */
 static inline void ddl_tune(uint64_t step) { DDL_CALL_(ddl_tune_follow, (step)); }
 /**
- * The value of a knob, as text: what the tuner tries now; else the environment variable of that name, which is how tuned.env and ddl tune
- * --apply set it; else `otherwise`. Valid until the name is asked for again.
+ * The value of a knob, as text: the tuner's present one; else the environment variable of that name, which tuned.env and ddl tune --apply
+ * set; else `otherwise`. Valid until the next call with that name.
  */
 static inline const char* ddl_tuned_text(const char* name, const char* otherwise) {
   __typeof__(&ddl_tune_value) function = DDL_RESOLVE_(ddl_tune_value);
@@ -109,7 +109,7 @@ static inline const char* ddl_tuned_text(const char* name, const char* otherwise
   if (text == NULL) text = getenv(name);
   return text != NULL ? text : otherwise;
 }
-/** The same of a knob that is a number: `otherwise` also where the text is none. */
+/** The same for a numeric knob: `otherwise` also if the text is not a number. */
 static inline double ddl_tuned(const char* name, double otherwise) {
   const char* text = ddl_tuned_text(name, NULL);
   char* end = NULL;

@@ -1,4 +1,4 @@
-// Horizontal bars of times with names, each cut into the same parts: ranks, collectives, layers, GPUs.
+// Horizontal bars of times, all cut into the same parts: ranks, collectives, layers, GPUs.
 #pragma once
 
 #include <string>
@@ -18,14 +18,14 @@ struct Bar {
 };
 
 struct Bars {
-  std::string id, title, description;  ///< as of Chart
+  std::string id, title, description;  ///< as in Chart
   std::string heading = {};            ///< above the names; "" = none
-  std::vector<BarPart> parts = {};     ///< those that no bar has are left out of the legend
+  std::vector<BarPart> parts = {};     ///< parts that no bar has are left out of the legend
   std::vector<Bar> bars = {};
   bool share_rows = false;  ///< many bars, whose names are numbers in a row: thinner rows, not all named
 };
 
-/// The drawing; names are shortened to what fits left of the bars. Bars have a tip with the parts' times.
+/// The drawing; names are shortened to fit left of the bars. A bar's tooltip has its parts' times.
 std::string draw_bars(const Bars& bars);
 
 }  // namespace ddl::reports::html

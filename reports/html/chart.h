@@ -12,10 +12,10 @@
 namespace ddl::reports::html {
 
 constexpr double kWidth = 640;
-constexpr double kLineHeight = 18;  ///< of words in a drawing
+constexpr double kLineHeight = 18;  ///< of text in a drawing
 constexpr size_t kMarks = 5;        ///< shapes
 
-/// A coordinate with at most one decimal: a tenth of a unit cannot be seen, and digits are what a drawing weighs.
+/// A coordinate with at most one decimal: finer ones are invisible and make the file larger.
 std::string coordinate(double value);
 
 enum class Anchor { kStart, kMiddle, kEnd };
@@ -29,7 +29,7 @@ class Chart {
   void line(double x1, double y1, double x2, double y2, std::string_view css);
   void path(const std::string& d, std::string_view css);
   void circle(double x, double y, double radius, std::string_view css);
-  /// One of kMarks shapes around (x, y), each in a colour of its own: series differ without their colours.
+  /// One of kMarks shapes around (x, y), each with its colour: series differ even without colours.
   void mark(size_t shape, double x, double y);
   void text(double x, double y, Anchor anchor, std::string_view text, std::string_view css = {});
   /// What is drawn until end_group() shows `tip` under the pointer.

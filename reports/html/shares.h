@@ -1,4 +1,4 @@
-// How the parts of a step are called and painted, in the order of drawing.
+// Names and colours of the parts of a step, in drawing order.
 #pragma once
 
 #include "analyzer/facts.h"

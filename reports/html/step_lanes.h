@@ -1,5 +1,5 @@
-// One step on the common time axis: what each rank did when (of the thread that opened the step), and for whom it waited. Lanes are read
-// when they are asked for, so that a figure of a few ranks of thousands costs a few.
+// One step on the common time axis: what each rank did when (in the thread that opened the step), and for whom it waited. Lanes are read on
+// demand, so that a figure of a few of thousands of ranks stays cheap.
 #pragma once
 
 #include <cstdint>
@@ -14,19 +14,19 @@
 
 namespace ddl::reports::html {
 
-/// A rank waited in a call from begin_ns to end_ns, until `culprit` entered (a collective), sent, or was ready to receive.
+/// A rank's wait in a call from begin_ns to end_ns, until `culprit` entered (a collective), sent, or was ready to receive.
 struct Blocked {
   int64_t begin_ns = 0, end_ns = 0;
-  int64_t culprit = -1;  ///< rank; -1: not known
+  int64_t culprit = -1;  ///< rank; -1: unknown
 };
 
-/// For a rank compute, transfer, wait and unsplit are disjoint and make up the window, but for idling where the trace tells what computes. For a
-/// GPU so do compute, overlap, transfer, wait, unsplit and copy, and what is missing is idling.
+/// A rank's compute, transfer, wait and unsplit are disjoint and add up to the window, except for idling where the trace shows computing.
+/// So do a GPU's compute, overlap, transfer, wait, unsplit and copy, and the rest is idling.
 struct Lane {
   int64_t rank = 0;
   Interval window;
   IntervalSet compute, transfer, wait;
-  IntervalSet unsplit;           ///< inside calls of which nobody knows what was waiting
+  IntervalSet unsplit;           ///< inside calls with unknown waiting
   IntervalSet backward;          ///< of ranks, of compute: in phases named backward, as far as they were kept
   IntervalSet overlap, copy;     ///< of GPUs: computing beside collectives; copies beside which nothing runs
   std::vector<Blocked> blocked;  ///< by end_ns
@@ -41,7 +41,7 @@ class StepLanes {
   const std::vector<int64_t>& ranks() const { return ranks_; }
   /// First begin and last end of the step on any rank.
   Interval window() const { return window_; }
-  int64_t last_rank() const { return last_rank_; }  ///< whose end is the last
+  int64_t last_rank() const { return last_rank_; }  ///< the rank that ends last
   /// `rank` is one of ranks().
   const Lane& lane(int64_t rank);
 
@@ -75,17 +75,17 @@ class StepLanes {
   std::map<int64_t, Lane> lanes_;
 };
 
-/// What the step's end waited for, backwards from the rank that ends last: as long as a rank works, the path is on it; where it waited, the
-/// path goes on with the one that it waited for. Parts are in the order of time and do not overlap.
+/// The critical path to the step's end, backwards from the rank that ends last: it stays on a rank while that works, and continues on the
+/// rank that it waited for. Parts are in order and do not overlap.
 struct PathPart {
   int64_t rank = 0;
   Interval interval;
 };
 std::vector<PathPart> critical_path(StepLanes& lanes);
 
-/// How far lanes of different hosts may be off against each other, for a caption, with a blank before it; empty: all have one clock.
+/// How far lanes of different hosts may be off, for a caption, with a blank before it; empty: one clock.
 std::string clock_note(const RunView& run);
-/// How far a moment of one host may be off against one of another: 3 sigma; 0: not at all; nothing: not known.
+/// How far moments of two hosts may be off: 3 sigma; 0: not at all; nothing: unknown.
 std::optional<double> clock_error_ns(const RunView& run);
 
 }  // namespace ddl::reports::html

@@ -1,4 +1,4 @@
-// Numbers over the time of the run, one panel below the other on one axis: what they were in the mean, or at most, in each span of time.
+// Numbers over the time of the run, in panels below each other on one axis: mean or maximum of each span.
 #pragma once
 
 #include <cstdint>
@@ -13,10 +13,10 @@
 
 namespace ddl::reports::html {
 
-/// What a page has room for; the numbers of all others are in the figure's table.
+/// Room on a page; the figure's table has the other numbers.
 constexpr size_t kMostTimePanels = 6;
 
-/// Drawn over those before it.
+/// Drawn over the earlier ones.
 struct TimeLayer {
   TimeBins* bins;
   const char* css;  ///< of an area, or "line"
@@ -31,14 +31,14 @@ struct TimePanel {
 
 struct TimePanelStyle {
   std::vector<LegendItem> legend;
-  std::function<std::string(double)> text;  ///< of a number at the axis
+  std::function<std::string(double)> text;  ///< formats a number at the axis
 };
 
 /// The most of one number, and before it the mean.
 std::vector<TimeLayer> most_and_mean(TimeBins& bins);
 std::vector<LegendItem> legend_of_most_and_mean();
 
-/// The drawing, and how long a span of it is.
+/// The drawing, and the length of a span.
 struct TimeDrawing {
   std::string svg;
   int64_t span_ns = 0;

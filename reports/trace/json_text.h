@@ -1,4 +1,4 @@
-// JSON as a stream of text, for documents that are too large to be built first.
+// JSON as a stream of text, for documents too large to be built first.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace ddl::reports {
 
-/// With its quotes. ASCII: everything else, and '<', is escaped; bytes that are not UTF-8 become U+FFFD.
+/// A quoted string in ASCII: everything else, and '<', is escaped; invalid UTF-8 becomes U+FFFD.
 std::string json_text(std::string_view text);
 
 /// An object, member by member: {"name": value, ...}.

@@ -1,5 +1,5 @@
-// Slices of one thread, stream or the like as tracks. On a track slices may lie inside each other, but must not cut into each other: what
-// would goes to a further track of the same name.
+// Slices of one thread or stream as tracks. Slices of a track may nest but not partly overlap: those that would go to another track of the
+// same name.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +16,13 @@ struct SlicePart {
   int64_t begin_ns = 0, end_ns = 0;
 };
 
-/// Things that happen one after the other, and each of which is a thing of its own: calls, kernels, requests. One inside another is on
-/// another track too.
+/// Independent things in sequence: calls, kernels, requests. One inside another goes to another track too.
 class Lanes {
  public:
   Lanes(PerfettoPackets& packets, TrackId parent, std::string name, int order)
       : packets_(packets), parent_(parent), name_(std::move(name)), order_(order) {}
 
-  /// In the order of their begins. `parts`: in the order of time, within the slice.
+  /// In order of begin. `parts`: in order, within the slice.
   void add(int64_t begin_ns, int64_t end_ns, const TraceEvent& event, const std::vector<SlicePart>& parts = {});
 
  private:
@@ -38,15 +37,15 @@ class Lanes {
   std::vector<Lane> lanes_;
 };
 
-/// Ranges, which are meant to lie inside each other.
+/// Ranges, which are meant to nest.
 class NestedLanes {
  public:
   NestedLanes(PerfettoPackets& packets, TrackId parent, std::string name, int order)
       : packets_(packets), parent_(parent), name_(std::move(name)), order_(order) {}
 
-  /// In the order of their begins; of those that begin together, the longest first.
+  /// In order of begin, the longest first where several begin together.
   void add(int64_t begin_ns, int64_t end_ns, const TraceEvent& event);
-  /// Ends all: to be called once, behind the last.
+  /// Ends all: call it once, at the end.
   void finish();
 
  private:

@@ -1,8 +1,8 @@
 // A trace in Perfetto's format, packet by packet: tracks, slices, instants, counters. Field numbers are those of Perfetto's public
 // protos/perfetto/trace/*.proto; nothing of it is linked.
 //
-// All packets are of one sequence. Names are interned: the first packet that uses one says it, later ones give its number. Memory is that
-// of the different names. Texts are cleaned to UTF-8 without control characters. Not for several threads.
+// All packets form one sequence. Names are interned: the first packet with a name spells it out, later ones give its number. Memory grows
+// with the different names. Texts are cleaned to UTF-8 without control characters. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ using Arguments = std::vector<Argument>;
 struct TraceEvent {
   std::string_view category = {};
   std::string_view name = {};
-  bool name_is_unique = false;  ///< "step 17": not worth a number
+  bool name_is_unique = false;  ///< "step 17": not worth interning
   Arguments arguments = {};
   uint64_t flow = 0;  ///< events with the same one are joined by arrows; 0: none
 };
@@ -40,11 +40,11 @@ class PerfettoPackets {
   /// `origin_ns`: the earliest time that will be written; becomes 0. `realtime_ns`: Unix time of time 0; 0: not known.
   PerfettoPackets(Sink sink, int64_t origin_ns, int64_t realtime_ns);
 
-  /// In the order in which they are to stand. `number` must tell it from all others, and is more than 0.
+  /// In display order. `number` is unique and above 0.
   TrackId process(int64_t number, std::string_view name, const std::vector<std::string>& labels);
   /// `order` among the tracks of its parent.
   TrackId track(TrackId parent, std::string_view name, int order);
-  /// `unit`: of the values; "bytes" and "ns" are known to the viewer.
+  /// `unit`: of the values; the viewer knows "bytes" and "ns".
   TrackId counter(TrackId parent, std::string_view name, std::string_view unit, int order);
 
   void begin(TrackId track, int64_t time_ns, const TraceEvent& event);

@@ -1,4 +1,4 @@
-// Which ranks and steps of a run become a trace.
+// Selects the ranks and steps of a run for a trace.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ struct TraceRequest {
   struct Steps {
     int64_t first, last;  ///< both included
   };
-  std::optional<Steps> steps;  ///< all, and what lies outside of steps
+  std::optional<Steps> steps;  ///< unset: all, and time outside of steps
   std::vector<int64_t> ranks;  ///< ascending; empty: all
 };
 
@@ -30,15 +30,15 @@ struct TraceProcess {
   std::optional<double> sigma_ns;  ///< of its host's clock
 };
 
-/// The chosen processes, by rank. In the connection also temp.trace_process(process, first_step, last_step, begin_ns, end_ns), for
-/// conditions like in_window(). Throws ddl::Error: no such rank (kUsage), none of them left a recording, or has such a step (kDataMissing).
+/// The chosen processes, by rank. Also makes temp.trace_process(process, first_step, last_step, begin_ns, end_ns) for conditions like
+/// in_window(). Throws ddl::Error: no such rank (kUsage), none of them left a recording, or has such a step (kDataMissing).
 std::vector<TraceProcess> select_processes(const RunView& run, const TraceRequest& request);
 
-/// SQL: is the row of `table`, which has columns step and `time`, to be exported? Where temp.trace_process is t. What belongs to no step is
-/// by its time, from the begin of the first step to the end of the last one.
+/// SQL condition to export a row of `table`, which has columns step and `time`, with temp.trace_process as t. Rows without a step count by
+/// their time, from the begin of the first step to the end of the last one.
 std::string in_window(const std::string& table, const std::string& time = "start_ns");
 
-/// Ranks that did not leave a recording, as far as they are asked for.
+/// The requested ranks that left no recording.
 std::vector<int64_t> missing_ranks(const RunView& run, const TraceRequest& request);
 
 /// Called with the share that is done.

@@ -1,4 +1,4 @@
-// A run as traces for other programs, written in pieces as it is read. All make temporary tables in the connection.
+// A run as traces for other programs, written in pieces while reading. All make temporary tables in the connection.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace ddl::reports {
 
 // ---- A run as a trace for Perfetto (ui.perfetto.dev, trace_processor): a process per rank, with tracks of what docs/how-to/export.md lists.
-/// Memory is that of names, tracks and steps, not of events. Times are exact. Throws ddl::Error as select_processes() does.
+/// Memory grows with names, tracks and steps, not events. Times are exact. Throws ddl::Error as select_processes() does.
 void write_perfetto(const RunView& run, const TraceRequest& request, const Sink& sink, const TraceProgress& progress);
 
 // ---- A rank of a run as a trace in the JSON of PyTorch's profiler (libkineto), for programs that read those: HTA, TraceLens, `ddl import
@@ -21,17 +21,17 @@ class KinetoTraces {
   /// Throws ddl::Error as select_processes() does.
   KinetoTraces(const RunView& run, const TraceRequest& request);
 
-  /// One for each process but those that became another program.
+  /// One for each process, except those that became another program.
   size_t size() const { return processes_.size(); }
-  /// As torch's own handler names its files: HOST_RANK.MILLISECONDS.pt.trace.json. Letters, digits, '.', '-' and '_' only.
+  /// Named as torch's own handler does: HOST_RANK.MILLISECONDS.pt.trace.json. Letters, digits, '.', '-' and '_' only.
   std::string file_name(size_t trace) const;
-  /// ASCII: what else names hold is escaped.
+  /// ASCII: other characters in names are escaped.
   void write(size_t trace, const Sink& sink) const;
 
  private:
   const RunView& run_;
   std::vector<TraceProcess> processes_;
-  int64_t epoch_ns_ = 0;  ///< Unix time of the run's zero; 0: not known
+  int64_t epoch_ns_ = 0;  ///< Unix time of the run's zero; 0: unknown
 };
 
 // ---- A run as Chakra execution traces, one a rank, for simulators such as ASTRA-sim: et_def.proto of mlcommons/chakra, as a stream of messages, each behind
@@ -43,11 +43,12 @@ class KinetoTraces {
 //   data_deps       order: of what the host did, of each stream; kernels wait for their launch; the host for requests that a call completed, and
 //                   for what a synchronisation waited for; streams for streams
 //
-// The host is one line: what its threads did one after the other. Calls of other threads than that of the steps begin when it got there, and nothing
-// is known to wait for them. Times are microseconds from the begin of the window; durations are differences of those, so that no rounding adds up.
+// The host is one line: the work of its threads in sequence. Calls of other threads than the steps' begin when it got there, and nothing
+// waits for them. Times are microseconds from the begin of the window; durations are differences of those, so that rounding errors do not
+// add up.
 class ChakraTraces {
  public:
-  /// Without steps asked for: a steady step of median length; of runs without steps all of it. Throws ddl::Error as select_processes() does.
+  /// By default a steady step of median length, without steps the whole run. Throws ddl::Error as select_processes() does.
   ChakraTraces(const RunView& run, TraceRequest request);
 
   size_t size() const { return processes_.size(); }
@@ -56,7 +57,7 @@ class ChakraTraces {
   void write(size_t trace, const Sink& sink);
   /// The members of communicators: {"3": [0, 1]}, as ASTRA-sim's --comm-group-configuration.
   std::string communicators() const;
-  /// Sentences about what a simulation lacks: to be called after all were written.
+  /// Sentences about what a simulation lacks: call it after all are written.
   std::vector<std::string> notes() const;
 
  private:

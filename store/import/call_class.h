@@ -1,4 +1,4 @@
-// What a call of MPI or NCCL is, by its name: traces of other tools tell names only.
+// The class of an MPI or NCCL call by its name, since other tools' traces have names only.
 #pragma once
 
 #include <string_view>
@@ -9,10 +9,10 @@ namespace ddl::store {
 
 struct CallClass {
   OpClass op_class = OpClass::kOther;
-  bool nonblocking = false;  ///< it posts a request, or work for a device: its times are not those of what it does
+  bool nonblocking = false;  ///< posts a request, or work for a device: its times are not the operation's
 };
 
-/// As recordings have it of what moves data, waits for it, or asks for it: "MPI_Iallreduce", "MPI_Send_init", "PMPI_Bcast_c",
+/// As in recordings, for calls that move data, wait for it, or request it: "MPI_Iallreduce", "MPI_Send_init", "PMPI_Bcast_c",
 /// "ncclAllGather". kOther: any other name.
 CallClass class_of_call(std::string_view name);
 

@@ -62,7 +62,7 @@ class WireFields {
         skip(4);
         return true;
       default:
-        throw BadRecord{fmt::format("field {} has a wire type that is none", field)};
+        throw BadRecord{fmt::format("field {} has an invalid wire type", field)};
     }
   }
   int64_t integer() const { return static_cast<int64_t>(number); }
@@ -75,7 +75,7 @@ class WireFields {
   uint64_t varint() {
     uint64_t value = 0;
     for (int shift = 0; shift < 64; shift += 7) {
-      if (rest_.empty()) throw BadRecord{"a number is cut off"};
+      if (rest_.empty()) throw BadRecord{"a number is truncated"};
       const auto byte = static_cast<unsigned char>(rest_.front());
       rest_.remove_prefix(1);
       value |= uint64_t{byte & 0x7fu} << shift;
@@ -211,14 +211,14 @@ class ChakraFiles {
       uint64_t size = 0;
       int shift = 0;
       for (unsigned char byte = 0x80; byte >= 0x80; shift += 7) {
-        if (file.at_end() || shift > 28) file.fail(offset, "the length of a message is cut off, or none");
+        if (file.at_end() || shift > 28) file.fail(offset, "the length of a message is truncated or invalid");
         byte = static_cast<unsigned char>(file.take());
         size |= uint64_t{byte & 0x7fu} << shift;
       }
       if (size > kMostNodeBytes) file.fail(offset, fmt::format("a node of {} bytes", size));
       message.clear();
       while (message.size() < size) {
-        if (file.at_end()) file.fail(offset, "the file ends in a message");
+        if (file.at_end()) file.fail(offset, "the file ends inside a message");
         const std::string_view there = file.buffered().substr(0, static_cast<size_t>(size) - message.size());
         message += there;
         file.skip(there.size());
@@ -243,7 +243,7 @@ class ChakraFiles {
   static void check_head(std::string_view message) {
     for (WireFields f(message); f.next();)
       if (f.field < 1 || f.field > 2 || f.bytes.empty())
-        throw BadRecord{"no Chakra trace: it does not begin with its version and attributes"};
+        throw BadRecord{"not a Chakra trace: it does not begin with version and attributes"};
   }
 
   /// Who is in which group.
@@ -347,14 +347,14 @@ class ChakraFiles {
     const CallClass call = class_of_call(e.name);
     if (e.type == NodeType::kCollective) {
       const std::string_view usual = chakra::mpi_operation(e.comm_type.value_or(-1));
-      if (usual.empty()) throw BadRecord{"comm_type is missing, or none that Chakra has"};
+      if (usual.empty()) throw BadRecord{"comm_type is missing or unknown to Chakra"};
       operation.op = chakra::collective_type(e.name) == e.comm_type && call.op_class != OpClass::kOther ? std::string_view(e.name) : usual;
       operation.communicator = group(e.group, false);
       operation.seq = ++numbers_[operation.communicator];
     } else {
       const bool sends = e.type == NodeType::kSend;
       const auto peer = sends ? e.destination : e.source;
-      if (!peer || *peer < 0 || *peer >= world_size_) throw BadRecord{"the other rank of a message is missing, or none of the ranks"};
+      if (!peer || *peer < 0 || *peer >= world_size_) throw BadRecord{"the peer of a message is missing or not one of the ranks"};
       operation.op = call.op_class == (sends ? OpClass::kSend : OpClass::kReceive) ? std::string_view(e.name)
                      : sends                                                       ? "MPI_Send"
                                                                                    : "MPI_Recv";

@@ -1,4 +1,4 @@
-// What the reader and the writer of Chakra's execution traces (et_def.proto of mlcommons/chakra) agree on.
+// Shared by the reader and the writer of Chakra's execution traces (et_def.proto of mlcommons/chakra).
 #pragma once
 
 #include <cstdint>
@@ -23,10 +23,9 @@ enum NodeField : uint32_t {
 };
 enum AttributeField : uint32_t { kAttributeName = 1, kInt32 = 7, kInt64 = 9, kBool = 27, kString = 29 };
 
-/// CollectiveCommType for an operation of MPI or NCCL, also as it is named when it is non-blocking, persistent, or has counts for each rank. Nothing: Chakra has no
-/// such type.
+/// CollectiveCommType of an MPI or NCCL operation, also for non-blocking, persistent and v-variants. Nothing: Chakra lacks the type.
 std::optional<int64_t> collective_type(std::string_view op);
-/// The operation of a type, "MPI_Allreduce" or "ncclAllReduce"; empty: there is none.
+/// The operation of a type, "MPI_Allreduce" or "ncclAllReduce"; may be empty.
 std::string_view mpi_operation(int64_t type);
 std::string_view nccl_operation(int64_t type);
 

@@ -87,7 +87,7 @@ class ChromeFile : public JsonVisitor {
     Thread& t = thread(event);
     if (phase == "B") {
       constexpr size_t kDeepest = 4096;
-      if (t.open.size() == kDeepest) throw BadRecord{"too many ranges inside each other"};
+      if (t.open.size() == kDeepest) throw BadRecord{"too many nested ranges"};
       t.open.push_back({std::string(event.word("name")), std::string(event.word("cat")), *time_ns});
       ++open_;
     } else if (phase == "E") {

@@ -155,7 +155,7 @@ void CpuSweep::make_room(int64_t time_ns) {
   });
   if (open_.size() == kMostOpen) {
     throw Error(fmt::format("{}: more than {} ranges of a thread are open at a time", run_.source_, kMostOpen),
-                "ranges that overlap belong to threads of their own", ExitCode::kDataMissing);
+                "give overlapping ranges threads of their own", ExitCode::kDataMissing);
   }
 }
 
@@ -177,8 +177,8 @@ void CpuSweep::add(Totals& totals, int64_t duration_ns, std::optional<int64_t> b
 }
 
 void CpuSweep::refuse_sums() const {
-  throw Error(fmt::format("{}: the times or bytes of its events add up to more than 64 bits hold", run_.source_),
-              "check durations and sizes in the trace", ExitCode::kDataMissing);
+  throw Error(fmt::format("{}: the times or bytes of its events overflow 64 bits", run_.source_), "check durations and sizes in the trace",
+              ExitCode::kDataMissing);
 }
 
 void CpuSweep::end_process() {

@@ -53,7 +53,7 @@ bool CsvRows::next() {
     if (!line()) return false;
   } while (line_.empty());
   split();
-  if (fields_.size() != columns_.size()) fail(fmt::format("a row of {} fields below a header of {}", fields_.size(), columns_.size()));
+  if (fields_.size() != columns_.size()) fail(fmt::format("a row has {} fields, the header {}", fields_.size(), columns_.size()));
   return true;
 }
 

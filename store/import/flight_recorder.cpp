@@ -58,7 +58,8 @@ class FlightDumps {
     InputFile file(path, progress);
     std::string bytes;
     while (!file.at_end()) {
-      if (bytes.size() >= kMostDumpBytes) file.fail(bytes.size(), fmt::format("a dump is not larger than {} MiB", kMostDumpBytes >> 20));
+      if (bytes.size() >= kMostDumpBytes)
+        file.fail(bytes.size(), fmt::format("larger than {} MiB, the limit for a dump", kMostDumpBytes >> 20));
       if (bytes.size() % 4096 == 0) file.mark();
       bytes += file.take();
     }
@@ -134,7 +135,7 @@ class FlightDumps {
       any = true;
       dump((*members)[i], path, stride == 2 ? data_->integer((*members)[i - 1]) : std::nullopt);
     }
-    if (!any) throw BadRecord{"no dump of a flight recorder: it has neither entries nor pg_config"};
+    if (!any) throw BadRecord{"not a flight recorder dump: neither entries nor pg_config"};
   }
 
   std::string_view word(Id dict, std::string_view key) const {
@@ -210,10 +211,9 @@ class FlightDumps {
     here_ = root;
     const std::optional<int64_t> told = number(root, "rank");
     const std::optional<int64_t> rank = told && *told >= 0 ? told : rank_of_name;
-    if (!rank || *rank < 0 || *rank >= kMaxRanks)
-      throw BadRecord{"nothing says which rank it is of: a file's name is to end in its rank, as in _dump_3"};
+    if (!rank || *rank < 0 || *rank >= kMaxRanks) throw BadRecord{"its rank is unknown: end the file's name in the rank, as in _dump_3"};
     if (!candidates.empty() && !candidates.contains(*rank))
-      throw BadRecord{fmt::format("it is of rank {} by its name, which is in none of its groups", *rank)};
+      throw BadRecord{fmt::format("its name says rank {}, which is in none of its groups", *rank)};
     world_size_ = std::max(world_size_, *rank + 1);
     ++dumps_;
 
@@ -376,7 +376,7 @@ class FlightDumps {
     std::string text;
     size_t count = 0;
     for (const Id frame : data_->members(*frames)) {
-      if (++frames_read_ > kMostFramesRead) throw BadRecord{"more frames of stacks than a dump holds"};
+      if (++frames_read_ > kMostFramesRead) throw BadRecord{"more stack frames than a dump can hold"};
       if (++count > kMostFrames) break;
       text += fmt::format("{}{} ({}:{})", text.empty() ? "" : " < ", word(frame, "name").substr(0, 256),
                           word(frame, "filename").substr(0, 512), integer(frame, "line").value_or(0));

@@ -95,7 +95,7 @@ void HorovodTimeline::on_record(const JsonRecord& event) {
 
 void HorovodTimeline::begin(Tensor& tensor, const std::string& key, std::string_view name, int64_t start_ns) {
   constexpr size_t kDeepest = 64;
-  if (tensor.open.size() == kDeepest) throw BadRecord{"too many activities inside each other"};
+  if (tensor.open.size() == kDeepest) throw BadRecord{"too many nested activities"};
   tensor.open.push_back({std::string(name), start_ns});
   if (tensor.open.size() > 1) {
     if (tensor.batch && tensor.open.size() == 2) begin_activity(tensor, key, name);

@@ -1,5 +1,5 @@
-// The timeline of Horovod (HOROVOD_TIMELINE), as 0.28.1 writes it over MPI: what `ddl import horovod` and runs recorded with
-// `ddl record --horovod-timeline` have in common.
+// The timeline of Horovod (HOROVOD_TIMELINE), as 0.28.1 writes it over MPI, for `ddl import horovod` and for runs of `ddl record
+// --horovod-timeline`.
 //
 // Rank 0 writes it, as Chrome trace events. Each tensor is a "process" there, named by a metadata event; its events nest:
 //
@@ -8,9 +8,9 @@
 //   ALLREDUCE             the operation, with activities inside (MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE, QUEUE, NCCL_ALLREDUCE, ...); its
 //                         end tells type and shape of the tensor, those of broadcasts excepted
 //
-// Batches. Tensors that were fused repeat the events of the one operation that they share: all begin, and then each activity begins and ends in
-// all of them. Such a batch is one operation here, with the bytes of all. Which tensors belong together tells the first activity,
-// because that of one batch may begin (a thread waits for the GPU) when the next batch has begun.
+// Batches. Fused tensors repeat the events of their common operation: all begin, then each activity begins and ends in all of them. Such a
+// batch is one operation here, with the bytes of all. The first activity tells which tensors belong together, since that of one batch may
+// begin (a thread waits for the GPU) when the next batch has begun.
 #pragma once
 
 #include <cstdint>
@@ -26,22 +26,22 @@
 
 namespace ddl::store {
 
-/// An operation that Horovod knows, by its name in the timeline.
+/// An operation known to Horovod, by its name in the timeline.
 struct HorovodOp {
   std::string_view name;
   OpClass op_class;
 };
 
-/// Tensors that are reduced by one operation. Times: ns since the timeline began, by the clock of rank 0.
+/// Tensors reduced by one operation. Times: ns since the timeline began, on rank 0's clock.
 struct HorovodBatch {
   const HorovodOp* op = nullptr;
-  std::vector<std::string> tensors;  ///< keys; of the first one the activities are told
-  std::string label;                 ///< name of the tensor that ended first, and how many more there are
+  std::vector<std::string> tensors;  ///< keys; activities are reported for the first one
+  std::string label;                 ///< name of the tensor that ended first, and the number of the others
   size_t ended = 0;
   int64_t start_ns = INT64_MAX, end_ns = 0;
-  std::optional<int64_t> bytes = 0;     ///< of all; unset: not told
+  std::optional<int64_t> bytes = 0;     ///< of all; unset: unknown
   std::map<int64_t, int64_t> ready_ns;  ///< by rank: its last tensor; empty: the response cache answered
-  int64_t negotiated_ns = INT64_MIN;    ///< the last tensor's negotiation began: its first rank was ready; INT64_MIN: not seen
+  int64_t negotiated_ns = INT64_MIN;    ///< begin of the last tensor's negotiation, when its first rank was ready; INT64_MIN: not seen
   size_t round = 0;                     ///< the latest of its tensors'; 0: none had one
 };
 
@@ -51,13 +51,13 @@ struct HorovodRange {
   int64_t start_ns;
 };
 
-/// Reads records of the timeline and tells what they amount to. Throws BadRecord.
+/// Reads records of the timeline and reports the resulting operations. Throws BadRecord.
 class HorovodTimeline : public JsonVisitor {
  public:
   void on_fact(const JsonField&) override {}
   void on_record(const JsonRecord& event) override;
 
-  /// Operations, negotiations included, that have begun and not ended.
+  /// Operations in progress, negotiations included.
   uint64_t open() const { return open_; }
 
  protected:
@@ -72,10 +72,10 @@ class HorovodTimeline : public JsonVisitor {
 
   /// Unix time at which the timeline began. May come more than once.
   virtual void on_epoch(int64_t unix_ns) = 0;
-  /// A rank that negotiation names.
+  /// A rank named in negotiation.
   virtual void on_rank(int64_t) {}
   virtual void on_negotiation(Tensor&, std::string_view, int64_t) {}
-  /// What rank 0's background thread, or its device, did for a batch that is not complete yet.
+  /// Work of rank 0's background thread, or its device, for an incomplete batch.
   virtual void on_activity(HorovodBatch& batch, const HorovodRange& range, int64_t end_ns) = 0;
   /// All its tensors have ended.
   virtual void on_batch(const std::shared_ptr<HorovodBatch>& batch) = 0;

@@ -124,8 +124,8 @@ int64_t ImportedRun::op_id(const ImportedOperation& o, ImportedTiming timing) {
 
 bool ImportedRun::seen(size_t process, int64_t start_ns, int64_t duration_ns) {
   if (++told_events_ > most_events_) {
-    throw Error(fmt::format("{}: there are more than {} events", source_, most_events_), "take a part of the trace, or give --max-events N",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("{}: there are more than {} events", source_, most_events_),
+                "import a part of the trace, or raise the limit: --max-events N", ExitCode::kDataMissing);
   }
   if (told_ && told_events_ % kEventsBetweenReports == 0) told_();
   if (duration_ns < 0) {
@@ -133,10 +133,10 @@ bool ImportedRun::seen(size_t process, int64_t start_ns, int64_t duration_ns) {
     return false;
   }
   // Sums over events must stay what 64 bits hold.
-  if (duration_ns > kLongestNs) throw BadRecord{"it takes longer than twelve days"};
+  if (duration_ns > kLongestNs) throw BadRecord{"the event lasts longer than twelve days"};
   Process& p = processes_[process];
   if (std::abs(start_ns - p.begin_ns.value_or(start_ns)) > kLongestNs)
-    throw BadRecord{"it begins more than twelve days from other events of the file"};
+    throw BadRecord{"the event begins more than twelve days from the file's other events"};
   const int64_t end_ns = start_ns + duration_ns;
   p.begin_ns = std::min(p.begin_ns.value_or(start_ns), start_ns);
   p.end_ns = std::max(p.end_ns.value_or(end_ns), end_ns);
@@ -374,8 +374,8 @@ void ImportedRun::settle() {
     if (!rank) continue;
     const auto [entry, is_new] = by_rank.try_emplace(*rank, i);
     if (!is_new) {
-      throw Error(fmt::format("{} and {} are both of rank {}", processes_[entry->second].told.file, processes_[i].told.file, *rank),
-                  "import the traces of one run, and one trace of each rank, at a time", ExitCode::kDataMissing);
+      throw Error(fmt::format("{} and {} are both traces of rank {}", processes_[entry->second].told.file, processes_[i].told.file, *rank),
+                  "import one run at a time, with one trace of each rank", ExitCode::kDataMissing);
     }
   }
   int64_t next = 0;
@@ -399,7 +399,7 @@ void ImportedRun::settle() {
     first_ns = std::min(first_ns.value_or(INT64_MAX), p.told.base_ns + *p.begin_ns);
   }
   if (!first_ns) {
-    throw Error(fmt::format("{}: no event that ddl knows", source_), fmt::format("is it a trace of {}? see: ddl import --help", format_),
+    throw Error(fmt::format("{} has no event that ddl knows", source_), fmt::format("is it a trace of {}? see: ddl import --help", format_),
                 ExitCode::kDataMissing);
   }
   epoch_ns_ = *first_ns;

@@ -1,12 +1,12 @@
-// A store made of somebody else's trace: what importers say about ranks, ranges, launches, GPUs and collectives, in any order and in the
-// trace's own time, becomes the tables of a recorded run (schema.sql).
+// A store from another tool's trace: importers report ranks, ranges, launches, GPUs and collectives in any order and in the trace's own
+// time; this makes the tables of a recorded run (schema.sql).
 //
-// Events wait in files first, as records of a fixed size, because what one needs another one says later: who is rank 0, which range a launch
-// lay in, which launch a kernel belongs to, when the run began. finish() sorts them and fills the tables, so that memory is bounded by the
-// blocks that are sorted, by SQLite's cache, and by the numbers of names, ranges of the tree, steps and communicators; never by events. Some
-// importers hold more of their own: nsys all texts of StringIds, nccl-inspector who is in which communicator.
+// Events wait in files first, as records of a fixed size, because they depend on later ones: which process is rank 0, in which range a
+// launch lay, which launch a kernel belongs to, when the run began. finish() sorts them and fills the tables, so that memory is bounded by
+// the sorted blocks, SQLite's cache, and the numbers of names, ranges of the tree, steps and communicators; never by events. Some importers
+// hold more: nsys all texts of StringIds, nccl-inspector the members of communicators.
 //
-// Times are ns on a clock of the trace. Ranks of one call to add_process() are one file's. Not for several threads.
+// Times are ns on a clock of the trace. Ranks of one call to add_process() are one file's. Not thread-safe.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -31,26 +31,26 @@
 
 namespace ddl::store {
 
-/// What memory grows with, of all files together: a trace that has more of them is refused.
+/// Sources of memory growth, over all files: a trace with more is refused.
 constexpr size_t kMostProcesses = 1 << 17, kMostImportedThreads = 1 << 18, kMostSteps = 1 << 21, kMostCommunicators = 1 << 16,
                  kMostOperations = 1 << 16;
-constexpr size_t kMostCommunicatorMembers = size_t{1} << 24;  ///< of all communicators: of those beyond it the members are not known
-constexpr int64_t kMaxRanks = 1 << 24;  ///< a trace that speaks of more is damaged: nothing may be allocated by such a number
+constexpr size_t kMostCommunicatorMembers = size_t{1} << 24;  ///< over all communicators; beyond it members are unknown
+constexpr int64_t kMaxRanks = 1 << 24;                        ///< a trace with more is damaged, and must not cause allocations
 
 struct ImportedProcess {
   std::string file;  ///< for people
   uint64_t file_bytes = 0;
-  std::optional<int64_t> rank;        ///< unset: given by the order of add_process() among those without one
+  std::optional<int64_t> rank;        ///< unset: by the order of add_process() among those without one
   std::optional<int64_t> world_size;  ///< unset: the number of processes
-  std::optional<std::string> host;    ///< unset: not known
+  std::optional<std::string> host;    ///< unset: unknown
   std::optional<int64_t> pid;
   int64_t base_ns = 0;                  ///< added to all its times
-  bool is_realtime = false;             ///< with base_ns they are Unix time
+  bool is_realtime = false;             ///< with base_ns its times are Unix time
   std::map<int64_t, std::string> gpus;  ///< names by number
   std::vector<std::pair<std::string, std::string>> facts;
 };
 
-/// What a GPU did. Texts are names of table gpu_event.
+/// A GPU activity. Texts are names of table gpu_event.
 struct GpuActivity {
   DeviceKind kind = DeviceKind::kKernel;
   std::string_view name;
@@ -58,7 +58,7 @@ struct GpuActivity {
   std::optional<int64_t> device, context, stream, bytes, graph_node;
   std::string_view copy, source, destination;  ///< empty: NULL
   int64_t correlation = 0;                     ///< 0: none
-  bool is_of_call = false;                     ///< a synchronisation as the call tells it: counts unless the device tells of that call, too
+  bool is_of_call = false;                     ///< a synchronisation known from its call: counts unless the device reports it, too
 };
 
 /// A stream that waits for another: a row of stream_wait.
@@ -67,26 +67,26 @@ struct ImportedWait {
   int64_t on_context, on_stream, on_correlation;
 };
 
-/// A collective or message: what a call did, or what a kernel carried out.
+/// A collective or message, by a call or carried out by a kernel.
 struct ImportedOperation {
-  std::string_view op;  ///< MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own; of kernels empty: not told
+  std::string_view op;  ///< MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own; empty: unknown (kernels)
   OpClass op_class = OpClass::kOther;
   bool nonblocking = false;                  ///< it posts a request, or work for a device
-  uint32_t communicator = 0;                 ///< 0: none, or not known
-  std::optional<int64_t> seq;                ///< of collectives: number on the communicator; of kernels given by finish()
-  std::optional<int64_t> payload_bytes = 0;  ///< unset: not known
+  uint32_t communicator = 0;                 ///< 0: none or unknown
+  std::optional<int64_t> seq;                ///< number of a collective on the communicator; kernels get it from finish()
+  std::optional<int64_t> payload_bytes = 0;  ///< unset: unknown
   std::optional<int64_t> peer, tag;
   uint32_t datatype = 0;            ///< core/names.h; 0: none
-  std::string algorithm, protocol;  ///< of NCCL; empty: not known
-  /// For calls: the layer they belong to, where no range of the trace says so; empty: that of the ranges around the call.
+  std::string algorithm, protocol;  ///< of NCCL; empty: unknown
+  /// For calls: the layer, if no range of the trace has it; empty: that of the ranges around the call.
   std::string_view layer{};
 };
 
-/// What the times of an operation are: those of a call, from post to completion, or timers of NCCL (exact in length, near in place).
-/// Numbers are those of event.kind.
+/// The meaning of an operation's times: a call, from post to completion, or NCCL's timers (exact in length, approximate in place). Numbers
+/// as in event.kind.
 enum class ImportedTiming { kCall = 1, kRequest = 2, kNcclProfiler = 4 };
 
-/// An operation that a flight recorder remembered: a row of flight_entry. `group`: by the importer's own numbers.
+/// An operation from a flight recorder: a row of flight_entry. `group`: in the importer's numbering.
 struct FlightEntry {
   size_t group = 0;
   int64_t record = 0;
@@ -95,67 +95,67 @@ struct FlightEntry {
   bool is_message = false, retired = false, is_open = false;
 };
 
-enum class CommunicatorOf { kProgram, kNccl };  ///< kProgram: of MPI, or of a library that does not say
+enum class CommunicatorOf { kProgram, kNccl };  ///< kProgram: of MPI, or of an unknown library
 
 class ImportedRun {
  public:
-  /// `format`: for meta and for people: "kineto". `source`: for people, what is imported.
+  /// `format`: for meta and for people: "kineto". `source`: the imported files, for people.
   ImportedRun(SQLite::Database& db, std::string format, std::string source);
 
   size_t add_process(ImportedProcess process);
   ImportedProcess& process(size_t number) { return processes_[number].told; }
-  /// For a process, by any name that tells it from its others. `tid`: 0 if there is none.
+  /// A thread, by any name unique in its process. `tid`: 0 if unknown.
   uint32_t thread(size_t process, std::string_view key, int64_t tid);
   void name_thread(size_t process, uint32_t thread, std::string_view name);
 
   void step(size_t process, uint32_t thread, int64_t number, int64_t start_ns, int64_t duration_ns);
-  /// `launches`: what the kernels of NCCL that are launched in it carry out, for those that do not tell it themselves.
+  /// `launches`: the operation of NCCL kernels launched in it that do not name it themselves.
   void range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
              std::optional<int64_t> seq = std::nullopt, const ImportedOperation* launches = nullptr);
-  /// A call that gave work to a GPU. `is_kernel`: a kernel, which counters may belong to.
+  /// A call that launches GPU work. `is_kernel`: a kernel, to which counters may belong.
   void launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns, bool is_kernel = false);
-  /// What counters of a GPU grew by in a kernel: those of one kernel have one begin. Which launch it was of tells the order.
+  /// Increments of GPU counters in a kernel: one kernel's have one begin. Their order gives the launch.
   void kernel_counter(size_t process, std::string_view counter, int64_t start_ns, int64_t duration_ns, int64_t value);
   void call(size_t process, uint32_t thread, const ImportedOperation& operation, ImportedTiming timing, int64_t start_ns,
             int64_t duration_ns);
-  /// `operation`: what a kernel of NCCL carries out. Without a communicator, that of the range around its launch counts, else the kernel
-  /// is matched by its order (inferred_communicators.cpp).
+  /// `operation`: a NCCL kernel's. Without a communicator, that of the range around its launch counts, else the kernel is matched by order
+  /// (inferred_communicators.cpp).
   void gpu(size_t process, const GpuActivity& activity, const ImportedOperation* operation = nullptr);
   void stream_wait(size_t process, const ImportedWait& wait);
   /// A row of table value.
   void value(size_t process, int64_t time_ns, std::string_view name, int64_t number);
 
-  /// The same number for the same name, kind and members. `ranks`: in the order of their ranks in it; empty: not known.
+  /// The same number for the same name, kind and members. `ranks`: in the order of their ranks in it; empty: unknown.
   uint32_t communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size, const std::vector<int64_t>& ranks);
 
   void flight(size_t process, const FlightEntry& entry);
   void flight_status(size_t process, size_t group, std::optional<int64_t> enqueued, std::optional<int64_t> started,
                      std::optional<int64_t> completed);
-  /// Number of the stack, the same for the same text. Nothing, and counted: there are too many.
+  /// Number of the stack, the same for the same text. Nothing, and counted: too many.
   std::optional<int64_t> flight_stack(const std::string& text, uint64_t& left_out);
   /// Communicators by the numbers of flight() and flight_status().
   void flight_groups(const std::vector<uint32_t>& communicators) { flight_groups_ = communicators; }
-  /// The process was there then.
+  /// The process existed then.
   void moment(size_t process, int64_t time_ns) { seen(process, time_ns, 0); }
 
   Losses& losses() { return losses_; }
   void fact(const std::string& key, const std::string& value) { meta_[key] = value; }
 
-  /// Collectives are made by threads that do nothing else: of the thread whose id is the process's, operators tell when it computed.
+  /// Collectives run on dedicated threads: operators of the thread whose id is the process's show when it computed.
   void call_in_background() { has_background_calls_ = true; }
 
   /// All ranks ran on hosts with one clock, whatever their names.
-  /// More events than that are an Error: somebody's disk is to be filled on purpose only.
+  /// More events are an Error: filling a disk must be deliberate.
   void limit_events(uint64_t most) { most_events_ = most; }
-  /// Called every few thousand events that are told; may throw to stop.
+  /// Called every few thousand events; may throw to stop.
   void report_events(std::function<void()> told) { told_ = std::move(told); }
   void share_clock() { one_clock_ = true; }
 
-  /// Fills the store but for what the analyzer does. `step_done(ratio)` for progress. Returns the number of events. Throws Error if two
-  /// files are of one rank, or nothing was in any of them.
+  /// Fills the store except the analyzer's part. `step_done(ratio)` reports progress. Returns the number of events. Throws Error if two
+  /// files have one rank, or all are empty.
   uint64_t finish(const std::function<void(double ratio)>& step_done);
 
-  /// The step that a moment of a process lies in, by the process's own time.
+  /// The step at a moment of a process, in its own time.
   std::optional<int64_t> step_at(size_t process, int64_t time_ns) const;
 
  private:
@@ -188,17 +188,17 @@ class ImportedRun {
 
   [[noreturn]] void refuse_more_than(uint64_t most, const char* what) const;
   uint32_t name_id(std::string_view name);
-  /// Number of a text, which is kept as it is. 0: the empty text.
+  /// Number of a text, which is kept. 0: the empty text.
   uint32_t text_id(std::string_view text);
   Lasting text_of(uint32_t id) const { return {id == 0 ? nullptr : texts_[id - 1]->c_str()}; }
   int64_t op_id(const ImportedOperation& operation, ImportedTiming timing);
-  /// Number 0 is no communicator.
+  /// Number 0: no communicator.
   std::optional<int64_t> communicator_id(int64_t number) const;
-  /// For an NCCL stream of one rank, or of those of all ranks. size 0: not known.
+  /// For an NCCL stream of one rank, or of all ranks. size 0: unknown.
   int64_t add_inferred_communicator(const std::string& label, int64_t size);
   std::string host_of(const Process& process) const;
   bool is_one_clock() const;
-  /// Keeps the process's begin and end. False: the interval ends before it begins, which is counted.
+  /// Extends the process's begin and end. False: the interval ends before it begins, which is counted.
   bool seen(size_t process, int64_t start_ns, int64_t duration_ns);
   uint32_t region(uint32_t parent, ContextKind kind, uint32_t name);
 

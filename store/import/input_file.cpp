@@ -50,8 +50,7 @@ void InputFile::fill() {
     const char* why = gzerror(file_, &code);
     if (code == Z_ERRNO) throw cannot_read(path_, std::strerror(errno));
     if (code != Z_OK && code != Z_STREAM_END && bytes <= 0)
-      fail(block_offset_,
-           code == Z_BUF_ERROR ? "the packed file ends before its end: it was cut" : fmt::format("cannot be unpacked: {}", why));
+      fail(block_offset_, code == Z_BUF_ERROR ? "the gzip file is truncated" : fmt::format("cannot be unpacked: {}", why));
   }
   if (progress_) {
     const int64_t place = gzoffset(file_);
@@ -60,7 +59,7 @@ void InputFile::fill() {
     reported_ = std::max<int64_t>(read, reported_);
   }
   if (block_offset_ > mark_ + kMaxPieceBytes)
-    fail(mark_, fmt::format("what begins here has no end for {} MiB: this is no such trace", kMaxPieceBytes >> 20));
+    fail(mark_, fmt::format("the record that begins here is longer than {} MiB: not a trace of this format", kMaxPieceBytes >> 20));
 }
 
 bool InputFile::line(std::string& text) {
@@ -82,8 +81,8 @@ bool InputFile::line(std::string& text) {
 }
 
 void InputFile::fail(uint64_t offset, const std::string& what) const {
-  throw Error(fmt::format("{}, byte {}: {}", path_.string(), offset, what), "is the file whole, and of this format? see: ddl import --help",
-              ExitCode::kDataMissing);
+  throw Error(fmt::format("{}, byte {}: {}", path_.string(), offset, what),
+              "check that the file is complete and of this format: ddl import --help", ExitCode::kDataMissing);
 }
 
 }  // namespace ddl::store

@@ -1,4 +1,4 @@
-// A trace as a stream of bytes, unpacked if it is gzip, and the errors that name a place in it.
+// A trace as a stream of bytes, gunzipped if needed, and errors that name a place in it.
 //
 // One block is in memory at a time. Offsets count unpacked bytes.
 #pragma once
@@ -17,23 +17,23 @@
 
 namespace ddl::store {
 
-/// What is wrong with the record at hand. Who reads the file knows where that is.
+/// An error in the present record; the reader of the file adds the place.
 struct BadRecord {
   std::string what;
 };
 
-/// As it lies on the disk; 0 if that cannot be told.
+/// The size on disk; 0: unknown.
 uint64_t file_bytes(const std::filesystem::path& path);
 
 class InputFile {
  public:
-  /// `progress`, if any, is told how many bytes of the file were read since last time. Throws Error if the file cannot be opened.
+  /// `progress`, if set, gets the bytes of the file read since last time. Throws Error if the file cannot be opened.
   InputFile(const std::filesystem::path& path, std::function<void(uint64_t bytes)> progress, NamedBy by = NamedBy::kUser);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
 
-  /// NUL at the end of the file; traces hold none.
+  /// NUL at the end of the file; traces contain none.
   char peek() {
     if (next_ == end_) fill();
     return next_ == end_ ? '\0' : *next_;
@@ -46,16 +46,16 @@ class InputFile {
     if (next_ == end_) fill();
     return next_ == end_;
   }
-  /// What is in memory of what comes next. A NUL follows, and seven bytes that may be read.
+  /// The buffered part of what comes next. A NUL and seven readable bytes follow.
   std::string_view buffered() const { return {next_, static_cast<size_t>(end_ - next_)}; }
-  /// Passes over that much of it.
+  /// Skips that much of it.
   void skip(size_t bytes) { next_ += bytes; }
   uint64_t offset() const { return block_offset_ + static_cast<uint64_t>(next_ - block_.data()); }
 
-  /// A text between two marks may be kMaxPieceBytes long at most: nobody must hold all of a file that never comes to an end of it.
+  /// A text between two marks is at most kMaxPieceBytes long, so that no file must be held whole.
   void mark() { mark_ = offset(); }
 
-  /// Takes a line without its end; false at the end of the file.
+  /// Takes a line without its line break; false at the end of the file.
   bool line(std::string& text);
 
   /// "trace.json.gz, byte 1234: WHAT".

@@ -161,7 +161,7 @@ class JsonRecords {
 
   void push(bool array) {
     if (levels_.size() >= kMaxDepth)
-      file_.fail(file_.offset(), fmt::format("more than {} objects and arrays inside each other", kMaxDepth));
+      file_.fail(file_.offset(), fmt::format("objects and arrays are nested deeper than {} levels", kMaxDepth));
     levels_.push_back({array, path_.size()});
     arrays_ += array;
   }
@@ -203,7 +203,7 @@ class JsonRecords {
     record_.kept_count_ = 0;
   }
   void add_field(JsonKind kind, std::string_view text) {
-    if (record_.fields_.size() == kMaxFields) file_.fail(record_offset_, fmt::format("an object of more than {} members", kMaxFields));
+    if (record_.fields_.size() == kMaxFields) file_.fail(record_offset_, fmt::format("an object has more than {} members", kMaxFields));
     record_.fields_.push_back({{}, record_.kept(path_), kind, record_.kept(text)});
   }
 
@@ -372,7 +372,7 @@ class JsonRecords {
       }
       add_field(kind, text);
     } else if (levels_.size() == records_depth_ && records_depth_ > 0) {
-      file_.fail(file_.offset(), "an object was expected");
+      file_.fail(file_.offset(), "expected an object");
     } else {
       fact_.path = path_;
       fact_.kind = kind;
@@ -432,8 +432,8 @@ void parse(InputFile& file, JsonRecords& records) {
   Bytes bytes(file);
   const rapidjson::ParseResult result = reader.Parse<kFlags>(bytes, records);
   if (!result.IsError() || (file.at_end() && records.is_open())) return;
-  file.fail(result.Offset(), file.at_end() ? "the file ends in the middle: it was cut, or is still being written"
-                                           : fmt::format("this is not JSON: {}", rapidjson::GetParseError_En(result.Code())));
+  file.fail(result.Offset(), file.at_end() ? "the file ends in the middle of a record: it is truncated, or still being written"
+                                           : fmt::format("invalid JSON: {}", rapidjson::GetParseError_En(result.Code())));
 }
 
 void skip_blanks(InputFile& file) {
@@ -450,7 +450,7 @@ void read_json(InputFile& file, std::string_view records, JsonVisitor& visitor) 
   JsonRecords handler(file, JsonRecords::In::kArray, records, visitor);
   parse(file, handler);
   skip_blanks(file);
-  if (!file.at_end()) file.fail(file.offset(), "there is more behind the end of the document");
+  if (!file.at_end()) file.fail(file.offset(), "text after the end of the document");
   if (!handler.any()) file.fail(0, fmt::format("no array \"{}\" in this file", records));
 }
 
@@ -458,7 +458,7 @@ void read_json(InputFile& file, JsonVisitor& visitor) {
   JsonRecords handler(file, JsonRecords::In::kChosen, {}, visitor);
   parse(file, handler);
   skip_blanks(file);
-  if (!file.at_end()) file.fail(file.offset(), "there is more behind the end of the document");
+  if (!file.at_end()) file.fail(file.offset(), "text after the end of the document");
 }
 
 void read_json_lines(InputFile& file, JsonVisitor& visitor) {
@@ -467,7 +467,7 @@ void read_json_lines(InputFile& file, JsonVisitor& visitor) {
     JsonRecords handler(file, JsonRecords::In::kDocument, {}, visitor);
     const uint64_t offset = file.offset();
     parse(file, handler);
-    if (!handler.any()) file.fail(offset, "a JSON object was expected");
+    if (!handler.any()) file.fail(offset, "expected a JSON object");
     any = true;
   }
   if (!any) file.fail(0, "the file is empty");

@@ -144,7 +144,7 @@ class KinetoFile : public JsonVisitor {
   void finish() {
     ImportedProcess& p = run_.process(process_);
     if (!p.rank) p.rank = rank_in_trace_name(p.file);
-    if (p.rank && *p.rank < 0) throw BadRecord{fmt::format("its rank is {}", *p.rank)};
+    if (p.rank && *p.rank < 0) throw BadRecord{fmt::format("its rank {} is negative", *p.rank)};
     p.is_realtime = first_ns_ != INT64_MAX && p.base_ns + first_ns_ > kUnixEra;
     for (const auto& [number, name] : gpu_names_)
       if (used_gpus_.contains(number)) p.gpus[number] = name;
@@ -233,7 +233,8 @@ void KinetoFile::on_fact(const JsonField& fact) {
     p.rank = integer_of(fact);
   } else if (path == "distributedInfo.world_size") {
     p.world_size = integer_of(fact);
-    if (*p.world_size < 1 || *p.world_size > 1 << 24) throw BadRecord{fmt::format("distributedInfo.world_size is {}", *p.world_size)};
+    if (*p.world_size < 1 || *p.world_size > 1 << 24)
+      throw BadRecord{fmt::format("distributedInfo.world_size {} is out of range", *p.world_size)};
   } else if (path == "distributedInfo.nccl_version") {
     version_ = fact.text;
   } else if (path == "baseTimeNanoseconds") {

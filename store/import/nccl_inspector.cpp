@@ -63,7 +63,8 @@ struct Writer {
     rank = *told_rank;
     ranks = *told_ranks;
     written_ns = record.decimal("metadata.dump_timestamp_us", kMicrosecondsToNs);
-    if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks) throw BadRecord{fmt::format("rank {} of {} ranks", rank, ranks)};
+    if (ranks < 1 || ranks > kMaxRanks || rank < 0 || rank >= ranks)
+      throw BadRecord{fmt::format("rank {} of {} ranks is out of range", rank, ranks)};
   }
 };
 

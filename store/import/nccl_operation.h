@@ -1,4 +1,4 @@
-// What a kernel of NCCL or RCCL carries out, as far as its name tells.
+// The operation of a NCCL or RCCL kernel, as far as its name tells.
 #pragma once
 
 #include <optional>
@@ -8,7 +8,7 @@
 
 namespace ddl::store {
 
-/// Nothing for other kernels. Bytes and communicator are not known.
+/// Nothing for other kernels. Bytes and communicator are unknown.
 inline std::optional<ImportedOperation> operation_of(const NcclKernel& kernel) {
   if (!kernel.is_nccl) return std::nullopt;
   ImportedOperation operation;

@@ -34,7 +34,8 @@ class RasFile {
     InputFile file(path_, progress);
     std::string text;
     while (!file.at_end()) {
-      if (text.size() >= kMostRasBytes) file.fail(text.size(), fmt::format("an answer is not larger than {} MiB", kMostRasBytes >> 20));
+      if (text.size() >= kMostRasBytes)
+        file.fail(text.size(), fmt::format("larger than {} MiB, the limit for an answer", kMostRasBytes >> 20));
       if (text.size() % 4096 == 0) file.mark();
       text += file.take();
     }
@@ -208,8 +209,8 @@ class RasFile {
 
 void read_nccl_ras(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
   if (files.size() > 1) {
-    throw Error(fmt::format("{} files: one answer of NCCL RAS speaks for all ranks", files.size()),
-                "import one at a time, and compare with: ddl diff", ExitCode::kUsage);
+    throw Error(fmt::format("{} files given, but one NCCL RAS answer covers all ranks", files.size()),
+                "import one at a time, and compare the runs with: ddl diff", ExitCode::kUsage);
   }
   RasFile(run, files.front()).read(read);
 }

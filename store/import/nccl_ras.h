@@ -1,4 +1,4 @@
-// What an answer of NCCL's RAS says, whichever form it has. Only the text leaves things open: a rank whose GPU is unknown, a rank that is not named.
+// An answer of NCCL's RAS in either form. Only the text leaves gaps: unknown GPUs of ranks, unnamed ranks.
 #pragma once
 
 #include <compare>
@@ -15,22 +15,22 @@ constexpr int64_t kMostRasLaunched = int64_t{1} << 53;
 
 struct RasGpu {
   std::string host;
-  int64_t pid = -1, device = -1;  ///< pid -1: unknown; host and device then only tell it from others
+  int64_t pid = -1, device = -1;  ///< pid -1: unknown; host and device then only distinguish it
   auto operator<=>(const RasGpu&) const = default;
 };
 
 struct RasRank {
   int64_t number = 0;  ///< in its communicator
   RasGpu gpu;
-  std::map<std::string, int64_t> launched{};  ///< by operation, as far as it is told; of some ranks of a text: that many at least
-  std::string status{};                       ///< INIT, RUNNING, FINALIZE or ABORT; empty: not told
+  std::map<std::string, int64_t> launched{};  ///< by operation, where known; for some ranks of a text at least that many
+  std::string status{};                       ///< INIT, RUNNING, FINALIZE or ABORT; empty: unknown
 };
 
 struct RasCommunicator {
   std::string hash;  ///< 0x9e1a
   int64_t size = 0;
-  std::vector<RasRank> ranks, missing;  ///< those that answered, and those that did not
-  bool counts_are_equal = false;        ///< of a text: ranks launched equally many, and it does not say how many
+  std::vector<RasRank> ranks, missing;  ///< ranks that answered, and ranks that did not
+  bool counts_are_equal = false;        ///< of a text: equal launches on all ranks, of unknown number
 };
 
 struct RasAnswer {
@@ -39,7 +39,7 @@ struct RasAnswer {
   std::vector<RasCommunicator> communicators;
   std::vector<std::string> errors;  ///< ranks that report one
   uint64_t error_count = 0;
-  int64_t gpus = 0;  ///< of the job; 0: not told
+  int64_t gpus = 0;  ///< of the job; 0: unknown
   struct Loss {
     std::string kind;
     uint64_t count;
@@ -48,7 +48,7 @@ struct RasAnswer {
   std::vector<Loss> losses;
 };
 
-/// For a rank whose process the answer does not tell.
+/// For a rank of an unknown process.
 inline RasGpu unknown_gpu(const std::string& hash, int64_t number) { return {"unknown in " + hash, -1, number}; }
 
 /// Both throw BadData.

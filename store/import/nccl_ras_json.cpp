@@ -45,7 +45,7 @@ class RasJson {
 
   void document(Id root) {
     const auto communicators = data_.find(root, "communicators");
-    if (!communicators || !data_.is_list(*communicators)) throw BadRasRecord{"no answer of NCCL RAS: it has no communicators"};
+    if (!communicators || !data_.is_list(*communicators)) throw BadRasRecord{"not an NCCL RAS answer: no communicators"};
     for (const Id id : data_.members(*communicators)) answer_.communicators.push_back(communicator(id));
     answer_.version = word(root, "nccl_version");
   }
@@ -63,7 +63,7 @@ class RasJson {
         here_ = member;
         if (!answers && is_only_no_member(member)) continue;
         ranks.push_back(rank(member, c, answers));
-        if (!seen.insert(ranks.back().number).second) throw BadRasRecord{fmt::format("rank {} is there twice", ranks.back().number)};
+        if (!seen.insert(ranks.back().number).second) throw BadRasRecord{fmt::format("rank {} occurs twice", ranks.back().number)};
       }
     };
     read("ranks", c.ranks, true);

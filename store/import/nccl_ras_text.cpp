@@ -149,7 +149,7 @@ class RasText {
     if (numbers.size() != 3 && numbers.size() != 5) fail("the totals of the job are not three or five numbers");
     const size_t last = numbers.size() - 1;
     answer_.gpus = numbers[last];
-    if (answer_.gpus > kMaxRanks) fail(fmt::format("a job of {} GPUs", answer_.gpus));
+    if (answer_.gpus > kMaxRanks) fail(fmt::format("the job's {} GPUs are out of range", answer_.gpus));
     answer_.facts = {
         {"nodes", fmt::to_string(numbers[0])}, {"processes", fmt::to_string(numbers[last - 1])}, {"gpus", fmt::to_string(numbers[last])}};
     return true;
@@ -169,7 +169,7 @@ class RasText {
       if (!value || !l.at_end() || *value > kMaxRanks) fail(fmt::format("column {} of the table of communicators is not a number", i + 1));
       return *value;
     };
-    if (words.size() != 8) fail("a row of the table of communicators has not 8 columns");
+    if (words.size() != 8) fail("a row of the table of communicators does not have 8 columns");
     if (number(0) != static_cast<int64_t>(groups_.size())) fail("the groups of communicators are not numbered 0, 1, ...");
     if (groups_.size() == kMostCommunicators) fail(fmt::format("more than {} groups of communicators", kMostCommunicators));
     groups_.push_back({number(1), number(4), std::string(words[6]), std::string(words[7])});
@@ -182,11 +182,11 @@ class RasText {
     if (!l.word("#")) return false;
     const auto group = l.number();
     const auto number = group && l.word("-") ? l.number() : std::nullopt;
-    if (!number || !l.word(" (")) fail("no number of a communicator: #0-0 (hash)");
+    if (!number || !l.word(" (")) fail("expected a communicator, such as #0-0 (hash)");
     const std::string_view hash = l.until(")");
     if (hash.empty() || hash.size() > 16 || hash.find_first_not_of("0123456789abcdef") != std::string_view::npos || !l.word(") ") ||
         l.at_end()) {
-      fail("no hash of a communicator");
+      fail("invalid communicator hash");
     }
     if (*group >= static_cast<int64_t>(groups_.size()) || *number >= groups_[static_cast<size_t>(*group)].communicators)
       fail(fmt::format("communicator #{}-{} is not in the table", *group, *number));
@@ -245,7 +245,7 @@ class RasText {
     }
     if (RasLine l(line); l.words("The missing rank: ", "The missing ranks: ")) return numbers(l, section_->missing_named);
     if (RasLine l(line); l.word("The unknown ranks: ")) {
-      if (topic_ != Topic::kStatus || classes_ == nullptr || classes_->empty()) fail("unknown ranks that no line speaks of");
+      if (topic_ != Topic::kStatus || classes_ == nullptr || classes_->empty()) fail("unknown ranks without a line that introduces them");
       return numbers(l, classes_->back().named);
     }
     if (RasLine l(line); l.word("Communicator ranks have different ")) {
@@ -258,7 +258,7 @@ class RasText {
       if (op.empty() || op.size() > 64 || !l.word(" operation counts") || !l.at_end()) return false;
       topic_ = Topic::kCounts;
       classes_ = &section_->counts[op];
-      if (!classes_->empty()) fail(fmt::format("operation {} is there twice", op));
+      if (!classes_->empty()) fail(fmt::format("operation {} occurs twice", op));
       return true;
     }
     RasLine errors(line);
@@ -325,7 +325,7 @@ class RasText {
         c.count = 1;
         classes_->push_back(std::move(c));
       } else if (!l.rest().starts_with("--") || classes_->empty()) {
-        fail("a rank of which nothing is said");
+        fail("a rank without a status");
       }
       classes_->back().named.push_back(*number);
     } else if (topic_ == Topic::kMissing) {
@@ -346,7 +346,7 @@ class RasText {
   bool numbers(RasLine l, std::vector<int64_t>& to) {
     do {
       const auto number = l.number();
-      if (!number || *number > kMaxRanks) fail("a list of ranks that is none");
+      if (!number || *number > kMaxRanks) fail("invalid list of ranks");
       to.push_back(*number);
       if (++named_ > kMostRasRanks) fail(fmt::format("more than {} ranks", kMostRasRanks));
     } while (l.word(","));
@@ -370,7 +370,7 @@ class RasText {
     answer_.facts.emplace_back("communicators", fmt::format("{}", fmt::join(texts, "; ")));
     lose("ras_cut", cut, "communicators with errors of which the text says no more: it was cut, or they are in order by now");
     for (auto& [key, s] : sections_) {
-      if ((ranks += s.size) > kMostRasRanks) fail(fmt::format("communicators with more than {} ranks together", kMostRasRanks));
+      if ((ranks += s.size) > kMostRasRanks) fail(fmt::format("communicators of more than {} ranks in all", kMostRasRanks));
       if (s.size > 0) communicator(s);
     }
     const auto none = std::count_if(sections_.begin(), sections_.end(), [](const auto& s) { return s.second.size == 0; });
@@ -385,8 +385,8 @@ class RasText {
         std::any_of(answer_.communicators.begin(), answer_.communicators.end(), [](const auto& c) { return !c.ranks.empty(); });
     if (!any) {
       fail(silent_processes_.empty()
-               ? fmt::format("it names no rank: {}", kAskMore)
-               : fmt::format("it names no rank but processes that do not answer: {}{}", fmt::join(silent_processes_, ", "),
+               ? fmt::format("the answer names no rank: {}", kAskMore)
+               : fmt::format("the answer names no rank, only processes that do not answer: {}{}", fmt::join(silent_processes_, ", "),
                              silent_count_ > silent_processes_.size() ? ", ..." : ""));
     }
   }

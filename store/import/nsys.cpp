@@ -55,7 +55,7 @@ class NsysFile {
       : run_(run), unread_(unread), path_(path), bytes_(bytes), db_(path) {}
 
   void read() {
-    if (!db_.has("StringIds")) db_.fail("there is no table StringIds: this is not a report of Nsight Systems");
+    if (!db_.has("StringIds")) db_.fail("no table StringIds: not a report of Nsight Systems");
     each("StringIds", {"id", "value"}, [&](const TraceRows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
     each("TARGET_INFO_SYSTEM_ENV", {"name", "value"}, [&](const TraceRows& row) {
       if (row.text(0) == "Hostname") host_ = row.text(1);
@@ -201,7 +201,7 @@ class NsysFile {
   /// The process of a row of `device`. Exports of 2019 do not tell it.
   size_t of_gpu(const TraceRows& row) {
     const std::optional<int64_t> global = row.maybe(2);
-    if (!global && processes_.size() > 1) throw BadRecord{"it does not tell which process it is of (globalPid), and there are several"};
+    if (!global && processes_.size() > 1) throw BadRecord{"it does not name its process (globalPid), and the report has several"};
     const size_t number = global ? process(*global) : processes_.empty() ? process(0) : processes_.begin()->second;
     if (const std::optional<int64_t> device = row.maybe(3)) hints_.devices[number].insert(*device);
     return number;

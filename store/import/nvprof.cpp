@@ -76,8 +76,10 @@ class NvprofFile {
       if (rows.has("Start") && rows.has("Duration")) {
         read_trace(rows);
       } else {
-        rows.fail(
-            fmt::format("{}: {}", rows.has("Calls") ? "a summary, which has no moments" : "no trace of nvprof (Start, Duration)", kWanted));
+        rows.fail(fmt::format("{}: {}",
+                              rows.has("Calls") ? "a summary: sums, without the times of single events"
+                                                : "not a trace of nvprof: no columns Start and Duration",
+                              kWanted));
       }
     } catch (const BadRecord& bad) {
       rows.fail(bad.what);

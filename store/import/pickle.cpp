@@ -30,7 +30,7 @@ class Unpickler {
   Unpickler(std::string_view bytes, PlainData& data) : bytes_(bytes), data_(data) {}
 
   PlainData::Id run() {
-    if (bytes_.size() < 2 || take() != 0x80) fail("no pickle of protocol 2 to 5");
+    if (bytes_.size() < 2 || take() != 0x80) fail("not a pickle of protocol 2 to 5");
     const unsigned protocol = take();
     if (protocol < 2 || protocol > 5) fail(fmt::format("a pickle of protocol {}; 2 to 5 are read", protocol));
     for (;;) {
@@ -107,7 +107,7 @@ class Unpickler {
   }
   void add_to(PlainKind kind, const std::vector<Id>& items) {
     const Id container = top();
-    if (data_.kind(container) != kind) fail("members for what is not a list or dictionary");
+    if (data_.kind(container) != kind) fail("members added to something other than a list or dictionary");
     if (kind == PlainKind::kDict && items.size() % 2 != 0) fail("a key without a value");
     filled(container, items);
   }
@@ -128,7 +128,7 @@ class Unpickler {
   int64_t decimal(std::string_view word) {
     if (word.ends_with('L')) word.remove_suffix(1);
     const auto value = number_in<int64_t>(word);
-    if (!value) fail("no integer of 64 bits");
+    if (!value) fail("an integer does not fit 64 bits");
     return *value;
   }
   void long_integer(uint64_t length) {
@@ -141,7 +141,7 @@ class Unpickler {
   void step(unsigned char opcode) {
     switch (opcode) {
       case 0x80:
-        fail("a second pickle inside of one");
+        fail("a pickle inside another");
       case 0x95:  // FRAME: how much belongs together; the opcodes inside say it all
         number(8);
         return;
@@ -188,7 +188,7 @@ class Unpickler {
         const std::string word(line());
         char* end = nullptr;
         const double value = std::strtod(word.c_str(), &end);
-        if (word.empty() || *end != '\0') fail("no number");
+        if (word.empty() || *end != '\0') fail("expected a number");
         return push(data_.real(value));
       }
       case 'V':

@@ -40,9 +40,9 @@ void read_layers(ImportedRun& run, CsvRows& rows, const fs::path& path, uint64_t
   std::vector<Layer> layers;
   int64_t time_ns = 0;
   const auto compute = [&](const std::string& name, int64_t duration_ns) {
-    if (duration_ns < 0) rows.fail("a layer takes less than no time");
+    if (duration_ns < 0) rows.fail("a layer has a negative time");
     run.range(rank, thread, ContextKind::kLayer, name, time_ns, duration_ns);
-    if (__builtin_add_overflow(time_ns, duration_ns, &time_ns)) rows.fail("the layers take too long");
+    if (__builtin_add_overflow(time_ns, duration_ns, &time_ns)) rows.fail("the times of the layers overflow");
   };
   constexpr size_t kMostLayers = 1'000'000;
   try {
@@ -79,7 +79,7 @@ WhatIfJob survey(CsvRows& rows) {
     for (const int64_t number : {rank, replica, stage})
       if (number < 0 || number >= kMaxRanks) rows.fail("a rank, dp_rank or stage that is out of range");
     if (job.places.try_emplace(rank, replica, stage).first->second != std::pair(replica, stage))
-      rows.fail(fmt::format("rank {} is in two places", rank));
+      rows.fail(fmt::format("rank {} has two places", rank));
     job.replicas = std::max(job.replicas, replica + 1);
     job.stages = std::max(job.stages, stage + 1);
     const int64_t start_ns = rows.decimal("start_ts", kSecondsToNs), duration_ns = rows.decimal("duration", kSecondsToNs);
@@ -153,7 +153,7 @@ class WhatIf {
   int64_t number_of(const CsvRows& row, int64_t step, int64_t type) const {
     constexpr int64_t kMostInStep = 1 << 20;
     const int64_t number = row.integer("seq_id");
-    if (number < 0 || number >= kMostInStep) row.fail(fmt::format("seq_id is {}", number));
+    if (number < 0 || number >= kMostInStep) row.fail(fmt::format("seq_id {} is out of range", number));
     const auto steps_before = std::distance(begins_ns_.begin(), begins_ns_.find(step));
     return (steps_before * static_cast<int64_t>(std::size(kPipelineCollectives)) + type) * kMostInStep + number + 1;
   }

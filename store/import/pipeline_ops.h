@@ -1,4 +1,5 @@
-// Operations of a pipeline job as straggler analyses name them: who meets in which. For the importer and for the replay of its runs.
+// Operations of a pipeline job in the names of straggler analyses, with the ranks that meet in each. For the importer and the replay of its
+// runs.
 #pragma once
 
 #include <string_view>
@@ -6,7 +7,7 @@
 namespace ddl::store {
 
 enum class Meets {
-  kAlone,     ///< nobody of other ranks
+  kAlone,     ///< no other rank
   kReplicas,  ///< the replicas of a stage
   kEnds,      ///< the first and the last stage of a replica
   kAll

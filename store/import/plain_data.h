@@ -1,8 +1,8 @@
 // Plain data as Python writes it: dictionaries, lists, texts and numbers from a pickle or from JSON, in one arena.
 //
-// A pickle is a program. Only what builds plain data is carried out (protocols 2 to 5); what would import, call or build an object is refused
-// by its name and place, as is everything that is not known. Nothing recursive is done with what a pickle builds: it may hold itself. Bounded:
-// bytes, values, members, marks, nesting of JSON. Tuples and sets are lists.
+// A pickle is a program. Only opcodes that build plain data are executed (protocols 2 to 5); opcodes that import, call or build objects,
+// and unknown ones, are refused by name and place. The result is never walked recursively, since it may contain itself. Bounded: bytes,
+// values, members, marks, nesting of JSON. Tuples and sets become lists.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,7 @@
 
 namespace ddl::store {
 
-/// What is wrong at a byte of a text. Who reads the file knows its name.
+/// An error at a byte of a text; the reader of the file adds its name.
 struct BadData {
   uint64_t offset;
   std::string what;
@@ -31,12 +31,12 @@ class PlainData {
   bool is_list(Id id) const { return kind(id) == PlainKind::kList; }
   /// The members of a list; for a dictionary, keys and values in turn.
   const std::vector<Id>& members(Id id) const { return members_[nodes_[id].index]; }
-  /// The last value under a key; nothing: `dict` is none, or has it not.
+  /// The last value of a key; nothing: `dict` is not a dictionary, or lacks the key.
   std::optional<Id> find(Id dict, std::string_view key) const;
 
-  /// Empty for what is not text.
+  /// Empty unless it is text.
   std::string_view text(Id id) const { return kind(id) == PlainKind::kText ? std::string_view(texts_[nodes_[id].index]) : ""; }
-  /// For a number without a fraction, a truth value, or a text that is such a number.
+  /// For a number without a fraction, a boolean, or a text that is such a number.
   std::optional<int64_t> integer(Id id) const;
 
   Id none() { return add({PlainKind::kNone, 0, 0}); }
@@ -48,7 +48,7 @@ class PlainData {
   Id dict() { return container(PlainKind::kDict); }
   void append(Id container, Id member);
 
-  /// The byte at which what is made from now on lies.
+  /// The byte position of the next value.
   void at(uint64_t offset) { here_ = offset; }
   uint64_t offset(Id id) const { return offsets_[id]; }
 
@@ -69,7 +69,7 @@ class PlainData {
   uint64_t member_count_ = 0;
 };
 
-/// What the pickle leaves on its stack. Throws BadData.
+/// The pickle's final stack value. Throws BadData.
 PlainData::Id read_pickle(std::string_view bytes, PlainData& data);
 /// One document. `commas_may_lack`: between the members of a dictionary. Throws BadData.
 PlainData::Id read_json_document(std::string_view text, PlainData& data, bool commas_may_lack = false);

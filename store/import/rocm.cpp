@@ -31,7 +31,7 @@ void read_database(RocmFiles& files, const fs::path& path, const BytesRead& read
     is_rpd = db.has("rocpd_op") || db.has("rocpd_api");
     is_rocpd = std::any_of(db.tables().begin(), db.tables().end(),
                            [](const std::string& table) { return table.starts_with("rocpd_kernel_dispatch"); });
-    if (!is_rpd && !is_rocpd) db.fail("there is no table rocpd_op or rocpd_kernel_dispatch_...: this is no database of RPD or rocprofv3");
+    if (!is_rpd && !is_rocpd) db.fail("no table rocpd_op or rocpd_kernel_dispatch_...: not a database of RPD or rocprofv3");
   }
   is_rocpd ? read_rocpd(files, path, read) : read_rpd(files, path, read);
 }

@@ -1,4 +1,4 @@
-// What the three readers of AMD's profilers have in common: a process, its threads, and what copies and kernels are called.
+// Shared by the three readers of AMD's profilers: a process, its threads, names of copies and kernels.
 #pragma once
 
 #include <cstdint>
@@ -14,11 +14,11 @@
 
 namespace ddl::store {
 
-/// "CopyHostToDevice", "MEMORY_COPY_HOST_TO_DEVICE", "hipMemcpyHostToDevice": HtoD. Empty: it does not tell a direction.
+/// "CopyHostToDevice", "MEMORY_COPY_HOST_TO_DEVICE", "hipMemcpyHostToDevice": HtoD. Empty: no direction.
 std::string_view rocm_copy_direction(std::string_view name);
 /// For hipMemcpyKind; empty as there.
 std::string_view rocm_copy_direction(int64_t kind);
-/// For the calls of the HIP runtime only those that give work to a device, or wait for it, are launches.
+/// HIP runtime calls that launch device work, or wait for it; others are not launches.
 bool rocm_gives_work(std::string_view call);
 
 class RocmProcess {
@@ -29,7 +29,7 @@ class RocmProcess {
   uint32_t thread(int64_t tid);
   /// A range of roctx: a step, phase or layer, as NVTX ranges are.
   void range(int64_t tid, std::string_view text, int64_t start_ns, int64_t duration_ns);
-  /// A call of RCCL: what the kernels that it launches carry out, which their names do not always tell.
+  /// A call of RCCL: the operation of the kernels that it launches, whose names may lack it.
   void rccl_call(int64_t tid, std::string_view name, int64_t start_ns, int64_t duration_ns);
   void launch(int64_t tid, int64_t correlation, int64_t start_ns, int64_t duration_ns);
   void kernel(std::string_view name, GpuActivity activity);
@@ -44,12 +44,12 @@ class RocmProcess {
   int64_t next_step_ = 0;
 };
 
-/// What all files of one import tell of their processes.
+/// What all files of one import report about their processes.
 struct RocmFiles {
   ImportedRun& run;
-  UnreadEvents unread;           ///< activities of devices that are not read
-  uint64_t of_nobody = 0;        ///< activities of devices of which no process is told
-  std::vector<RankHints> hints;  ///< one for each environment: a file, or a process of it that tells its own
+  UnreadEvents unread;           ///< device activities that are not read
+  uint64_t of_nobody = 0;        ///< device activities of an unknown process
+  std::vector<RankHints> hints;  ///< one for each environment: a file, or a process with its own
 };
 
 void read_rpd(RocmFiles& files, const std::filesystem::path& path, const BytesRead& read);

@@ -1,5 +1,5 @@
-// What importers say, as it waits for the rest of the trace to be told: records of a fixed size, of which ImportedRun::finish() makes rows.
-// Texts are numbers of ImportedRun's.
+// Importers' reports, waiting for the rest of the trace: records of a fixed size, from which ImportedRun::finish() makes rows. Texts are
+// numbers of ImportedRun's.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct CpuRecord {
   bool has_seq = false, has_bytes = false, has_peer = false, has_tag = false;
   bool is_kernel = false;   ///< a launch: of a kernel
   uint32_t name = kNoName;  ///< of a range; of a call: of its layer, if no range says it
-  // What the call was, or what kernels that are launched in the range carry out. 0: none.
+  // The call's operation, or that of kernels launched in the range. 0: none.
   uint32_t op = 0, comm = 0, datatype = 0, algorithm = 0, protocol = 0;
   int64_t seq = 0, bytes = 0, peer = 0, tag = 0;
 };
@@ -32,7 +32,7 @@ struct CpuOrder {
   }
 };
 
-/// A call that gave work to a GPU, in its place.
+/// A call that launches GPU work, in its place.
 struct LaunchRecord {
   int64_t correlation, start_ns, duration_ns, step;
   int64_t range, bytes;  ///< range: of NCCL, in which it lies, 0: none; op and what follows are of that
@@ -49,7 +49,7 @@ struct LaunchOrder {
 struct GpuRecord {
   int64_t start_ns, duration_ns;
   int64_t correlation;
-  uint64_t place;  ///< in the order in which they were told
+  uint64_t place;  ///< in the order of reporting
   uint32_t process, name;
   uint8_t kind;
   bool is_nccl, is_of_call;
@@ -64,7 +64,7 @@ struct GpuLaunchOrder {
   }
 };
 
-/// With the call that launched it.
+/// With its launching call.
 struct LaunchedRecord {
   GpuRecord gpu;
   uint32_t process_id;

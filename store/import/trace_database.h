@@ -1,5 +1,5 @@
-// A trace that is an SQLite file of another program: read only, and trusted in nothing. Every table may be absent, columns come and go between
-// versions, and any value may be of any type.
+// A trace that is another program's SQLite file: read-only, and not trusted. Every table may be absent, columns vary between versions, and
+// values may have any type.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -15,7 +15,7 @@
 
 namespace ddl::store {
 
-/// Rows of one table, and where in it we are.
+/// Rows of one table, and the present position.
 class TraceRows {
  public:
   /// `sql`: its first column is the row's number.
@@ -38,17 +38,16 @@ class TraceRows {
 
 class TraceDatabase {
  public:
-  /// Throws SQLite::Exception if that is no database.
+  /// Throws SQLite::Exception if it is not a database.
   explicit TraceDatabase(const std::filesystem::path& path);
 
   const std::set<std::string>& tables() const { return tables_; }
   bool has(const std::string& table) const { return tables_.contains(table); }
   bool has(const std::string& table, const std::string& column);
 
-  /// Columns that the table lacks are NULL; without the table there are no rows. BadRecord, and what SQLite finds wrong, become an Error that
-  /// names file, table and row.
+  /// Missing columns are NULL; a missing table has no rows. BadRecord, and SQLite's errors, become an Error that names file, table and row.
   void each(const std::string& table, const std::vector<std::string>& columns, const std::function<void(const TraceRows&)>& take);
-  /// As each(), for rows made of several tables, of which `table` is named to people. SELECT a.rowid, ... FROM ...
+  /// As each(), for rows from several tables; messages name `table`. SELECT a.rowid, ... FROM ...
   void each_of(const std::string& table, const std::string& sql, const std::function<void(const TraceRows&)>& take);
 
   /// "trace.sqlite, WHAT".

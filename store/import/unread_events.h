@@ -1,4 +1,4 @@
-// What a trace holds and ddl does not understand: counted by category, and told as a loss.
+// Events of a trace that ddl does not understand: counted by category, and reported as a loss.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace ddl::store {
 class UnreadEvents {
  public:
   void add(std::string_view category, uint64_t events = 1);
-  /// Loss `not_understood`: how many events, and the categories that have most of them. `what`: "events of categories".
+  /// Loss `not_understood`: the number of events, and their largest categories. `what`: "events of categories".
   void write(Losses& losses, std::string_view what) const;
 
  private:

@@ -48,13 +48,13 @@ std::vector<fs::path> spools_of(const RunDirectory& run) {
   if (!spools.empty()) return spools;
   const Job job = read_job(run.job());
   if (const auto gloo = job.facts.find(kGlooFact); gloo != job.facts.end() && job.exit_code.value_or(0) == 0 && !job.signal) {
-    throw Error(
-        fmt::format("{} holds no spools: this job talks by Gloo ({}), of which nothing is recorded", run.directory.string(), gloo->second),
-        kGlooHint, ExitCode::kDataMissing);
+    throw Error(fmt::format("{} holds no spools: this job communicates through Gloo ({}), which was not recorded", run.directory.string(),
+                            gloo->second),
+                kGlooHint, ExitCode::kDataMissing);
   }
   if (job.exit_code.value_or(0) != 0 || job.signal)
     throw Error(fmt::format("{} holds no spools: the job failed before any process of it was recorded", run.directory.string()),
-                "see what it printed", ExitCode::kDataMissing);
+                "see the job's output", ExitCode::kDataMissing);
   throw Error(fmt::format("{} holds no spools", run.directory.string()),
               "the job recorded nothing: does it call MPI, and was libddl.so (libddl-mpich.so for MPICH) preloaded in it? try: "
               "ddl doctor",

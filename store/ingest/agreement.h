@@ -1,5 +1,5 @@
-// What all processes must agree on before the first row of any of them is written: who they are, the time axis, communicators, the names of
-// operations. One process may find it and others go by it (store/parts.h).
+// What all processes must agree on before the first row is written: identities, the time axis, communicators, names of operations. One
+// process may find it for others (store/parts.h).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -19,7 +19,7 @@
 
 namespace ddl::store {
 
-/// Tells IngestOptions::progress what is done, now and then.
+/// Reports progress to IngestOptions::progress now and then.
 class Reporter {
  public:
   explicit Reporter(const std::function<void(const Progress&)>& function) : function_(function) {}
@@ -38,10 +38,10 @@ class Reporter {
 
 int64_t realtime_now_ns();
 
-/// The spools of the run. Throws Error (kDataMissing), saying why, where there are none.
+/// The spools of the run. Throws Error (kDataMissing) with the reason if there are none.
 std::vector<std::filesystem::path> spools_of(const RunDirectory& run);
 
-/// All of `spools` that can be read, identities settled. Throws Error where none can be.
+/// All readable `spools`, with identities settled. Throws Error if none is readable.
 std::vector<Scan> scan_all(const std::vector<std::filesystem::path>& spools, unsigned threads, Losses& losses, Reporter& reporter);
 
 struct Agreement {
@@ -52,7 +52,7 @@ struct Agreement {
 };
 Agreement agree(const std::vector<Scan>& scans, unsigned threads, Losses& losses, Reporter& reporter);
 
-/// A process with what was agreed on about it.
+/// A process with what was agreed on.
 struct PlacedProcess {
   const Scan* scan;
   int64_t process;  ///< process.id
@@ -60,11 +60,11 @@ struct PlacedProcess {
   Place place;
   ProcessClock clock;
 };
-/// Loads them in their order; how many events there were.
+/// Loads them in order; returns the number of events.
 uint64_t load_processes(SQLite::Database& db, RunTables& tables, std::span<const PlacedProcess> processes, unsigned threads,
                         Reporter& reporter);
 
-/// What comes when all processes are loaded: names, what happened in the run as a whole, indices. Of `clocks` only where the axis begins counts.
+/// The last stage, after all processes: names, facts of the whole run, indices. Of `clocks` only the axis's begin counts.
 void write_run(SQLite::Database& db, const RunDirectory& run, RunTables& tables, size_t spools, const Clocks& clocks,
                int64_t ingested_at_ns, IngestSummary& summary);
 

@@ -1,8 +1,8 @@
-// What GPUs did: device records joined with the calls that launched them, into table gpu_event.
+// GPU activities: device records joined with their launching calls, into table gpu_event.
 //
-// The join is made here and not in the job because the two sides come at different times from different threads: the job's threads write
-// launches as they make them, CUPTI tells what became of them seconds later and in any order. The table of launches is held in memory: 40
-// bytes for each one that the window kept.
+// The join is made here, not in the job, because the two sides come at different times from different threads: the job's threads write
+// launches as they make them, CUPTI reports the outcome seconds later and in any order. The table of launches is held in memory: 40 bytes
+// for each one that the window kept.
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,7 @@ class DeviceClock {
   std::vector<DeviceClockMeta> pairs_;  ///< ascending in both
 };
 
-/// Returns the end of the last thing that a device did, in ticks; 0: nothing.
+/// Returns the end of the last device activity, in ticks; 0: none.
 uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, RecordStream& stream, const Timeline& timeline,
                      ProcessTables& tables, std::vector<Skip>& skips);
 

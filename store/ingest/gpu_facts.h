@@ -1,5 +1,4 @@
-// What the driver says of a process's GPUs: facts gpu.N.* into table gpu, and what NVML says of their NVLinks: facts nvlink.BUS into
-// nvlink.
+// A process's GPUs as the driver reports them: facts gpu.N.* into table gpu, NVML's facts nvlink.BUS about their NVLinks into nvlink.
 #pragma once
 
 #include <optional>
@@ -16,10 +15,10 @@ struct Link {
   double bytes_per_second;  ///< of one direction
 };
 
-/// From "8.0 GT/s x16", as Linux tells the speed and width of a PCI link; nothing if it is not that.
+/// From "8.0 GT/s x16", as Linux writes the speed and width of a PCI link; nothing for other texts.
 std::optional<Link> pcie_link(std::string_view text);
 
-/// `count` NVLinks of NVML's `version` (0: not known) at a line rate of `mbps` MB/s (0: not known). A rate of 0: not known.
+/// `count` NVLinks of NVML's `version` (0: unknown) at a line rate of `mbps` MB/s (0: unknown). A rate of 0: unknown.
 Link nvlink(unsigned count, unsigned version, unsigned mbps);
 
 void write_gpus(Statements& db, int64_t host, const ProcessTables& tables);

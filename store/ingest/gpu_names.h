@@ -1,4 +1,4 @@
-// The names of what GPUs did, merged over processes: table gpu_name.
+// Names of GPU activities, merged over processes: table gpu_name.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -17,12 +17,12 @@ namespace ddl::store {
 class GpuNames {
  public:
   uint32_t id(const std::string& name);
-  /// As people write it: demangled if it is a mangled C++ name.
+  /// For people: mangled C++ names are demangled.
   static std::string readable(const std::string& name);
   /// Column `class`.
   static const char* class_of(const std::string& name);
   void write(SQLite::Database& db) const;
-  /// Those of the next processes, numbered by themselves: our ids by theirs.
+  /// The names of the next processes, in their own numbering: maps their ids to ours.
   std::vector<uint32_t> append(const GpuNames& part);
   void archive(Archive& a) { a(ids_); }
 
@@ -32,8 +32,8 @@ class GpuNames {
   std::map<std::string, uint32_t> ids_;
 };
 
-/// "communication", "compute", or "unclassified": no rule knows the name. Demangled names are what the rules are made for; a mangled one that
-/// was cut off and cannot be demangled is told by what is left of it.
+/// "communication", "compute", or "unclassified" (no rule knows the name). The rules are made for demangled names; a truncated mangled one
+/// is judged by what is left.
 const char* kernel_class(std::string_view name);
 
 }  // namespace ddl::store

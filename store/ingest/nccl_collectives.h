@@ -1,13 +1,13 @@
-// NCCL's collectives as they ran on the device: one row of table event (kind 4) and of nccl_collective for each time that a rank carried
-// one out, however many sources saw it.
+// NCCL's collectives as carried out on the device: one row of table event (kind 4) and of nccl_collective for each execution by a rank,
+// however many sources saw it.
 //
-// The call on the host (our wrappers, or NCCL's profiler in their place) says what it is. When it ran is told by the kernel that CUPTI saw
-// being launched for it, else by the timers of NCCL's profiler. The key of an instance is (communicator, number), the same on all ranks
-// without a message; its members are told apart by process and rank on the communicator, as a process may have several, one per GPU. A
-// captured collective has one call and runs with every launch of its graph: the k-th time after the first has k * 2^32 added to its number.
+// The host's call (our wrappers, or NCCL's profiler instead) describes the operation; its time comes from the kernel that CUPTI saw
+// launched for it, else from the timers of NCCL's profiler. The key of an instance is (communicator, number), equal on all ranks without a
+// message; its members are told apart by process and rank on the communicator, since a process may have several, one per GPU. A captured
+// collective has one call and runs with every launch of its graph: the k-th time after the first has k * 2^32 added to its number.
 //
-// Collectives of one group may share a kernel. Their parts of it are in proportion to S, the size of the whole operation, which for some is
-// known only from another rank: so rows are written when all processes have been read.
+// Collectives of one group may share a kernel, in proportion to S, the size of the whole operation, which for some is known only from
+// another rank: so rows are written after all processes have been read.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -33,14 +33,14 @@ class ProcessTables;
 /// S of nccl-tests, from the largest payload of any rank.
 int64_t nccl_whole_size(std::string_view op, int64_t largest_payload, int64_t ranks);
 
-/// Where the shares of collectives in one kernel end, by their sizes: the last one is the total. Where nothing moves they are equal.
+/// Where the shares of collectives in one kernel end, by size: the last one is the total. Equal if nothing moves.
 std::vector<int64_t> nccl_share_ends(const std::vector<int64_t>& sizes);
 
 class NcclCollectives {
  public:
   /// For one process whose gpu_events are in the store.
   void read(SQLite::Database& db, RunTables& run, RecordStream& stream, const Timeline& timeline, ProcessTables& tables);
-  /// All of them; returns how many.
+  /// All; returns their number.
   uint64_t write(SQLite::Database& db, const RunTables& run) const;
   /// Those of the next processes; operations, regions and sites by their numbers there.
   void append(NcclCollectives part, const std::vector<uint32_t>& ops, const std::vector<uint32_t>& regions,
@@ -48,7 +48,7 @@ class NcclCollectives {
   void archive(Archive& a) { a(executions_, largest_payload_); }
 
  private:
-  /// One rank's part of an instance: communicator.id, rank on it (a process may have several; -1: not known), number.
+  /// One rank's part of an instance: communicator.id, rank on it (-1: unknown; a process may have several), number.
   struct Key {
     uint32_t comm = 0;
     int32_t comm_rank = -1;
@@ -66,16 +66,16 @@ class NcclCollectives {
     int64_t payload_bytes = 0;
     std::optional<int64_t> root;
     int64_t datatype = 0, reduction = 0;
-    std::string method;  ///< "RING SIMPLE"; empty: not known
+    std::string method;  ///< "RING SIMPLE"; empty: unknown
     uint32_t channels = 0;
     std::optional<int64_t> tag;
     void archive(Archive& a) { a(op, thread, region, site, step, payload_bytes, root, datatype, reduction, method, channels, tag); }
   };
-  /// One kernel, or what NCCL timed, with the calls that it carried out.
+  /// One kernel, or one of NCCL's timings, with the calls that it carried out.
   struct Execution {
     int64_t process = 0;
     Key first;
-    uint64_t repetition = 0;  ///< of a captured one: how often it had run before
+    uint64_t repetition = 0;  ///< of a captured one: the number of earlier runs
     int64_t start_ns = 0, duration_ns = 0;
     std::optional<int64_t> step;
     bool timed_by_nccl = false;

@@ -1,4 +1,4 @@
-// Operations of all processes under one numbering, by their C names.
+// The operations of all processes in one numbering, by C name.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -34,12 +34,12 @@ const char* name_of(OpClass op_class);
 
 class Operations {
  public:
-  /// op.id by the process's own number. Numbers that it never described take their name from another process of the same library
-  /// version (a process that hangs in MPI_Init has described none), else "unknown#N".
+  /// op.id by the process's own number. Numbers without a description take their name from another process of the same library version (a
+  /// process that hangs in MPI_Init has described none), else "unknown#N".
   std::map<uint32_t, uint32_t> add(const Scan& scan);
   /// op.id of an operation that a damaged spool does not describe.
   uint32_t add_unknown(const Scan& scan, uint32_t number);
-  /// Everything that any process of the run says about its library's operations. Call for all scans before the first add().
+  /// All processes' descriptions of their library's operations. Call for all scans before the first add().
   void learn(const Scan& scan);
 
   /// Those of the next processes, numbered by themselves: our ids by theirs.

@@ -71,7 +71,7 @@ void make_parts_folder(const RunDirectory& run) {
   const int reason = errno;
   if (reason == EEXIST && lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return;
   throw CannotWrite(fmt::format("cannot write {}: {}", folder.string(), reason == EEXIST ? "something else is there" : strerror(reason)),
-                    "parts lie in the run; where that cannot be written, ddl report reads it in one process");
+                    "parts are written into the run; if it is read-only, use ddl report, which reads it in one process");
 }
 
 SQLite::Database create_parts_file(const fs::path& path) {

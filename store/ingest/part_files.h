@@ -1,4 +1,4 @@
-// The files of an analysis in parts (store/parts.h): what a plan and a part hold beside rows, written and read back.
+// The files of an analysis in parts (store/parts.h): the content of plans and parts beside rows, written and read.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -27,7 +27,7 @@ struct ListedSpool {
   void archive(Archive& a) { a(name, bytes, changed_ns); }
 };
 
-/// What the plan says of one process; process.id is its place.
+/// One process in the plan; process.id is its place.
 struct PlannedProcess {
   uint64_t spool = 0;  ///< in Plan::spools
   uint64_t bytes = 0;
@@ -51,7 +51,7 @@ struct Plan {
   void archive(Archive& a) { a(id, begun_at_ns, epoch_realtime_ns, spools, processes, communicators, operations, losses); }
 };
 
-/// What the rows of a part do not say.
+/// A part's content beside rows.
 struct PartState {
   std::string plan;  ///< its id
   unsigned number = 0, of = 0;
@@ -67,10 +67,10 @@ struct PartState {
 
 std::vector<ListedSpool> files_of(const std::vector<std::filesystem::path>& spools);
 
-/// The folder of the files, made if it is not there. Throws CannotWrite.
+/// The folder of the files, made if missing. Throws CannotWrite.
 void make_parts_folder(const RunDirectory& run);
 
-/// A file of the folder, while it is made: with the tables of a store.
+/// A file of the folder, while being made: with the tables of a store.
 SQLite::Database create_parts_file(const std::filesystem::path& path);
 void keep(SQLite::Database& db, Plan& plan);
 void keep(SQLite::Database& db, PartState& part);
@@ -78,12 +78,12 @@ void keep(SQLite::Database& db, PartState& part);
 /// "cannot use FILE: why"
 Error unusable(const std::filesystem::path& path, const std::string& why, const std::string& hint = kPlanAgain);
 
-/// Throws Error (kDataMissing): there is none that can be used, or the run is not as it was planned.
+/// Throws Error (kDataMissing): no usable plan, or the run has changed since.
 Plan read_plan(const RunDirectory& run);
-/// Likewise, or it is not of `plan`.
+/// Likewise, or if it belongs to another plan.
 PartState read_part(const RunDirectory& run, PartNumber number, const Plan& plan);
 
-/// K and N in the name of a part; nothing: it is another file.
+/// K and N in a part's name; nothing: another file.
 std::optional<PartNumber> number_in(const std::string& name);
 
 }  // namespace ddl::store

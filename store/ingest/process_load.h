@@ -1,4 +1,4 @@
-// Everything that one spool adds to the store, and the tables that translate its local numbers into the run's.
+// Loads one spool into the store, with the tables that translate its local numbers into the run's.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@
 
 namespace ddl::store {
 
-/// What all processes add to.
+/// The common target of all processes.
 struct RunTables {
   Operations operations;
   Regions regions;
@@ -34,7 +34,7 @@ struct RunTables {
   NcclCollectives nccl;
 };
 
-/// From one process's numbers to the run's ids. What the spool does not describe is counted and gets the best that is left: "unknown#N", no
+/// From one process's numbers to the run's ids. What the spool does not describe is counted and gets a fallback: "unknown#N", no
 /// communicator, outside every range.
 class ProcessTables : public MetaVisitor {
  public:
@@ -48,7 +48,7 @@ class ProcessTables : public MetaVisitor {
   const Operation& operation(uint32_t id) const { return run_.operations[id]; }
   /// 0: none.
   uint32_t comm(uint32_t index);
-  /// Of NCCL: the rank that the process has on it, one of several maybe. Unset: not known.
+  /// For NCCL: the process's rank on it, maybe one of several. Unset: unknown.
   std::optional<int32_t> comm_rank(uint32_t index) const;
   bool is_self(uint32_t comm) const { return comm != 0 && run_.communicators[comm].flags & kCommSelf; }
   ProcessContexts::Entry context(uint32_t id);
@@ -67,7 +67,7 @@ class ProcessTables : public MetaVisitor {
     double value;
   };
   const std::vector<Sample>& samples() const { return samples_; }
-  /// How often something was asked for that the spool does not describe.
+  /// How often undescribed numbers were requested.
   uint64_t unresolved() const { return unresolved_; }
 
   /// Reads the meta chunks.
@@ -97,16 +97,15 @@ class ProcessTables : public MetaVisitor {
   uint64_t unresolved_ = 0;
 };
 
-/// What can be read of a spool without knowing the run: on any thread. Acquires its reader.
+/// What can be read from a spool without knowing the run: on any thread. Acquires its reader.
 Timeline decode_spool(const Scan& scan);
 
-/// Writes all rows of the spool of `scan`, and releases its reader; returns how many events there were. `step_done` is told the bytes read, for
-/// progress.
+/// Writes all rows of the spool of `scan`, and releases its reader; returns the number of events. `step_done` gets the bytes read.
 uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, RunTables& run, const Scan& scan, const Timeline& timeline,
                       int64_t process, int64_t host, const Place& place, const ProcessClock& clock,
                       const std::function<void(uint64_t bytes)>& step_done);
 
-/// Writes both tables for one process. Appends what was damaged to `skips`.
+/// Writes both tables for one process. Appends damage to `skips`.
 void load_profile(Statements& db, MadeRows& made, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips);
 
 void load_training_thread(Statements& db, RecordStream& stream, ProcessTables& tables);

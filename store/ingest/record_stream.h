@@ -1,9 +1,9 @@
-// The finished records of one process's log, of all its threads, in the order of their start.
+// The finished records of one process's log, over all threads, in order of start.
 //
-// A thread's calls are already in that order; requests and ranges are written when they end and so lie later in the log than they
-// began. So each chunk is sorted by itself and the chunks are merged; a chunk is read when the merge reaches its earliest record and
-// forgotten when it is used up. That holds two or three chunks of each thread at a time unless requests stay open for very long. Beyond
-// kMaxChunks and one a thread the order is given up rather than the memory.
+// A thread's calls are already in that order; requests and ranges are written when they end and so lie later in the log than they began. So
+// each chunk is sorted by itself and the chunks are merged; a chunk is read when the merge reaches its earliest record and dropped when
+// used up. That holds two or three chunks of each thread at a time unless requests stay open for very long. Beyond kMaxChunks and one a
+// thread, order is given up rather than memory.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,14 @@
 
 namespace ddl::store {
 
-/// A kind as RecordStream::rewind() takes it.
+/// A kind, for RecordStream::rewind().
 constexpr uint32_t bit(RecordKind kind) { return 1u << static_cast<uint32_t>(kind); }
 
 class RecordStream {
  public:
   RecordStream(const SpoolReader& reader, const Timeline& timeline);
 
-  /// Starts over and delivers only records whose kind is in `kinds` (bits of `bit()`). Chunks without any are not read.
+  /// Starts over with the records of `kinds` (bits of `bit()`) only. Chunks without any are not read.
   void rewind(uint32_t kinds);
   /// The next record, or nullptr at the end. Valid until the next call.
   const Record* next();

@@ -1,4 +1,4 @@
-// What concerns the run as a whole: hosts, fixed lists of names, meta, indices.
+// Tables about the whole run: hosts, fixed lists of names, meta, indices.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -21,22 +21,21 @@ void write_names(SQLite::Database& db);
 std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& scans, const std::vector<size_t>& order,
                                  const Clocks& clocks);
 
-/// Fills meta from job.json, the clocks and the processes that are in the store already. `spools`: files that were looked at.
+/// Fills meta from job.json, the clocks and the stored processes. `spools`: files that were looked at.
 void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, const Clocks& clocks, int64_t ingested_at_ns, Losses& losses);
 
-/// The index of events by process and time, for one who is about to insert them in just that order: each row then goes to its end, which
-/// costs half of sorting them all afterwards.
+/// The index of events by process and time, for insertion in just that order: each row then goes to its end, at half the cost of sorting
+/// all afterwards.
 void create_event_order(SQLite::Database& db);
 
-/// The indices that the analyzer and the views need, those that are not there yet: for when everything is loaded.
+/// The missing indices of the analyzer and the views: for when everything is loaded.
 void create_indices(SQLite::Database& db);
 
-/// After the rows of processes and hosts, by which ranks are found: their host and process id.
-/// A file that cannot be read is a loss.
+/// After the rows of processes and hosts, by which ranks are found: their host and process id. An unreadable file is a loss.
 void write_stalls(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, Losses& losses);
 
-/// After the events and operations were written, before the regions are. Without a timeline nothing happens; one that cannot be read, and operations
-/// without a call, are losses.
+/// After events and operations, before regions. Does nothing without a timeline; an unreadable one, and operations without a call, are
+/// losses.
 void join_horovod_timeline(SQLite::Database& db, const RunDirectory& run, const Clocks& clocks, Regions& regions, Losses& losses);
 
 }  // namespace ddl::store

@@ -1,4 +1,4 @@
-// First pass over a spool: what must be known of all processes before the first row of any can be written.
+// First pass over a spool: what must be known about all processes before the first row is written.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct ScannedCommunicator {
   std::vector<RankRun> runs;
   std::string name;  ///< last MPI_Comm_set_name or MPI_Win_set_name, or the file's; empty: none
   std::optional<CommSplitMeta> split = {};
-  std::string topology;  ///< "cart 4x2 periodic 1,0", "graph", "dist_graph"; empty: none
+  std::string topology;  ///< "cart 4x2 periodic 1,0", "graph", "dist_graph"; may be empty
 };
 
 struct ScannedOperation {
@@ -34,14 +34,14 @@ struct ScannedOperation {
 constexpr size_t kMaxClockSyncs = 256;  // per process; the writer keeps a few
 
 struct Scan {
-  std::unique_ptr<SpoolReader> reader;  ///< knows where the chunks are; whoever reads them acquires and releases it
+  std::unique_ptr<SpoolReader> reader;  ///< knows where the chunks are; their reader acquires and releases it
   std::string file_name;
   uint64_t file_bytes = 0;
   FileHeader header = {};
-  int32_t rank = -1;          ///< in its world, as far as can be told (identity.cpp); -1: none
+  int32_t rank = -1;          ///< in its world, if known (identity.cpp); -1: none
   int32_t world_size = 0;     ///< 0: none
-  bool used_gpu = false;      ///< it has records of what a GPU did
-  bool became_other = false;  ///< the process went on as another program (exec), which has a spool of its own
+  bool used_gpu = false;      ///< it has records of GPU work
+  bool became_other = false;  ///< the process became another program (exec), which has a spool of its own
   std::string host;
   std::string boot_id;
   ClockEvidence clock;
@@ -50,10 +50,10 @@ struct Scan {
   std::map<uint32_t, ScannedOperation> operations;
 };
 
-/// Throws Error if the file is not a spool that can be read.
+/// Throws Error if the file is not a readable spool.
 Scan scan_spool(const std::filesystem::path& path);
 
-/// Fills Scan::rank, world_size and became_other of all scans, and books headers that are contradicted by their own spool.
+/// Fills Scan::rank, world_size and became_other of all scans, and records headers contradicted by their own spool.
 void settle_identities(std::vector<Scan>& scans, Losses& losses);
 
 }  // namespace ddl::store

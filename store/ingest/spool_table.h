@@ -45,13 +45,13 @@ class RowSource {
 
 class SpoolTable {
  public:
-  /// Makes the table known to the connection of `statements`, which must not outlive this object's last pull().
+  /// Registers the table with the connection of `statements`, which must not outlive this object's last pull().
   explicit SpoolTable(Statements& statements);
   SpoolTable(const SpoolTable&) = delete;
   SpoolTable& operator=(const SpoolTable&) = delete;
 
-  /// Runs `sql`, a literal: a statement that reads spool_records once from begin to end. `process` binds ?1. Returns the number of rows it changed.
-  /// What the source throws comes out here.
+  /// Runs `sql`, a literal: a statement that reads spool_records once from begin to end. `process` binds ?1. Returns the number of changed
+  /// rows. Rethrows the source's exceptions.
   int64_t pull(RowSource& source, const char* sql, int64_t process);
 
   struct State {

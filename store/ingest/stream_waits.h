@@ -1,9 +1,8 @@
 // Which streams of a process's GPUs wait for which others: cudaStreamWaitEvent joined with the cudaEventRecord that it refers to, into
 // table stream_wait.
 //
-// CUPTI from 12.8 on numbers each recording of an event, and who waits tells the number. Before, it is the latest recording of that event
-// before the wait, by the order of the calls. Waits for an event that was not seen being recorded (before the window, in another process)
-// tell nothing and are left out.
+// CUPTI from 12.8 on numbers each recording of an event, and a wait names the number. Before, it is the latest recording of that event
+// before the wait, in the order of the calls. Waits for an event without a recording (before the window, in another process) are left out.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +18,7 @@ namespace ddl::store {
 
 class StreamWaits {
  public:
-  /// True: a recording of an event, which is nothing that a GPU does.
+  /// True: the recording of an event, which is no GPU work.
   bool add(const DeviceRecord& record);
   void write(Statements& db, int64_t process);
 

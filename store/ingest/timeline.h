@@ -1,4 +1,4 @@
-// First pass over the records of one process: what must be known before its events can be written.
+// First pass over one process's records: what must be known before its events are written.
 //
 //   steps        also those that were begun and never ended, and those whose end only the ring still has
 //   open calls   records that stayed kOpen at the end of their thread: where a killed or hung process sat. An open record that its thread
@@ -25,7 +25,7 @@ struct Step {
   uint64_t mpi_ticks = 0;
 };
 
-/// Which step a moment of a process lies in. Steps of several threads may overlap; the one that began last counts.
+/// The step at a moment of a process. Steps of several threads may overlap; the one that began last counts.
 class StepIndex {
  public:
   StepIndex() = default;
@@ -33,7 +33,7 @@ class StepIndex {
   explicit StepIndex(const std::vector<Step>& steps);
   std::optional<uint64_t> at(uint64_t ticks) const { return at(ticks, spans_before(ticks)); }
 
-  /// Answers as at(), and at once where moments come nearly in order. Refers to the index.
+  /// Answers as at(), faster where moments come nearly in order. Refers to the index.
   class Cursor {
    public:
     explicit Cursor(const StepIndex& index) : index_(index) {}
@@ -63,7 +63,7 @@ struct EventChunk {
   SpoolChunk chunk;
   uint64_t first_ticks;         ///< earliest start of a record in it
   uint32_t kinds;               ///< of its records: bits 1 << RecordKind
-  std::vector<Record> records;  ///< all of them, where the spool is small: it is not read again for each kind
+  std::vector<Record> records;  ///< all of them, for a small spool: it is not read again for each kind
 };
 
 struct ThreadRecord {
@@ -77,8 +77,8 @@ struct Timeline {
   std::vector<ThreadRecord> open_calls;                ///< by thread and start
   std::map<uint32_t, std::vector<EventChunk>> events;  ///< by thread; chunks without records are left out
   bool has_nccl_calls = false;
-  uint64_t newest_ticks = 0;  ///< last moment that anything in the spool names
-  uint64_t abandoned = 0;     ///< open records that their thread left behind
+  uint64_t newest_ticks = 0;  ///< the latest moment in the spool
+  uint64_t abandoned = 0;     ///< open records left behind by their thread
   std::vector<Skip> skips;    ///< damaged records
 
   /// Are there records of these kinds (bits 1 << RecordKind)?

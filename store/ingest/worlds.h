@@ -1,4 +1,4 @@
-// Which processes belong to which MPI_COMM_WORLD, and who is missing.
+// The processes of each MPI_COMM_WORLD, and the missing ranks.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace ddl::store {
 
 struct World {
-  int32_t size = 0;              ///< 0: no process has MPI
+  int32_t size = 0;              ///< 0: no MPI
   std::vector<int32_t> missing;  ///< ranks without a spool, ascending
 };
 

@@ -91,22 +91,22 @@ def is_verified_in_a_run(folder):
 
 def tells_that_it_was_not_heard(folder):
     deaf = tune(folder, "-o", "deaf", "--in-run", *KNOB, "--", JOB, "--mode", "deaf", "--steps", "100000", check=1)
-    assert "the job never read DDL_TUNE_FILE" in deaf.stderr and "ddl_tune(k)" in deaf.stderr, deaf.stderr
+    assert "without reading DDL_TUNE_FILE" in deaf.stderr and "ddl_tune(k)" in deaf.stderr, deaf.stderr
     assert deaf.took_s < 30, deaf.took_s
     assert not (folder / "deaf/manifest.json").exists()
 
 
 def tells_what_cannot_be_tuned_in_a_run(folder):
     """Before anything is started."""
-    for arguments, said in ((["--tunable", "batch=8,16", "--", JOB, "{batch}"], "nothing of it can change while the job runs: batch (it changes what is computed"),
+    for arguments, said in ((["--tunable", "batch=8,16", "--", JOB, "{batch}"], "no knob can change while the job runs: batch (it changes what is computed"),
                             (["--tunable", "NCCL_ALGO=unset,Ring", "--", JOB], "NCCL reads NCCL_ALGO once"),
                             (["--tunable", "algorithm=default,ring", "--", JOB], "when a communicator is made"),
-                            ([*KNOB, "--goal", "elapsed", "--", JOB], "--in-run beside --metric and --goal elapsed"),
-                            ([*KNOB, "--parallel", "2", "--hosts", "a,b", "--", "mpirun", JOB], "--in-run beside --parallel"),
-                            (["--apply", "x", "--", JOB], "--in-run is no way to apply")):
+                            ([*KNOB, "--goal", "elapsed", "--", JOB], "--in-run excludes --metric and --goal elapsed"),
+                            ([*KNOB, "--parallel", "2", "--hosts", "a,b", "--", "mpirun", JOB], "--in-run excludes --parallel"),
+                            (["--apply", "x", "--", JOB], "--in-run and --apply exclude each other")):
         run = tune(folder, "-o", "refused", "--in-run", *arguments, check=2)
         assert said in run.stderr, run.stderr
-    assert "--end-job is of a tuning" in tune(folder, "--end-job", *KNOB, "--", JOB, check=2).stderr
+    assert "--end-job needs a tuning" in tune(folder, "--end-job", *KNOB, "--", JOB, check=2).stderr
     assert not (folder / "refused/trials").exists()
 
 
@@ -140,7 +140,7 @@ def tells_of_jobs_that_take_no_proper_part(folder):
     few = tune(folder, "-o", "few", "--in-run", *KNOB, "--", JOB, "--steps", "2", check=1)
     assert "the job ended after 2 steps: too few" in few.stderr, few.stderr
     fails = tune(folder, "-o", "fails", "--in-run", *KNOB, "--", JOB, "--log", "/nowhere/log", check=1)
-    assert "the job fails as it is" in fails.stderr, fails.stderr
+    assert "the job fails with its defaults" in fails.stderr, fails.stderr
 
 
 def goes_on_with_what_won(folder):

@@ -127,13 +127,13 @@ def offers_what_the_steps_use(folder):
 
 def says_what_is_wrong(folder):
     for arguments, words in [
-        (["--", "x", "{what}"], "nothing says what values"),
-        (["--tunable", "kind", "--", "x"], "names no tunable"),
+        (["--", "x", "{what}"], "no values are given"),
+        (["--tunable", "kind", "--", "x"], "invalid tunable"),
         (["--tunable", "batch=8,16", "--", "x"], "does not say where batch goes"),
         (["--tunable", "batch=8,many", "--", "x", "{batch}"], "invalid value 'many' of batch"),
         (["--budget", "soon", "--", "x"], "invalid duration 'soon'"),
         (["--goal", "effiency", "--", "x"], "did you mean efficiency"),
-        (["--"], "what shall be tuned"),
+        (["--"], "no command given"),
     ]:
         run = tune(folder, *arguments, check=2)
         assert words in run.stderr, (arguments, run.stderr)
@@ -141,7 +141,7 @@ def says_what_is_wrong(folder):
     run = tune(folder, "-o", "raw", "--tunable", "batch=8,16", "--", *MPIRUN, JOB, "--steps", "{batch}", check=2)
     assert "--target-loss" in run.stderr, run.stderr
     run = tune(folder, "-o", "fails", "--tunable", "kind=broken,good", "--", *MPIRUN, JOB, "--kind", "{kind}", check=1)
-    assert "fails as it is" in run.stderr and "this kind is broken" in run.stderr, run.stderr
+    assert "fails with its defaults" in run.stderr and "this kind is broken" in run.stderr, run.stderr
 
 
 def main():

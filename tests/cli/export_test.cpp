@@ -142,7 +142,7 @@ TEST_F(Export, ATraceOfEachRank) {
   EXPECT_EQ(contents(folder_ / "one.json"), one.out);
   const Result both = ddl_command({"export", "chrome-json", run});
   EXPECT_EQ(both.code, 2);
-  EXPECT_TRUE(has(both.err, "2 ranks make as many files")) << both.err;
+  EXPECT_TRUE(has(both.err, "2 ranks need a file each")) << both.err;
 }
 
 TEST_F(Export, PartsThatAreNotThere) {

@@ -96,7 +96,7 @@ TEST_F(ModelForms, FleetsOfTheDeck) {  // NVIDIA's table: 104 and 487.5 TB; 166 
   EXPECT_NEAR(json["given"]["data_tb"].get<double>(), 104, 1e-9);
   EXPECT_NEAR(json["fleet"][0]["days"].get<double>(), 166, 1e-3);
   EXPECT_NEAR(json["fleet"][1]["days"].get<double>(), 16.6, 1e-3);
-  EXPECT_TRUE(has(json["notes"].dump(), "assumed to do as much each"));
+  EXPECT_TRUE(has(json["notes"].dump(), "assumed to scale perfectly"));
   const Json large = form_answer({"fleet", "--cars", "125", "--tb-per-hour", "1.5", "--hours", "10", "--days", "325", "--share", "0.0008",
                                   "--machine-tb-per-day", "0.62650602", "--machines", "1,10", "--efficiency", "0.5"});
   EXPECT_NEAR(large["given"]["data_tb"].get<double>(), 487.5, 1e-9);

@@ -64,17 +64,17 @@ def a_job_that_talks_by_gloo(folder):
     Path("ddp.py").write_text('print("init_process_group(\'gloo\')")\n')
     for name, command in (("script", ["python3", "ddp.py"]), ("word", ["sh", "-c", "true", "--backend=gloo"])):
         done = record(f"gloo-{name}.ddl", command, check_rc=0)
-        check("this job talks by Gloo (" in done.stderr and "ddl_annotate.py" in done.stderr and done.stderr.count("\n") == 2, done.stderr)
+        check("this job communicates through Gloo (" in done.stderr and "ddl_annotate.py" in done.stderr and done.stderr.count("\n") == 2, done.stderr)
         for verb in ("report", "doctor"):
             said = run([DDL, verb, f"gloo-{name}.ddl"], check_rc=3).stderr
-            check("holds no spools: this job talks by Gloo (" in said and "ddl import kineto" in said, f"{verb}: {said}")
+            check("holds no spools: this job communicates through Gloo (" in said and "ddl import kineto" in said, f"{verb}: {said}")
     done = record("no-gloo.ddl", ["sh", "-c", "true", "train.py"], check_rc=0)
     check("Gloo" not in done.stderr and json.loads(Path("no-gloo.ddl/job.json").read_text())["gloo"] is None, done.stderr)
     # Marked steps are recorded; what is missing is still said.
     Path("marked.py").write_text("import ddl_annotate as ddl\nfor k in range(3):\n    with ddl.step(k): 'gloo'\n")
     record("marked.ddl", ["python3", "marked.py"], check_rc=0, PYTHONPATH=DDL.parents[1] / "share" / "ddl" / "python")
     said = run([DDL, "doctor", "marked.ddl"], check_rc=0).stdout
-    check("ok       steps        3 steps" in said and said.count("this job talks by Gloo (marked.py)") == 2, said)
+    check("ok       steps        3 steps" in said and said.count("this job communicates through Gloo (marked.py)") == 2, said)
 
 
 def it_has_no_threads(folder):

@@ -233,7 +233,7 @@ TEST_F(File, WhatIsNoHistoryIsRefusedAndLeftAlone) {
   EXPECT_NE(refusal(fifo, Access::kWrite).find("FIFO"), std::string::npos);
   EXPECT_NE(refusal((folder_ / "absent").string(), Access::kRead).find("there is no history yet"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent"));
-  EXPECT_NE(refusal("mysql://host/db", Access::kRead).find("a history is a file, or postgresql://"), std::string::npos);
+  EXPECT_NE(refusal("mysql://host/db", Access::kRead).find("is not a history: give a file or postgresql://"), std::string::npos);
 }
 
 TEST_F(File, AnEmptyFileWithRightsForAGroupKeepsThem) {

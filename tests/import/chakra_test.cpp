@@ -37,7 +37,8 @@ TEST(Chakra, RefusesWhatHasNoTimesAndWhatIsNone) {
             std::string::npos);
   EXPECT_NE(import_error("chakra", "\x05hello", "job.0.et").find(", byte 0"), std::string::npos);
   const std::string trace = chakra_trace();
-  EXPECT_NE(import_error("chakra", trace.substr(0, trace.size() - 3), "job.0.et").find("the file ends in a message"), std::string::npos);
+  EXPECT_NE(import_error("chakra", trace.substr(0, trace.size() - 3), "job.0.et").find("the file ends inside a message"),
+            std::string::npos);
 }
 
 TEST(Chakra, TypesAreNamedLikeTheirOperations) {

@@ -39,7 +39,7 @@ TEST_P(ImportDamage, EndsInARunOrAnError) {
       EXPECT_NE(what.find(sample.file), std::string::npos) << what;
       EXPECT_EQ(what.find("cannot write"), std::string::npos) << what;
       const bool of_the_whole = what.find("no event that ddl knows") != std::string::npos ||
-                                what.find("both of rank") != std::string::npos ||
+                                what.find("both traces of rank") != std::string::npos ||
                                 what.find("at a time that is out of range") != std::string::npos;
       EXPECT_TRUE(of_the_whole || what.find(sample.place) != std::string::npos) << what;
       ++places[of_the_whole ? "the whole file" : sample.place];

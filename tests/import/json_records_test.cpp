@@ -115,37 +115,38 @@ TEST_F(JsonRecordsTest, TakesABareArrayAlsoWhileItIsWritten) {
   EXPECT_EQ(read(R"([{"name": "a"}, {"name": "b"}])"), "{name=a }{name=b }");
   EXPECT_EQ(read("[{\"name\": \"a\"},\n{\"name\": \"b\"},\n"), "{name=a }{name=b }");
   EXPECT_EQ(read("[\n"), "");
-  EXPECT_EQ(error(R"([{"name": "a"}, {"name")"), "t.json, byte 23: the file ends in the middle: it was cut, or is still being written");
+  EXPECT_EQ(error(R"([{"name": "a"}, {"name")"),
+            "t.json, byte 23: the file ends in the middle of a record: it is truncated, or still being written");
 }
 
 TEST_F(JsonRecordsTest, ReadsLines) {
   EXPECT_EQ(read("{\"name\": \"a\", \"args\": {\"stream\": 2}}\n\n {\"name\": \"b\"}", true), "{name=a args.stream=2 }{name=b }");
-  EXPECT_EQ(error("{\"name\": \"a\"}\n17\n", true), "t.json, byte 14: a JSON object was expected");
+  EXPECT_EQ(error("{\"name\": \"a\"}\n17\n", true), "t.json, byte 14: expected a JSON object");
   EXPECT_EQ(error(" \n", true), "t.json, byte 0: the file is empty");
 }
 
 TEST_F(JsonRecordsTest, NamesThePlaceOfWhatIsWrong) {
-  EXPECT_EQ(error(""), "t.json, byte 0: the file ends in the middle: it was cut, or is still being written");
+  EXPECT_EQ(error(""), "t.json, byte 0: the file ends in the middle of a record: it is truncated, or still being written");
   EXPECT_EQ(error("{}"), "t.json, byte 0: no array \"traceEvents\" in this file");
   EXPECT_EQ(error(R"({"traceEvents": {}})"), "t.json, byte 0: no array \"traceEvents\" in this file");
-  EXPECT_EQ(error(R"({"traceEvents": [{"name": "a"}, 5]})"), "t.json, byte 33: an object was expected");
-  EXPECT_EQ(error(R"({"traceEvents": [{"name": "a"}]} x)"), "t.json, byte 33: there is more behind the end of the document");
+  EXPECT_EQ(error(R"({"traceEvents": [{"name": "a"}, 5]})"), "t.json, byte 33: expected an object");
+  EXPECT_EQ(error(R"({"traceEvents": [{"name": "a"}]} x)"), "t.json, byte 33: text after the end of the document");
   EXPECT_EQ(error(R"({"traceEvents": [{"name": "bad", "ts": "soon"}]})"),
             "t.json, byte 17: ts is \"soon\", which is not a whole number that fits");
   EXPECT_EQ(error(R"({"traceEvents": [{"name": "bad", "ts": 1e30}]})"),
             "t.json, byte 17: ts is 1e30, which is not a whole number that fits");
-  EXPECT_EQ(error("{\"traceEvents\": [" + std::string(100, '[')), "t.json, byte 79: more than 64 objects and arrays inside each other");
-  EXPECT_NE(error("{\"a\": tru}").find("t.json, byte 9: this is not JSON: "), std::string::npos);
+  EXPECT_EQ(error("{\"traceEvents\": [" + std::string(100, '[')), "t.json, byte 79: objects and arrays are nested deeper than 64 levels");
+  EXPECT_NE(error("{\"a\": tru}").find("t.json, byte 9: invalid JSON: "), std::string::npos);
   EXPECT_NE(error(std::string("\x7f"
                               "ELF\0\1",
                               6))
-                .find("t.json, byte 0: this is not JSON: "),
+                .find("t.json, byte 0: invalid JSON: "),
             std::string::npos);
 }
 
 TEST_F(JsonRecordsTest, StopsAtATextWithoutEnd) {
   const std::string message = error("{\"traceEvents\": [{\"name\": \"" + std::string(InputFile::kMaxPieceBytes + (1 << 20), 'x') + "\"}]}");
-  EXPECT_NE(message.find("has no end for 64 MiB"), std::string::npos) << message.substr(0, 200);
+  EXPECT_NE(message.find("is longer than 64 MiB"), std::string::npos) << message.substr(0, 200);
 }
 
 TEST_F(JsonRecordsTest, UnpacksAndNoticesWhatWasCut) {
@@ -172,7 +173,7 @@ TEST_F(JsonRecordsTest, UnpacksAndNoticesWhatWasCut) {
     FAIL();
   } catch (const Error& error) {
     EXPECT_NE(std::string(error.what()).find("t.json.gz, byte "), std::string::npos);
-    EXPECT_NE(std::string(error.what()).find("it was cut"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("is truncated"), std::string::npos) << error.what();
   }
 }
 

@@ -256,7 +256,7 @@ TEST(Kineto, RefusesTwoFilesOfOneRank) {
     Imported run("kineto", Imported::Files{{"a.json", rank_trace(0, 1, 0)}, {"b.json", rank_trace(0, 1, 0)}});
     FAIL();
   } catch (const Error& error) {
-    EXPECT_STREQ(error.what(), "a.json and b.json are both of rank 0");
+    EXPECT_STREQ(error.what(), "a.json and b.json are both traces of rank 0");
   }
 }
 
@@ -281,13 +281,13 @@ TEST(Kineto, NamesWhatIsWrongAndWhere) {
   says(R"("ts": "x", "dur": 1)", "ts is \"x\", which is not a number that fits");
   says(R"("ts": 1)", "an event without ts and dur");
   says(R"("ts": 1e40, "dur": 1)", "ts is 1e40, which is not a number that fits");
-  says(R"("ts": 1, "dur": 3000000000000000)", "it takes longer than twelve days");
+  says(R"("ts": 1, "dur": 3000000000000000)", "the event lasts longer than twelve days");
   says(R"("ts": 1, "dur": 1, "args": {"stream": "abc"})", "args.stream is \"abc\", which is not a whole number that fits");
   EXPECT_NE(
       import_error("kineto", R"([{"name": "aten::empty", "ph": "X", "ts": 268, "dur": 47, "tid": 1, "pid": "CPU functions", "args": {}}])")
           .find("the format of PyTorch's profiler before Kineto"),
       std::string::npos);
-  EXPECT_NE(import_error("kineto", R"({"traceEvents": []})").find("trace.json: no event that ddl knows"), std::string::npos);
+  EXPECT_NE(import_error("kineto", R"({"traceEvents": []})").find("trace.json has no event that ddl knows"), std::string::npos);
   EXPECT_NE(
       import_error("kineto", R"({"distributedInfo": {"rank": 1.5}, "traceEvents": []})").find("distributedInfo.rank is not a whole number"),
       std::string::npos);

@@ -113,7 +113,7 @@ TEST(Nsys, ExportsOf2019DoNotTellTheProcess) {
       .sql(
           "CREATE TABLE CUPTI_ACTIVITY_KIND_RUNTIME(start INTEGER, end INTEGER, globalTid INTEGER, correlationId INTEGER);"
           "INSERT INTO CUPTI_ACTIVITY_KIND_RUNTIME VALUES (0, 1, 1 << 24, 1), (0, 1, 2 << 24, 2)");
-  EXPECT_NE(import_error("nsys", several.contents(), "report.sqlite").find("which process it is of"), std::string::npos);
+  EXPECT_NE(import_error("nsys", several.contents(), "report.sqlite").find("does not name its process"), std::string::npos);
 }
 
 TEST(Nsys, WholeGraphsAndTablesThatAreNotReadAreTold) {

@@ -42,11 +42,11 @@ TEST(ImportNvprof, UnifiedMemoryIsCopiedAndItsFaultsAreCounted) {
 }
 
 TEST(ImportNvprof, WhatIsNoneIsRefused) {
-  for (const auto& [text, words] :
-       {std::pair<const char*, const char*>{"hello\n", "no trace of nvprof"},
-        {"a,b\n1,2\n", "no trace of nvprof"},
-        {"\"Start\",\"Duration\",\"Name\"\nms,ms,\n1,1,\"cudaMalloc\"\n", "a trace without devices"},
-        {"\"Time(%)\",\"Time\",\"Calls\",\"Avg\",\"Name\"\n%,ms,,ms,\n10,5,1,5,\"x\"\n", "a summary, which has no moments"}}) {
+  for (const auto& [text, words] : {std::pair<const char*, const char*>{"hello\n", "not a trace of nvprof"},
+                                    {"a,b\n1,2\n", "not a trace of nvprof"},
+                                    {"\"Start\",\"Duration\",\"Name\"\nms,ms,\n1,1,\"cudaMalloc\"\n", "a trace without devices"},
+                                    {"\"Time(%)\",\"Time\",\"Calls\",\"Avg\",\"Name\"\n%,ms,,ms,\n10,5,1,5,\"x\"\n",
+                                     "a summary: sums, without the times of single events"}}) {
     try {
       Imported run("nvprof", Imported::Files{{"nvprof.csv", text}});
       ADD_FAILURE() << text;

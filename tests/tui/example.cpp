@@ -77,7 +77,7 @@ Snapshot hung_snapshot() {
   s.stall = Stall{"MPI_Allreduce number 57 on MPI_COMM_WORLD", {0, 2, 3}, {1}, false, 12e9};
   s.headline = {"rank 1 never entered MPI_Allreduce number 57 on MPI_COMM_WORLD: ranks 0, 2, 3 sit in it for 12.0 s",
                 "rank 1 missing in MPI_Allreduce number 57 on MPI_COMM_WORLD",
-                "gdb -p PID or py-spy dump on the rank that is missing shows what keeps it", true, 1};
+                "gdb -p PID or py-spy dump on the missing rank shows what blocks it", true, 1};
   for (RankRow& row : s.ranks) {
     row.alarm = row.rank == 1;
     row.silent_ns = 12e9;
