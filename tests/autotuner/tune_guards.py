@@ -266,7 +266,7 @@ def keeps_to_the_memory(folder):
     assert len(hungry) == 1 and hungry[0][3] is None and "of a rank, more than --max-memory 125MiB" in hungry[0][4], hungry
     assert choices(folder / "hungry")["kind"] == "plain"
     small = tune(folder, "-o", "small", "--max-memory", "1MiB", *ONE_ALGORITHM, "--", JOB, check=1)
-    assert "fails as it is: needed" in small.stderr, small.stderr
+    assert "fails with its defaults: needed" in small.stderr, small.stderr
 
 
 def takes_away_what_stands_in_a_trials_place(folder):

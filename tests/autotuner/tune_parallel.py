@@ -87,8 +87,8 @@ def refuses(folder):
     program = [SLEEPY, "--ms", 10, "--kind", "{kind}"]
     refused("the nodes are unknown", "--parallel", 2, "--", *MPIRUN, *program)
     refused("names nodea twice", "--parallel", 2, "--hosts", "nodea:2,nodea:2", "--", *MPIRUN, *program)
-    refused("there are 2 nodes", "--parallel", 3, "--hosts", "nodea,nodeb", "--", *MPIRUN, *program)
-    refused("says by --host where it runs", *two, "--", *MPIRUN, "--host", "nodea:2", *program)
+    refused("2 nodes are too few", "--parallel", 3, "--hosts", "nodea,nodeb", "--", *MPIRUN, *program)
+    refused("chooses its nodes itself, by --host", *two, "--", *MPIRUN, "--host", "nodea:2", *program)
     refused("is not a launcher known to ddl", *two, "--", *program)
     refused("would write the same file", *two, "--metric", "speed: ([0-9.]+)", "--metric-file", "x", "--", *MPIRUN, *program)
     # A command that does as it likes: both lanes on one host.
