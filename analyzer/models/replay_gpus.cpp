@@ -96,10 +96,10 @@ class GpuReplay {
 
   std::optional<double> saving_without(const std::vector<int64_t>& ranks, LateWork work) const {
     const auto is_late = [&](const PlacedOp& p) { return std::ranges::find(ranks, replay_.ops()[p.op].rank) != ranks.end(); };
-    std::map<std::tuple<size_t, size_t, bool>, std::pair<double, double>> likes;  // by place: seconds, and operations
+    std::map<std::tuple<size_t, size_t, Piece>, std::pair<double, double>> likes;  // by place: seconds, and operations
     for (const PlacedOp& p : placed_) {
       if (work == LateWork::kAsOthers && is_late(p)) continue;
-      auto& [seconds, count] = likes[{p.form, p.place, p.is_launch}];
+      auto& [seconds, count] = likes[{p.form, p.place, p.piece}];
       seconds += replay_.ops()[p.op].seconds;
       ++count;
     }
@@ -108,7 +108,7 @@ class GpuReplay {
     for (const PlacedOp& p : placed_) {
       if (!is_late(p)) continue;
       own_s += durations[p.op];
-      const auto like = likes.find({p.form, p.place, p.is_launch});
+      const auto like = likes.find({p.form, p.place, p.piece});
       if (like == likes.end())
         alone_s += durations[p.op];
       else
@@ -124,10 +124,15 @@ class GpuReplay {
     int64_t comm, seq;
   };
   /// Computing or copying, or what lies before its launch; collectives and messages are not among these.
+  enum class Piece {
+    kActivity,
+    kBeforeLaunch,
+    kBeforeFirst
+  };  ///< the last: before a rank's first launch of all there is nothing to count from
   struct PlacedOp {
     Replay::Op op;
     size_t form, place;
-    bool is_launch;
+    Piece piece;
   };
 
   std::optional<double> saving(const std::vector<double>& durations) const {
@@ -308,7 +313,7 @@ class GpuReplay {
             for (const std::optional<size_t>& l : last)
               if (l) replay_.after(*launch, ops[*l]);
           host = launch;
-          if (before) placed_.push_back({*launch, step.form, i - step.first, true});  // what lies before the first is not known
+          placed_.push_back({*launch, step.form, i - step.first, before ? Piece::kBeforeLaunch : Piece::kBeforeFirst});
           ready_ns = reached_ns;
         }
         ops[i] = replay_.add({rank.number, a.step, kind, static_cast<double>(a.xfer_ns) * kSecondOfNs, a.group});
@@ -321,7 +326,7 @@ class GpuReplay {
         if (a.comm >= 0)
           transfers_.push_back({ops[i], a.comm, a.seq});
         else
-          placed_.push_back({ops[i], step.form, i - step.first, false});
+          placed_.push_back({ops[i], step.form, i - step.first, Piece::kActivity});
       });
     }
     replay_.finish(true);

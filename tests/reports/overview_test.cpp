@@ -183,6 +183,17 @@ TEST(Overview, SaysHowFarClocksMayBeOff) {
   EXPECT_NE(two_hosts(unknown, "0", "NULL").find("clock error unknown"), std::string::npos);
 }
 
+TEST(Overview, HowLongTheRunTookIsNotKnownByAClockThatWasSetBack) {
+  HandmadeRun run;
+  EXPECT_TRUE(json_of(run.db())["run"]["duration_ns"].is_number());
+  run.db().exec("INSERT INTO loss VALUES (0, 1, 'clock_back', 100, 'records from before their process began')");
+  const std::string text = overview_of(run.db());
+  EXPECT_NE(text.find("steps in n/a(CLOCK_UNTRUSTED)"), std::string::npos) << text.substr(0, 200);
+  const nlohmann::json told = json_of(run.db())["run"];
+  EXPECT_TRUE(told["duration_ns"].is_null());
+  EXPECT_EQ(told["duration_ns_why"], "CLOCK_UNTRUSTED");
+}
+
 TEST(Overview, WithoutStepsTheRunIsTheStep) {
   HandmadeRun run;
   run.db().exec(
