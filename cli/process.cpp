@@ -203,6 +203,9 @@ class Jobs {
     for (const pid_t pid : pids_)
       if (std::optional<Ended> ended = reap(pid, WNOHANG)) {
         pids_.erase(std::find(pids_.begin(), pids_.end(), pid));
+        // What ended it may have been sent to us as well (Ctrl-C, to the whole group) and wait to be taken.
+        siginfo_t info{};
+        for (int signal = 0; (signal = watch_.wait(info, std::chrono::nanoseconds(0))) > 0;) take(signal, info);
         ended->told_to_end = told_to_end_;
         return End{pid, *ended};
       }

@@ -29,7 +29,7 @@ const bool kAll = getenv("DDL_TEST_ALL") != nullptr;
 constexpr double kTold_s = 20, kKilled_s = 5;
 const double kMost_s = kAll ? 1 : kTold_s / 2, kMostOnceTold_s = kAll ? 1 : kKilled_s;
 
-struct Ended {
+struct VerbEnded {
   int code = -1;  ///< -1: by a signal
   double time_s = 0;
   std::string text;  ///< of both streams
@@ -37,7 +37,7 @@ struct Ended {
 
 /// The verb in a process of its own, which is told to end after `term_s`, and killed if it does not. `output`: where its output goes, if not
 /// to the text. Its input is `folder`/question, where there is one.
-Ended in_child(const Arguments& arguments, const fs::path& folder, double term_s = kTold_s, int output = -1) {
+VerbEnded in_child(const Arguments& arguments, const fs::path& folder, double term_s = kTold_s, int output = -1) {
   const fs::path log = folder / "log";
   const auto begin = std::chrono::steady_clock::now();
   const auto passed_s = [&] { return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count(); };
@@ -49,7 +49,7 @@ Ended in_child(const Arguments& arguments, const fs::path& folder, double term_s
     if (fd < 0 || dup2(input, 0) < 0 || dup2(output < 0 ? fd : output, 1) < 0 || dup2(fd, 2) < 0) _exit(99);
     _exit(run_ddl(arguments));
   }
-  Ended ended;
+  VerbEnded ended;
   int status = 0;
   bool told = false;
   while (waitpid(child, &status, WNOHANG) == 0) {
@@ -194,7 +194,7 @@ TEST_F(NonFiles, InARunDirectory) {
         const bool waits = kind == Kind::kFifo && (place.store || place.named);
         if (!kAll && !waits && (verb_number++ + place_number) % (2 * std::size(kKinds)) != static_cast<size_t>(kind)) continue;
         if (!place.store && place.named) fs::remove(run_ / "run.sqlite");  // made again, of what is there now
-        const Ended ended = in_child(verb, folder_.path());
+        const VerbEnded ended = in_child(verb, folder_.path());
         ++cases;
         const std::string which = verb[0] + " " + verb[1] + ", " + name + ": a " + what + ": ";
         EXPECT_LT(ended.time_s, kMost_s) << which;
@@ -241,7 +241,7 @@ TEST_F(NonFiles, SigtermEndsEveryVerbInEveryPlace) {
         // Every eleventh triple; all of them, each at one of the moments, are for soak.
         if (++number; !kAll && number % 11 != 0) continue;
         if (place != run_ / "run.sqlite") fs::remove(run_ / "run.sqlite");  // most verbs make it, which takes a while
-        const Ended ended = in_child(verb, folder_.path(), moment_s(number));
+        const VerbEnded ended = in_child(verb, folder_.path(), moment_s(number));
         ++cases;
         const std::string which =
             verb[0] + " " + verb[1] + ", " + place.filename().string() + ": a " + kKindNames[static_cast<int>(kind)] + ": ";
@@ -267,7 +267,7 @@ TEST_F(NonFiles, SigtermEndsEveryVerb) {
     ASSERT_GT(fcntl(ends[1], F_SETPIPE_SZ, 4096), 0);
     const std::string filler(4096, 'x');
     ASSERT_EQ(write(ends[1], filler.data(), filler.size()), 4096);
-    const Ended ended = in_child(verb, folder_.path(), 0.1, ends[1]);
+    const VerbEnded ended = in_child(verb, folder_.path(), 0.1, ends[1]);
     close(ends[0]);
     close(ends[1]);
     EXPECT_LT(ended.time_s, kMostOnceTold_s) << verb[0] << " " << verb[1];
@@ -297,7 +297,7 @@ TEST_F(NonFiles, InWhatAUserNames) {
     if (kind == Kind::kLink || !put(kind, file)) continue;  // a user may name a link
     for (const Arguments& verb : verbs) {
       if (verb[0] == "history" && kind == Kind::kLinkToNothing) continue;  // makes the file that the link names
-      const Ended ended = in_child(verb, folder_.path());
+      const VerbEnded ended = in_child(verb, folder_.path());
       EXPECT_LT(ended.time_s, kMost_s) << verb[0] << " " << verb[1] << " " << kKindNames[static_cast<int>(kind)];
       EXPECT_GT(ended.code, 0) << verb[0] << " " << verb[1] << ": " << ended.text;
       EXPECT_NE(ended.text.find(name), std::string::npos) << verb[0] << " " << verb[1] << ": " << ended.text;
@@ -323,7 +323,7 @@ TEST_F(NonFiles, InFoldersThatAreWrittenTo) {
                         {"rankfile", {"model", "mapping", run, "--links", (folder_ / "links.csv").string(), "--emit", out.string()}}};
   for (const Case& c : cases) {
     fs::create_directory(out);
-    const Ended good = in_child(c.verb, folder_.path());
+    const VerbEnded good = in_child(c.verb, folder_.path());
     EXPECT_EQ(good.code, 0) << c.verb[0] << " " << c.verb[1] << good.text;
     EXPECT_TRUE(fs::is_regular_file(out / c.file)) << c.file;
     for (const Kind kind : kKinds) {
@@ -331,7 +331,7 @@ TEST_F(NonFiles, InFoldersThatAreWrittenTo) {
       fs::create_directory(out);
       if (!put(kind, out / c.file)) continue;
       const fs::file_status before = fs::symlink_status(out / c.file);
-      const Ended ended = in_child(c.verb, folder_.path());
+      const VerbEnded ended = in_child(c.verb, folder_.path());
       const std::string which = std::string(c.file) + ": a " + kKindNames[static_cast<int>(kind)] + ": ";
       EXPECT_LT(ended.time_s, kMost_s) << which;
       EXPECT_EQ(ended.code, 1) << which << ended.text;
@@ -365,7 +365,7 @@ TEST_F(NonFiles, InFilesOfTheTuner) {
   for (const Case& c : cases) {
     for (const Kind kind : kKinds) {
       if (kind == Kind::kLinkToNothing || !put(kind, tuned / c.file)) continue;
-      const Ended ended = in_child(c.verb, folder_.path());
+      const VerbEnded ended = in_child(c.verb, folder_.path());
       EXPECT_LT(ended.time_s, kMost_s) << c.file << " " << kKindNames[static_cast<int>(kind)];
       EXPECT_GT(ended.code, 0) << c.file << " " << kKindNames[static_cast<int>(kind)] << ": " << ended.text;
       if (kind != Kind::kFolder) {
@@ -384,7 +384,7 @@ TEST_F(NonFiles, TheSetupOfTop) {
   const fs::path file = folder_ / "ddl" / "top.conf";
   for (const Kind kind : kKinds) {
     if (!put(kind, file)) continue;
-    const Ended ended = in_child({"top", run_.string(), "-b", "-n", "1"}, folder_.path());
+    const VerbEnded ended = in_child({"top", run_.string(), "-b", "-n", "1"}, folder_.path());
     EXPECT_LT(ended.time_s, kMost_s) << kKindNames[static_cast<int>(kind)];
     EXPECT_EQ(ended.code, 0) << ended.text;
     if (kind != Kind::kLink && kind != Kind::kLinkToNothing) {
@@ -417,7 +417,7 @@ TEST_F(NonFiles, SigtermEndsWhatWaits) {
   for (const Arguments& verb : verbs) {
     for (const double told_s :
          {0.0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.2}) {  // before it waits, too
-      const Ended ended = in_child(verb, folder_.path(), told_s);
+      const VerbEnded ended = in_child(verb, folder_.path(), told_s);
       EXPECT_LT(ended.time_s, kMostOnceTold_s) << verb[0] << " " << verb[1] << " after " << told_s << " s: " << ended.text;
       EXPECT_TRUE(ended.code == -1 || (verb[0] == "record" && ended.code == 128 + SIGTERM))
           << verb[0] << " " << verb[1] << ": ended by itself: " << ended.code << " " << ended.text;
@@ -429,7 +429,7 @@ TEST_F(NonFiles, SigtermEndsWhatWaits) {
   // A reader that has stopped: the pipe is full.
   const int reader = open(output.c_str(), O_RDONLY | O_NONBLOCK);
   ASSERT_GE(reader, 0);
-  const Ended ended = in_child({"report", run_.string(), "--html", output.string()}, folder_.path(), 1);
+  const VerbEnded ended = in_child({"report", run_.string(), "--html", output.string()}, folder_.path(), 1);
   EXPECT_LT(ended.time_s, kMost_s) << ended.text;
   close(reader);
 }
