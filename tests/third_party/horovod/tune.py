@@ -63,7 +63,10 @@ def by_ddl(folder, seed):
     job.check(all(emitted.get(name, START[name]) == chosen[name] for name in START), f"horovod.env: {emitted}, manifest: {chosen}")
     job.check(set(gains(out).values()) == {manifests_gain(out)}, f"gains that the files tell: {gains(out)}; the manifest's: {manifests_gain(out)}")
     verified = job.run([job.DDL, "tune", "--verify", out, "--rounds", 3, "--", *command(30, "--marks")], timeout=300, check_rc=0).stdout
-    print(f"ddl tune, seed {seed}: {chosen}, {said['gain']}, {took_s:.0f} s; verified: {verified.splitlines()[0]}", flush=True)
+    lo, hi = (1 + float(bound) / 100 for bound in re.search(r"gain .*? \[([+-][0-9.]+)%, ([+-][0-9.]+)%\]", verified).groups())
+    gain = said["gain"] or {"ratio": 1, "lo": 1, "hi": 1}
+    job.check(gain["lo"] > 1 and lo > 1 and gain["lo"] <= hi and lo <= gain["hi"], f"seed {seed}: tuned {gain}, verified [{lo:.2f}, {hi:.2f}]")
+    print(f"ddl tune, seed {seed}: {chosen}, {gain['ratio']:.2f} [{gain['lo']:.2f}, {gain['hi']:.2f}], verified [{lo:.2f}, {hi:.2f}], {took_s:.0f} s", flush=True)
     return chosen
 
 
