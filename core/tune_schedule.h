@@ -3,8 +3,8 @@
 //
 // DDL_TUNE_FILE is the beginning of a file name. The schedule is a chain of files, DDL_TUNE_FILE.0, .1, .2 ...: each is a block of steps
 // with its values, beginning at the step at which the previous one ends. A block never changes: it is written under another name and
-// published by link(2), which fails if the name is taken. So of all who would publish the next block - the tuner, and every rank at the end
-// of the chain - exactly one does, and the others read that one. A rank at the end does not wait for the tuner: it publishes the next block
+// published by link(2), which fails if the name is taken. The tuner and every rank that reaches the end of the chain try to publish the next
+// block: exactly one succeeds, and the others read its block. A rank at the end does not wait for the tuner: it publishes the next block
 // itself, with the same values for a few more steps, and the tuner's values follow that one.
 //
 // This is agreement by test-and-set on a shared file system. Rejected: one file that is extended "well ahead" of all ranks. Ranks that read

@@ -64,8 +64,8 @@ void add_loss(const RunView& run, Document& document);
 void add_numbers(const RunView& run, Document& document);
 
 Table collectives_table(const RunView& run);
-/// Joins rows of collectives_table() that differ only in the number of their communicator (dp#0, dp#1, ...), with their spread and the name
-/// of the worst: sums, least and largest time, median bandwidth.
+/// Joins rows of collectives_table() that differ only in the number of their communicator (dp#0, dp#1, ...) into sums, least and largest
+/// time and median bandwidth, with the spread and the worst communicator by name.
 void merge_like_groups(Table& collectives);
 Table axes_table(const RunView& run);
 Table axis_blame_table(const RunView& run);

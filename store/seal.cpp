@@ -66,17 +66,6 @@ class Descriptor {
   int fd_;
 };
 
-/// False: the file ends earlier, or cannot be read.
-bool read_whole(int fd, void* to, size_t bytes, uint64_t offset) {
-  for (size_t done = 0; done < bytes;) {
-    const ssize_t got = pread(fd, static_cast<char*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
-    if (got < 0 && errno == EINTR) continue;
-    if (got <= 0) return false;
-    done += static_cast<size_t>(got);
-  }
-  return true;
-}
-
 /// The checksums of all pages, which several threads compute: of what lies in memory already, reading takes as long as computing. False: the file
 /// ends earlier, or cannot be read.
 bool sum_pages(int fd, SealedPages& pages) {
@@ -141,6 +130,16 @@ SealedPages pages_of(int fd) {
 Descriptor opened(const std::filesystem::path& path) { return Descriptor(open_regular_file(path.string(), NamedBy::kFolder)); }
 
 }  // namespace
+
+bool read_whole(int fd, void* to, size_t bytes, uint64_t offset) {
+  for (size_t done = 0; done < bytes;) {
+    const ssize_t got = pread(fd, static_cast<char*>(to) + done, bytes - done, static_cast<off_t>(offset + done));
+    if (got < 0 && errno == EINTR) continue;
+    if (got <= 0) return false;
+    done += static_cast<size_t>(got);
+  }
+  return true;
+}
 
 uint64_t checksum(const unsigned char* bytes, size_t count) {
   // Lanes by name, independent of each other, since a core multiplies one a cycle; words where they lie: arrays would go through the stack, which is

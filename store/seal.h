@@ -39,6 +39,9 @@ Seal glance_at_seal(const std::filesystem::path& path);
 /// Seals a store that nobody has open, in place of an earlier seal. Throws CannotWrite.
 void seal_store(const std::filesystem::path& path);
 
+/// pread() of all of it. False: the file ends earlier, or cannot be read.
+bool read_whole(int fd, void* to, size_t bytes, uint64_t offset);
+
 /// 64 bits, of bytes whose number is a multiple of kPieceBytes. Any change changes them, but for one in 2^64.
 uint64_t checksum(const unsigned char* bytes, size_t count);
 constexpr size_t kPieceBytes = 64;

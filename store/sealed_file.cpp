@@ -1,6 +1,5 @@
 #include "store/sealed_file.h"
 
-#include <errno.h>
 #include <sqlite3.h>
 #include <string.h>
 #include <unistd.h>
@@ -57,12 +56,7 @@ class SealedFile {
 
  private:
   int read_page(unsigned char* to, uint64_t number) {
-    for (uint64_t done = 0; done < pages_.page_bytes;) {
-      const ssize_t got = pread(fd_, to + done, pages_.page_bytes - done, static_cast<off_t>(number * pages_.page_bytes + done));
-      if (got < 0 && errno == EINTR) continue;
-      if (got <= 0) return SQLITE_IOERR_READ;
-      done += static_cast<uint64_t>(got);
-    }
+    if (!read_whole(fd_, to, pages_.page_bytes, number * pages_.page_bytes)) return SQLITE_IOERR_READ;
     if (checksum(to, pages_.page_bytes) == pages_.sums[number]) return SQLITE_OK;
     ++damaged;
     return SQLITE_IOERR_DATA;
