@@ -25,7 +25,8 @@ using reports::Value;
 
 constexpr size_t kShownRanks = 8;
 
-void add_scenarios(Answer& answer, const models::Replay& replay, double now_s, const VerbOptions& options, int64_t worst_rank) {
+void add_scenarios(Answer& answer, const models::RunReplay& recorded, double now_s, const VerbOptions& options, int64_t worst_rank) {
+  const models::Replay& replay = recorded.replay;
   auto& table = answer.table("whatif", "What if",
                              {{"scenario", "scenario", Unit::kText},
                               {"step_ns", "step", Unit::kDuration},
@@ -43,7 +44,7 @@ void add_scenarios(Answer& answer, const models::Replay& replay, double now_s, c
   add(fmt::format("rank {} as the others", rank), replayed(healthy_rank(replay, rank)), 1);
   add("all computing at its mean", replayed(balanced(replay)), 1);
   add("transfers hidden", overlapped_step_seconds(replay), 1);
-  add(fmt::format("batch x{:g}", batch), replayed(larger_batch(replay, batch)), batch);
+  add(fmt::format("batch x{:g}", batch), replayed(larger_batch(replay, batch, recorded.within_s)), batch);
 }
 
 void add_shares(Answer& answer, const models::Slowdown& slowdown) {
@@ -128,7 +129,8 @@ int model_whatif(const std::vector<std::string>& arguments) {
   ModelRun run(options.words().empty() ? "" : options.words()[0], options.maybe<int64_t>("world"));
   if (const auto name = options.maybe<std::string>("operator")) return answer_operator(options, run, *name);
   std::optional<models::ImportedReplay> imported = models::imported_replay(run.view.db, run.view.world);
-  const models::RunReplay recorded = imported ? std::move(imported->run) : models::replay_run(run.view.db, run.view.world);
+  const models::RunReplay recorded =
+      imported ? std::move(imported->run) : models::replay_run(run.view.db, run.view.world, models::regions_of_samples(run.view.db));
   const std::map<int64_t, int64_t> stages = imported ? std::move(imported->stages) : models::stages_of(run.view.db, run.view.world);
   const std::function<int64_t(int64_t)> stage_of = [&](int64_t rank) { return stages.at(rank); };
   const models::Slowdown slowdown = slowdown_of(recorded.replay, stages.empty() ? nullptr : stage_of);
@@ -138,14 +140,15 @@ int model_whatif(const std::vector<std::string>& arguments) {
   answer.given("ideal_step_ns", "ideal", seconds_value(slowdown.ideal_step_s));
   answer.given("steps", "steps", Value::count(recorded.steps),
                recorded.left_out > 0 ? fmt::format("(the last; {} before them left out)", recorded.left_out) : "");
-  add_scenarios(answer, recorded.replay, slowdown.step_s, options, slowdown.ranks[0].number);
+  add_scenarios(answer, recorded, slowdown.step_s, options, slowdown.ranks[0].number);
   add_shares(answer, slowdown);
   const double off = slowdown.step_s / recorded.recorded_step_s - 1;
   if (std::abs(off) > models::kFarFromRecorded)
     answer.note(fmt::format(
         "The replay is {:+.1f}% off the recording: something outside the model delays the ranks. Expect errors of that size.", 100 * off));
   if (recorded.nonblocking) answer.note("Transfers of non-blocking operations that ended while a rank computed are upper bounds.");
-  answer.note("A faster network does not make a late rank earlier; a larger batch is taken to compute in proportion.");
+  answer.note(fmt::format("A faster network does not make a late rank earlier; a larger batch is taken to compute in proportion{}.",
+                          recorded.within_s.empty() ? "" : ", but for what is in neither forward, backward nor loading"));
   return answer.print(options);
 }
 

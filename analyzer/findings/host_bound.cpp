@@ -17,6 +17,7 @@ namespace ddl {
 namespace {
 
 constexpr double kHostMinSavingShare = 0.05;  // of the step
+constexpr double kTold = 0.01;                // of the waiting for launches, how long these take
 
 constexpr const char* kHostAdvice =
     "launch less and earlier: CUDA graphs, torch.compile or fused optimizers, a larger batch, no .item(), print or synchronisation inside "
@@ -52,17 +53,19 @@ DDL_FINDING(host_bound, kSpeed, "idle",
             "idle time before the launching call, less what the host spends in MPI; of one rank: whose GPU waits "
             "least for others") {
   if (const auto late = waited_for(input, "host")) return {late_host(input, *late)};
-  Query row(input.db,
-            "SELECT total(idle_host_ns) / total(windows), total(duration_ns) / total(windows), (SELECT total(exposed_ns) / max(1, count(*))"
-            " FROM steady_part WHERE world = ?1) FROM steady_gpu WHERE world = ?1 HAVING total(windows) > 0");
+  Query row(
+      input.db,
+      "SELECT total(idle_host_ns) / total(windows), total(duration_ns) / total(windows), (SELECT total(exposed_ns) / max(1, count(*))"
+      " FROM steady_part WHERE world = ?1), total(idle_launch_ns) / total(windows) FROM steady_gpu WHERE world = ?1 HAVING total(windows) > 0");
   row.bind(input.world);
   if (!row.next()) return {};
   const double late_ns = row.real(0) - row.real(2), window_ns = row.real(1);
   const double until_first_ns = input.steps.annotated ? 0 : std::clamp(run_start_ns(input.db, input.world), 0.0, std::max(0.0, late_ns));
-  const double saving_ns = late_ns - until_first_ns;
+  const double until_launched_ns = late_ns - until_first_ns;
   std::vector<Finding> findings;
   if (until_first_ns >= kHostMinSavingShare * window_ns) findings.push_back(late_start(until_first_ns, window_ns));
-  if (saving_ns < kHostMinSavingShare * window_ns) return findings;
+  if (until_launched_ns < kHostMinSavingShare * window_ns) return findings;
+  const double until_reached_ns = row.real(3);  // a launch that comes before the GPU has nothing to do reaches it in time
   Query kernels(input.db,
                 "SELECT count(*) * 1.0 / nullif((SELECT sum(windows) FROM steady_gpu WHERE world = ?1), 0), avg(g.duration_ns)"
                 " FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ?1 AND g.kind = 1"
@@ -70,15 +73,18 @@ DDL_FINDING(host_bound, kSpeed, "idle",
                 "WHERE world = ?1))");
   kernels.bind(input.world);
   Finding finding;
-  finding.saving_ns = static_cast<int64_t>(saving_ns);
+  finding.saving_ns = static_cast<int64_t>(until_launched_ns + until_reached_ns);
   finding.confidence = "likely";
-  finding.sentence =
-      fmt::format("GPUs wait for the host for {} of the {}: {}{} until it launches the next kernel", percent_text(saving_ns / window_ns),
-                  input.steps.annotated ? "step" : "run", duration_text(saving_ns), input.steps.annotated ? "/step" : "");
+  finding.sentence = fmt::format("GPUs wait for the host for {} of the {}: {}{} until it launches the next kernel",
+                                 percent_text(until_launched_ns / window_ns), input.steps.annotated ? "step" : "run",
+                                 duration_text(until_launched_ns), input.steps.annotated ? "/step" : "");
   if (kernels.next() && !kernels.is_null(1)) {
     finding.evidence = fmt::format("{:.0f} kernel{}{} of {} on average.", kernels.real(0), std::lround(kernels.real(0)) == 1 ? "" : "s",
                                    input.steps.annotated ? " per step" : "", duration_text(kernels.real(1)));
   }
+  if (until_reached_ns >= kTold * until_launched_ns)
+    finding.evidence += fmt::format("{}Launches then take {}{} to reach the GPU.", finding.evidence.empty() ? "" : " ",
+                                    duration_text(until_reached_ns), input.steps.annotated ? "/step" : "");
   finding.evidence_sql = fmt::format(
       "SELECT step, rank, device, idle_host_ns, idle_ns, compute_ns, duration_ns FROM v_gpu_part WHERE world = {} ORDER BY idle_host_ns "
       "DESC"

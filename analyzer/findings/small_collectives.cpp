@@ -2,15 +2,18 @@
 //
 // What it would save is estimated from the job's own times. Blocking: calls times median transfer, minus the transfer of one fused call:
 // a line between the largest small one and the smallest recorded collective that is at least as large; if there is none, a line through two
-// sizes; if all have one size, the time of one of them and that of the bytes where large ones are slowest in this job; if there are none
-// either, in proportion to the bytes, with everything below kFlatBytes counted as costing the same. Non-blocking:
-// transfer times are upper bounds, so only the time inside the posting calls counts. Never more than the exposed transfer of the step. Runs
-// without steps are left alone: there is no telling what could be fused.
+// sizes; if all have one size, the time of one of them and that of the bytes where large ones are slowest in this job. If there are none either,
+// one of them is the least that the call takes, and the saving says "at most" where that matters: the call takes no more than in proportion to the
+// bytes, with everything below kFlatBytes counted as costing the same, nor than large non-blocking ones take at most. Non-blocking:
+// transfer times are upper bounds, so only the time inside the posting calls counts. Never more than the exposed transfer of the step. Of blocking
+// ones the step is then replayed with that one call (specification.md J8): what else goes on beside them, non-blocking transfers above all, does not
+// end sooner. Runs without steps are left alone: there is no telling what could be fused.
 #include <fmt/format.h>
 
 #include <algorithm>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/models/rank_saving.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
 
@@ -21,6 +24,7 @@ constexpr int64_t kSmallBytes = 64 * 1024;
 constexpr double kFlatBytes = 4096;  // below this the transfer time hardly depends on the size on any network
 constexpr double kMinCallsPerStep = 8;
 constexpr double kSmallMinSavingShare = 0.02;  // of the step
+constexpr double kClearlyMore = 0.05;          // of the saving, by which more bytes may lessen it
 
 /// Small collectives of one operation on one communicator, per step.
 struct Small {
@@ -59,8 +63,24 @@ std::vector<Small> small_groups(const FindingInput& input, double steps) {
   return result;
 }
 
-/// Transfer time of one call with all the bytes, and whether calls as large were measured.
-std::pair<double, bool> fused_xfer_ns(const FindingInput& input, const Small& small) {
+/// What large reductions that go on behind computing take on the same communicator, at most: the shortest was under way no longer.
+std::optional<double> behind_computing_ns_per_byte(const FindingInput& input, const Small& small) {
+  Query least(input.db,
+              "SELECT min(g.min_ns * 1.0 / g.bytes) FROM collective_group g JOIN op o ON o.id = g.op JOIN op s ON s.id = ?"
+              " WHERE g.world = ? AND g.comm = ? AND g.bytes > ? AND g.upper_bound"
+              " AND lower(o.name) LIKE '%allreduce%' AND lower(s.name) LIKE '%allreduce%'");
+  least.bind(small.op, input.world, small.comm, kSmallBytes);
+  return least.next() ? least.maybe_real(0) : std::nullopt;
+}
+
+/// Transfer time of one call with all the bytes.
+struct FusedCall {
+  double ns = 0, most_ns = 0;  ///< the second is larger where nothing tells what more bytes cost
+  bool measured = false;       ///< calls as large were
+};
+
+FusedCall fused_call(const FindingInput& input, const Small& small) {
+  const auto exactly = [](double ns, bool measured) { return FusedCall{ns, ns, measured}; };
   std::vector<std::pair<double, double>> known;  // bytes, transfer time
   Query sizes(input.db, "SELECT bytes, xfer_ns FROM group_transfer WHERE world = ? AND op = ? AND comm = ? ORDER BY bytes");
   sizes.bind(input.world, small.op, small.comm);
@@ -68,16 +88,19 @@ std::pair<double, bool> fused_xfer_ns(const FindingInput& input, const Small& sm
   const auto larger = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first >= small.bytes; });
   if (larger != known.end()) {
     const double share = (small.bytes - small.largest_bytes) / std::max(1.0, larger->first - small.largest_bytes);
-    return {small.largest_xfer_ns + share * (larger->second - small.largest_xfer_ns), true};
+    return exactly(small.largest_xfer_ns + share * (larger->second - small.largest_xfer_ns), true);
   }
   if (known.size() >= 2 && small.largest_bytes > known.front().first) {  // a latency and a time per byte
     const double ns_per_byte = std::max(0.0, (small.largest_xfer_ns - known.front().second) / (small.largest_bytes - known.front().first));
-    return {small.largest_xfer_ns + ns_per_byte * (small.bytes - small.largest_bytes), false};
+    return exactly(small.largest_xfer_ns + ns_per_byte * (small.bytes - small.largest_bytes), false);
   }
   Query slowest(input.db, "SELECT max(xfer_ns / bytes) FROM group_transfer WHERE world = ? AND op = ? AND bytes > ?");
   slowest.bind(input.world, small.op, kSmallBytes);
-  if (slowest.next() && !slowest.is_null(0)) return {small.largest_xfer_ns + slowest.real(0) * small.bytes, false};
-  return {small.largest_xfer_ns * std::max(1.0, small.bytes / std::max(small.largest_bytes, kFlatBytes)), false};
+  if (slowest.next() && !slowest.is_null(0)) return exactly(small.largest_xfer_ns + slowest.real(0) * small.bytes, false);
+  double most_ns = small.largest_xfer_ns * std::max(1.0, small.bytes / std::max(small.largest_bytes, kFlatBytes));
+  if (const auto ns_per_byte = behind_computing_ns_per_byte(input, small))
+    most_ns = std::min(most_ns, small.largest_xfer_ns + *ns_per_byte * small.bytes);
+  return {small.largest_xfer_ns, most_ns, false};
 }
 
 /// Mean time inside the posting call.
@@ -104,27 +127,39 @@ DDL_FINDING(small_collectives, kSpeed, "collectives", "many small ones where one
   std::vector<Finding> findings;
   for (const Small& small : small_groups(input, steps)) {
     if (small.calls < kMinCallsPerStep) continue;
-    const auto [fused_ns, measured] = fused_xfer_ns(input, small);
-    const double saving_ns =
+    const auto [fused_ns, fused_most_ns, measured] = fused_call(input, small);
+    const double least_ns = kSmallMinSavingShare * static_cast<double>(input.step_ns);
+    const double by_rule_ns =
         std::min(exposed_xfer_ns(input), small.nonblocking ? (small.calls - 1) * post_ns(input, small) : small.xfer_ns - fused_ns);
-    if (saving_ns < kSmallMinSavingShare * static_cast<double>(input.step_ns)) continue;
+    if (by_rule_ns < least_ns) continue;
+    std::optional<models::FusedSaving> replayed;
+    if (!small.nonblocking) replayed = models::saving_of_fused(input.db, input.world, {small.op, small.comm, kSmallBytes}, fused_ns * 1e-9);
+    const double saving_ns = replayed ? replayed->seconds * 1e9 : by_rule_ns;
+    if (saving_ns < least_ns) continue;
 
     const std::string name = input.catalog.operation(small.op).name;
     const std::string& label = input.catalog.communicators.at(small.comm).label;
     Finding finding;
     finding.saving_ns = static_cast<int64_t>(saving_ns);
-    finding.confidence = measured && !small.nonblocking ? "likely" : "maybe";
+    const bool by_bytes = !small.nonblocking && fused_most_ns - fused_ns > kClearlyMore * saving_ns;
+    finding.at_most = by_bytes || (replayed && replayed->at_most);
+    finding.confidence = measured && !small.nonblocking && !finding.at_most ? "likely" : "maybe";
     finding.sentence = fmt::format("{:.0f} small {} per step on {} could be fused: {} on average", small.calls, name, label,
                                    bytes_text(small.bytes / small.calls));
     if (small.nonblocking) {
       finding.evidence =
           fmt::format("Posting each takes {}; together they carry {}.", duration_text(post_ns(input, small)), bytes_text(small.bytes));
     } else {
-      finding.evidence =
-          fmt::format("They transfer for {}/step, {} each, waiting not counted; one call with their {} would take {} ({}).",
-                      duration_text(small.xfer_ns), duration_text(small.xfer_ns / small.calls), bytes_text(small.bytes),
-                      duration_text(fused_ns), measured ? "between them and this job's larger ones" : "estimated from their own times");
+      finding.evidence = fmt::format("They transfer for {}/step, {} each, waiting not counted; one call with their {} would take {} ({}).",
+                                     duration_text(small.xfer_ns), duration_text(small.xfer_ns / small.calls), bytes_text(small.bytes),
+                                     fmt::format("{}{}", by_bytes ? "no less than " : "", duration_text(fused_ns)),
+                                     measured   ? "between them and this job's larger ones"
+                                     : by_bytes ? "as one of them: nothing tells what more bytes cost"
+                                                : "estimated from their own times");
     }
+    if (replayed && replayed->at_most)
+      finding.evidence +=
+          " Behind them non-blocking transfers went on, and when these were over nobody saw: without them less may be saved.";
     finding.evidence_sql = fmt::format(
         "SELECT op, comm, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns FROM v_collective WHERE world = {} AND op = '{}' AND step "
         "IS NOT NULL"

@@ -26,6 +26,7 @@ constexpr size_t kCandidates = 3;
 constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missing from the rank's own time inside MPI
 constexpr size_t kSureSteps = 8;         // where ranks left no record: a few in a row may be an accident
 constexpr double kSureLateSteps = 0.8;   // of the steps
+constexpr double kSureDeviations = 6;    // standard errors by which the blame is above that of all others: less may be chance
 constexpr double kOwnShare = 0.5;        // of the lateness, that ranks without a record cannot have caused
 constexpr double kClearIncrease = 4;     // blame after the change against before it
 constexpr double kTogether = 0.5;        // of what the others wait longer: the waits of several that are late together differ by no more
@@ -187,6 +188,16 @@ StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const
   return costs;
 }
 
+/// What the mean may be off by, as a share of it; nothing: it is not above 0, or there is only one value.
+std::optional<double> relative_standard_error(const std::vector<double>& values) {
+  const auto n = static_cast<double>(values.size());
+  const double mean = std::accumulate(values.begin(), values.end(), 0.0) / n;
+  if (n < 2 || mean <= 0) return std::nullopt;
+  double squares = 0;
+  for (const double value : values) squares += (value - mean) * (value - mean);
+  return std::sqrt(squares / (n - 1) / n) / mean;
+}
+
 std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late& suspects, const std::vector<StepBlame>& steps,
                                         size_t first) {
   StragglerCase c;
@@ -195,8 +206,10 @@ std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late&
   c.bounded = input.bounded;
   double all_ns = 0;
   double own_ns = 0;
+  std::vector<double> more_ns;  // by step: blame of the suspects less that of all others
   std::set<int64_t> numbers;
   for (size_t i = first; i < steps.size(); ++i) {
+    more_ns.push_back(2 * steps[i].own_ns - steps[i].all_ns);
     all_ns += steps[i].all_ns;
     own_ns += steps[i].own_ns;
     c.instances += steps[i].instances;
@@ -209,6 +222,7 @@ std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late&
   if (all_ns <= 0 || c.instances <= 0) return std::nullopt;
   c.blame_share = own_ns / all_ns;
   c.late_rate = c.late / c.instances;
+  c.standard_error = relative_standard_error(more_ns);
   c.costs = costs_of(input, suspects, numbers);
   const double share = static_cast<double>(suspects.size()) / static_cast<double>(input.ranks);
   const double least = std::min(2 * share, (1 + share) / 2);
@@ -267,8 +281,9 @@ bool is_sure(const StragglerCase& c) {
   const bool own = !c.bounded || c.costs.transfer_ns <= (1 - kOwnShare) * c.costs.others_wait_ns * c.blame_share;
   const bool always = !c.bounded || c.steps == 0 ||
                       (c.late_steps >= kSureSteps && static_cast<double>(c.late_steps) >= kSureLateSteps * static_cast<double>(c.steps));
+  const bool by_chance = c.steps > 0 && (!c.standard_error || *c.standard_error * kSureDeviations > 1);
   const bool few = c.costs.own_ranks == c.ranks.size() && (c.ranks.size() == 1 || c.costs.own_ranks < c.costs.other_ranks);
-  return own && always && few && c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances;
+  return own && always && few && !by_chance && c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances;
 }
 
 const char* late_to(const StragglerCase& c) {

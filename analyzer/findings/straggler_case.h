@@ -88,6 +88,8 @@ struct StragglerCase {
   double instances = 0;
   size_t steps = 0;  ///< in question; 0: the job marks none
   size_t late_steps = 0;
+  std::optional<double>
+      standard_error;       ///< of the blame above that of all others, over the steps, as a share of it; nothing: it is not above
   bool negotiated = false;  ///< as StragglerInput
   bool bounded = false;     ///< as StragglerInput
   StragglerCosts costs;
@@ -96,9 +98,10 @@ struct StragglerCase {
 /// Nothing if no rank is late often enough, or its lateness costs too little. Several where mending one of them would save less than half.
 std::optional<StragglerCase> find_straggler_case(const StragglerInput& input);
 
-/// Lateness as clear as this is not an accident. Where ranks left no record, the suspect may have waited for one of them and be
-/// late for it: then most of its lateness must remain even if all of its transfers were such waiting. And steps in which another one was late
-/// may be hidden: it must be late in nearly all of enough of them. Several must be fewer than the others whose record is whole.
+/// Lateness as clear as this is not an accident: from step to step it differs so little that its mean is no chance. Where ranks left no record, the
+/// suspect may have waited for one of them and be late for it: then most of its lateness must remain even if all of its transfers were such
+/// waiting. And steps in which another one was late may be hidden: it must be late in nearly all of enough of them. Several must be fewer than the
+/// others whose record is whole.
 bool is_sure(const StragglerCase& found);
 /// What the rank is late to: "collectives", "messages" or both.
 const char* late_to(const StragglerCase& found);

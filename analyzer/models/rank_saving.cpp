@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "analyzer/models/replay_imported.h"
-#include "analyzer/models/replay_run.h"
 #include "analyzer/models/what_if.h"
 #include "analyzer/query.h"
 #include "core/error.h"
@@ -14,36 +13,74 @@
 namespace ddl::models {
 namespace {
 
-using OtherDurations = std::function<std::vector<double>(const RunReplay&)>;
+constexpr double kSurelyBehind = 0.05;  // of a saving, that may be lost to transfers behind the calls
 
-std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer,
-                                        std::optional<int64_t> since, const OtherDurations& otherwise, bool RunReplay::*bound) {
+using Durations = std::vector<double>;
+
+/// What is hidden behind computing takes no time.
+Durations step_seconds(const RunReplay& run, Durations durations) {
+  for (const Replay::Op op : run.hidden) durations[op] = 0;
+  return run.replay.step_seconds(durations);
+}
+
+struct ReplayOfSteps {
+  RunReplay run;
+  Durations recorded_s;  ///< by step
+};
+
+/// Nothing: it comes out otherwise than the steps did, or there is none. May throw ddl::Error as well.
+std::optional<ReplayOfSteps> replay_steps(SQLite::Database& db, int64_t world, const Regions& within,
+                                          const std::optional<SmallCalls>& small) {
   Query background(db, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
   if (background.bind(world).next()) return std::nullopt;  // its calls are not those that the ranks wait in
+  std::optional<ImportedReplay> imported = imported_replay(db, world);
+  if (imported && (small || !within.empty())) return std::nullopt;  // no ranges or communicators belong to what it replays
+  ReplayOfSteps result{imported ? std::move(imported->run) : replay_run(db, world, within, small), {}};
+  result.recorded_s = step_seconds(result.run, result.run.replay.recorded());
+  Query missing(db, "SELECT 1 FROM steady_world WHERE world = ? AND bounded");
+  const double mean_s =
+      std::accumulate(result.recorded_s.begin(), result.recorded_s.end(), 0.0) / static_cast<double>(result.recorded_s.size());
+  const double off = mean_s / result.run.recorded_step_s - 1;
+  if (std::abs(off) > kFarFromRecorded && !missing.bind(world).next()) return std::nullopt;
+  return result;
+}
+
+/// Mean over the steps from `since` on of what they take less if they go otherwise; `times`: so many steps' samples are in one of those.
+std::optional<double> mean_saving(const ReplayOfSteps& replayed, std::optional<int64_t> since, const Durations& other_s, double times = 1) {
+  const std::vector<int64_t>& steps = replayed.run.replay.steps();
+  double saved_s = 0, count = 0;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    if (since && steps[s] < *since) continue;
+    saved_s += replayed.recorded_s[s] - other_s[s] / times;
+    ++count;
+  }
+  return count > 0 ? std::optional(saved_s / count) : std::nullopt;
+}
+
+std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, const Regions& within, std::optional<int64_t> since,
+                                        const std::function<Durations(const RunReplay&)>& otherwise, bool RunReplay::*bound,
+                                        double times = 1) {
   try {
-    std::optional<ImportedReplay> imported = imported_replay(db, world);
-    if (imported && layer) return std::nullopt;  // no ranges of layers belong to what it replays
-    const RunReplay run = imported ? std::move(imported->run) : replay_run(db, world, layer);
-    const auto step_seconds = [&](std::vector<double> durations) {
-      for (const Replay::Op op : run.hidden) durations[op] = 0;
-      return run.replay.step_seconds(durations);
-    };
-    const std::vector<double> recorded = step_seconds(run.replay.recorded()), other = step_seconds(otherwise(run));
-    Query missing(db, "SELECT 1 FROM steady_world WHERE world = ? AND bounded");
-    const double mean_s = std::accumulate(recorded.begin(), recorded.end(), 0.0) / static_cast<double>(recorded.size());
-    const double off = mean_s / run.recorded_step_s - 1;
-    if (std::abs(off) > kFarFromRecorded && !missing.bind(world).next()) return std::nullopt;
-    const std::vector<int64_t>& steps = run.replay.steps();
-    double saved_s = 0, count = 0;
-    for (size_t s = 0; s < steps.size(); ++s) {
-      if (since && steps[s] < *since) continue;
-      saved_s += recorded[s] - other[s];
-      ++count;
-    }
-    return count > 0 ? std::optional(ReplayedSaving{saved_s / count, run.*bound}) : std::nullopt;
+    const std::optional<ReplayOfSteps> replayed = replay_steps(db, world, within, {});
+    if (!replayed) return std::nullopt;
+    const RunReplay& run = replayed->run;
+    const auto saved_s = mean_saving(*replayed, since, step_seconds(run, otherwise(run)), times);
+    return saved_s ? std::optional(ReplayedSaving{*saved_s, run.*bound}) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }
+}
+
+/// One call for all of a rank's in a step, in the place of the last one.
+Durations fused(const RunReplay& run, double fused_s) {
+  Durations durations = run.replay.recorded();
+  const std::vector<ReplayOp>& ops = run.replay.ops();
+  for (size_t i = 0; i < run.small.size(); ++i) {
+    const ReplayOp& op = ops[run.small[i]];
+    const bool is_last = i + 1 == run.small.size() || ops[run.small[i + 1]].rank != op.rank || ops[run.small[i + 1]].step != op.step;
+    durations[run.small[i]] = is_last ? fused_s : 0;
+  }
+  return durations;
 }
 
 }  // namespace
@@ -56,7 +93,29 @@ std::optional<ReplayedSaving> saving_without(SQLite::Database& db, int64_t world
 
 std::optional<ReplayedSaving> saving_of_even_layer(SQLite::Database& db, int64_t world, const std::string& layer) {
   return saving_by(
-      db, world, layer, {}, [](const RunReplay& run) { return even_layer(run.replay, run.layer_s); }, &RunReplay::nonblocking_messages);
+      db, world, regions_of_layer(db, layer), {}, [](const RunReplay& run) { return even_layer(run.replay, run.within_s); },
+      &RunReplay::nonblocking_messages);
+}
+
+std::optional<ReplayedSaving> saving_of_twice_the_batch(SQLite::Database& db, int64_t world) {
+  return saving_by(
+      db, world, regions_of_samples(db), {}, [](const RunReplay& run) { return larger_batch(run.replay, 2, run.within_s); },
+      &RunReplay::nonblocking, 2);
+}
+
+std::optional<FusedSaving> saving_of_fused(SQLite::Database& db, int64_t world, const SmallCalls& calls, double fused_s) {
+  try {
+    const std::optional<ReplayOfSteps> replayed = replay_steps(db, world, {}, calls);
+    if (!replayed || replayed->run.small.empty()) return std::nullopt;
+    Durations durations = fused(replayed->run, fused_s);
+    const std::optional<double> least_s = mean_saving(*replayed, {}, step_seconds(replayed->run, durations));
+    for (const Replay::Op op : replayed->run.unawaited) durations[op] = 0;
+    const std::optional<double> most_s = mean_saving(*replayed, {}, step_seconds(replayed->run, durations));
+    if (!least_s || !most_s) return std::nullopt;
+    return FusedSaving{*most_s, *most_s - *least_s > kSurelyBehind * *most_s};
+  } catch (const Error&) {
+    return std::nullopt;
+  }
 }
 
 }  // namespace ddl::models

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/models/replay_run.h"
+
 namespace ddl::models {
 
 struct ReplayedSaving {
@@ -24,5 +26,18 @@ std::optional<ReplayedSaving> saving_without(SQLite::Database& db, int64_t world
 
 /// If each step's work in a layer were the same on all ranks that have it; a bound with non-blocking messages. Nothing: as above.
 std::optional<ReplayedSaving> saving_of_even_layer(SQLite::Database& db, int64_t world, const std::string& layer);
+
+/// If there were twice as many samples in a step, for those of one; what is computed outside of forward, backward and loading then counts for two,
+/// and so do transfers. A bound with any non-blocking transfers. Nothing: as above.
+std::optional<ReplayedSaving> saving_of_twice_the_batch(SQLite::Database& db, int64_t world);
+
+struct FusedSaving {
+  double seconds = 0;  ///< per step
+  bool at_most =
+      false;  ///< a non-blocking transfer that nobody was seen to wait for went on behind the calls: less is saved if it ended late
+};
+
+/// If of the calls of a step the last one took `fused_s`, with the bytes of all, and the others were not there. Nothing: as above.
+std::optional<FusedSaving> saving_of_fused(SQLite::Database& db, int64_t world, const SmallCalls& calls, double fused_s);
 
 }  // namespace ddl::models

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <numeric>
+#include <utility>
 
 #include "analyzer/places_by_key.h"
 #include "core/error.h"
@@ -57,10 +58,16 @@ void Replay::finish(bool chained) {
     step_of_.push_back(as_before ? step_of_.back()
                                  : static_cast<uint32_t>(std::lower_bound(steps_.begin(), steps_.end(), op.step) - steps_.begin()));
   }
-  if (!std::is_sorted(edges_.begin(), edges_.end())) std::sort(edges_.begin(), edges_.end());
   first_edge_.assign(ops_.size() + 1, 0);
   for (const auto& [later, earlier] : edges_) ++first_edge_[later + 1];
   std::partial_sum(first_edge_.begin(), first_edge_.end(), first_edge_.begin());
+  const auto comes_before = [](const auto& a, const auto& b) { return a.first < b.first; };
+  if (!std::is_sorted(edges_.begin(), edges_.end(), comes_before)) {  // how many there are of each is known: dealt, not sorted
+    std::vector<std::pair<Op, Op>> dealt(edges_.size());
+    std::vector<uint32_t> next(first_edge_.begin(), first_edge_.end() - 1);
+    for (const auto& edge : edges_) dealt[next[edge.first]++] = edge;
+    edges_ = std::move(dealt);
+  }
   order();
 }
 

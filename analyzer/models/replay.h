@@ -61,7 +61,7 @@ class Replay {
 
   std::vector<ReplayKind> kinds_;
   std::vector<ReplayOp> ops_;
-  std::vector<std::pair<Op, Op>> edges_;  ///< (later, earlier), sorted by finish()
+  std::vector<std::pair<Op, Op>> edges_;  ///< (later, earlier), by finish() in the order of the first
   std::vector<uint32_t> first_edge_;      ///< of each operation, one more at the end
   std::vector<int64_t> ranks_, steps_;
   std::vector<uint32_t> step_of_;         ///< index into steps_

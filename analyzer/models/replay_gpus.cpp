@@ -1,8 +1,10 @@
 #include "analyzer/models/replay_gpus.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
 #include <unordered_map>
@@ -69,6 +71,17 @@ struct LaunchPlace {
   bool host_waits = false;
 };
 
+/// A line through points.
+struct LeastSquares {
+  double n = 0, x = 0, y = 0, xx = 0, xy = 0;
+  void add(double at, double value) { ++n, x += at, y += value, xx += at * at, xy += at * value; }
+  double slope() const {
+    const double spread = n * xx - x * x;
+    return spread > 1e-12 * n * xx ? (n * xy - x * y) / spread : 0;
+  }
+  double at(double place) const { return y / n + slope() * (place - x / n); }
+};
+
 double scatter_of(std::vector<double> values) {
   const double middle = median_of(values);
   for (double& value : values) value = std::abs(value - middle);
@@ -95,26 +108,41 @@ class GpuReplay {
   }
 
   std::optional<double> saving_without(const std::vector<int64_t>& ranks, LateWork work) const {
-    const auto is_late = [&](const PlacedOp& p) { return std::ranges::find(ranks, replay_.ops()[p.op].rank) != ranks.end(); };
-    std::map<std::tuple<size_t, size_t, Piece>, std::pair<double, double>> likes;  // by place: seconds, and operations
+    const auto is_late_rank = [&](int64_t rank) { return std::ranges::find(ranks, rank) != ranks.end(); };
+    const auto is_late = [&](const PlacedOp& p) { return is_late_rank(replay_.ops()[p.op].rank); };
+    const Exchanges exchanges = work == LateWork::kEvenly ? read_exchanges(is_late_rank) : Exchanges();
+    // Without exchanges all have the work of all; those with whom the late ranks exchange nothing keep theirs.
+    const auto has_other_work = [&](const PlacedOp& p) {
+      return !exchanges.ranks.empty() && p.piece == Piece::kActivity && !exchanges.ranks.contains(replay_.ops()[p.op].rank);
+    };
+    struct Likes {
+      Mean late, others;
+    };
+    std::vector<std::vector<std::array<Likes, kPieces>>> likes(places_.size());  // by form and place
+    for (size_t form = 0; form < places_.size(); ++form) likes[form].resize(places_[form].size());
+    const auto like_of = [&](const PlacedOp& p) -> Likes& { return likes[p.form][p.place][static_cast<size_t>(p.piece)]; };
     for (const PlacedOp& p : placed_) {
-      if (work == LateWork::kAsOthers && is_late(p)) continue;
-      auto& [seconds, count] = likes[{p.form, p.place, p.piece}];
-      seconds += replay_.ops()[p.op].seconds;
-      ++count;
+      if (has_other_work(p)) continue;
+      Likes& like = like_of(p);
+      (is_late(p) ? like.late : like.others).add(replay_.ops()[p.op].seconds);
     }
+    const std::optional<std::array<double, kPieces>> paces = paces_of_others(ranks.size(), is_late);
+    if (!paces) return std::nullopt;
     std::vector<double> durations = replay_.recorded();
-    double own_s = 0, alone_s = 0;  // of the late ranks, and what has no like on the others
     for (const PlacedOp& p : placed_) {
-      if (!is_late(p)) continue;
-      own_s += durations[p.op];
-      const auto like = likes.find({p.form, p.place, p.piece});
-      if (like == likes.end())
-        alone_s += durations[p.op];
-      else
-        durations[p.op] = like->second.first / like->second.second;
+      if (has_other_work(p)) continue;
+      const Likes& like = like_of(p);
+      const bool shared = work == LateWork::kEvenly && p.piece == Piece::kActivity;
+      if (!is_late(p)) {
+        if (shared && like.late.count > 0 && like.others.sum > 0)
+          durations[p.op] *= like.late.with(like.others).mean() / like.others.mean();
+      } else if (like.others.count == 0) {
+        durations[p.op] *= (*paces)[static_cast<size_t>(p.piece)];
+      } else {
+        durations[p.op] = shared ? like.late.with(like.others).mean() : like.others.mean();
+      }
     }
-    if (alone_s > kMostUnknown * own_s) return std::nullopt;
+    even_exchanges(exchanges, durations);
     return saving(durations);
   }
 
@@ -129,11 +157,96 @@ class GpuReplay {
     kBeforeLaunch,
     kBeforeFirst
   };  ///< the last: before a rank's first launch of all there is nothing to count from
+  static constexpr size_t kPieces = 3;
   struct PlacedOp {
     Replay::Op op;
     size_t form, place;
     Piece piece;
   };
+
+  struct Mean {
+    double sum = 0, count = 0;
+    void add(double value) { sum += value, ++count; }
+    Mean with(const Mean& other) const { return {sum + other.sum, count + other.count}; }
+    double mean() const { return sum / count; }
+  };
+
+  /// An all-to-all, with what its members send.
+  struct Exchange {
+    Mean late, others;
+    double largest = 0, largest_of_others = 0;
+
+    /// The largest if the late ranks send what all do in the mean, and the others so much more.
+    double even_largest() const {
+      const double mean = late.with(others).mean();
+      return others.sum > 0 ? std::max(mean, largest_of_others * mean / others.mean()) : mean;
+    }
+  };
+  struct Exchanges {
+    std::map<std::pair<int64_t, int64_t>, Exchange> by_number;  ///< and communicator
+    std::set<int64_t> ranks;                                    ///< of communicators of which late ranks are members
+  };
+
+  template <class IsLateRank>
+  Exchanges read_exchanges(const IsLateRank& is_late_rank) const {
+    Exchanges exchanges;
+    std::map<int64_t, std::set<int64_t>> members;
+    Query rows(db_, R"(
+      SELECT e.comm, e.seq, p.rank, e.bytes, e.step
+      FROM event e
+      JOIN process p ON p.id = e.process
+      JOIN op o ON o.id = e.op
+      WHERE p.world = ? AND e.comm IS NOT NULL AND e.seq IS NOT NULL AND e.step IS NOT NULL AND e.bytes > 0
+        AND lower(o.name) LIKE '%alltoall%')");
+    for (rows.bind(world_); rows.next();) {
+      if (!is_replayed(rows.integer(4))) continue;
+      Exchange& one = exchanges.by_number[{rows.integer(0), rows.integer(1)}];
+      const bool late = is_late_rank(rows.integer(2));
+      (late ? one.late : one.others).add(rows.real(3));
+      one.largest = std::max(one.largest, rows.real(3));
+      if (!late) one.largest_of_others = std::max(one.largest_of_others, rows.real(3));
+      members[rows.integer(0)].insert(rows.integer(2));
+    }
+    for (const auto& [comm, ranks] : members)
+      if (std::ranges::any_of(ranks, is_late_rank)) exchanges.ranks.insert(ranks.begin(), ranks.end());
+    return exchanges;
+  }
+
+  /// An all-to-all takes what its largest share does: by the line through those of its communicator.
+  void even_exchanges(const Exchanges& exchanges, std::vector<double>& durations) const {
+    std::map<int64_t, LeastSquares> lines;  // seconds over bytes, by communicator
+    const auto exchange_of = [&](const Transfer& t) { return exchanges.by_number.find({t.comm, t.seq}); };
+    for (const Transfer& t : transfers_)
+      if (const auto one = exchange_of(t); one != exchanges.by_number.end()) lines[t.comm].add(one->second.largest, durations[t.op]);
+    for (const Transfer& t : transfers_) {
+      const auto one = exchange_of(t);
+      if (one == exchanges.by_number.end() || one->second.late.count == 0) continue;
+      const LeastSquares& line = lines.at(t.comm);
+      const double now_s = line.at(one->second.largest), even_s = line.at(one->second.even_largest());
+      if (line.slope() > 0 && even_s > 0 && now_s > 0) durations[t.op] *= even_s / now_s;
+    }
+  }
+
+  /// By piece, what the others take of what the late ranks take: of computing and copying for each rank, of launches for each one, since ranks of
+  /// another sequence launch more or fewer. Nothing: there are no others.
+  template <class IsLate>
+  std::optional<std::array<double, kPieces>> paces_of_others(size_t late_ranks, const IsLate& is_late) const {
+    std::array<double, kPieces> own_s = {}, own = {}, others_s = {}, others = {};
+    for (const PlacedOp& p : placed_) {
+      const auto piece = static_cast<size_t>(p.piece);
+      (is_late(p) ? own_s : others_s)[piece] += replay_.ops()[p.op].seconds;
+      ++(is_late(p) ? own : others)[piece];
+    }
+    const auto activity = static_cast<size_t>(Piece::kActivity);
+    own[activity] = static_cast<double>(late_ranks);
+    others[activity] = static_cast<double>(replay_.ranks().size() - late_ranks);
+    std::array<double, kPieces> paces = {};
+    for (size_t piece = 0; piece < kPieces; ++piece) {
+      if (own[piece] > 0 && others[piece] == 0) return std::nullopt;
+      paces[piece] = own_s[piece] > 0 ? others_s[piece] / others[piece] / (own_s[piece] / own[piece]) : 1;
+    }
+    return paces;
+  }
 
   std::optional<double> saving(const std::vector<double>& durations) const {
     if (replay_.ops().empty() || unknown_ns_ > kMostUnknown * comm_ns_) return std::nullopt;
@@ -162,6 +275,7 @@ class GpuReplay {
       if (process.world != world_ || process.rank < 0) continue;
       ReplayedGpu rank;
       rank.number = process.rank;
+      if (!ranks_.empty()) rank.activities.reserve(ranks_.back().activities.size());  // as many, or about
       KernelNumbers numbers(catalog_, marked);
       std::map<std::tuple<int64_t, int64_t, int64_t>, size_t> streams;
       rows.bind(id);
@@ -289,6 +403,10 @@ class GpuReplay {
 
   void build() {
     const size_t kind = replay_.add_kind("", false);
+    size_t activities = 0;
+    for (const ReplayedGpu& rank : ranks_) activities += rank.activities.size();
+    replay_.reserve(2 * activities);
+    placed_.reserve(2 * activities);
     int64_t origin_ns = INT64_MAX;
     for (const ReplayedGpu& rank : ranks_)
       if (!rank.steps.empty()) origin_ns = std::min(origin_ns, rank.steps.front().begin_ns);

@@ -52,7 +52,8 @@ std::optional<ImportedReplay> imported_replay(SQLite::Database& db, int64_t worl
   if (ops.empty())
     throw Error("the run holds no operations to replay", "import a trace of a pipeline: ddl import pipedream", ExitCode::kDataMissing);
   Replay replay = pipeline_replay(ops);
-  ImportedReplay imported{{std::move(replay), 0, 0, 0, false, false, {}, {}}, {}};
+  ImportedReplay imported;
+  imported.run.replay = std::move(replay);
   for (const auto& [process, place] : places) imported.stages[place.rank] = place.stage;
   Query steps(db,
               "SELECT avg(s.duration_ns) * 1e-9, count(DISTINCT s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?");

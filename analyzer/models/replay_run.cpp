@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <span>
 #include <tuple>
 #include <unordered_map>
@@ -12,6 +13,7 @@
 #include <utility>
 
 #include "analyzer/each_row.h"
+#include "analyzer/passes/input_ranges.h"
 #include "analyzer/passes/operation.h"
 #include "analyzer/passes/partition.h"
 #include "analyzer/passes/process_events.h"
@@ -24,6 +26,7 @@ namespace ddl::models {
 namespace {
 
 constexpr double kNs = 1e-9;
+constexpr double kShortCallS = 10e-6;  // of a call that waits for nothing
 
 struct Window {
   int64_t process = 0, rank = 0, thread = 0, step = 0;
@@ -84,10 +87,11 @@ struct HashOfKind {
 
 class RunReader {
  public:
-  RunReader(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer)
+  RunReader(SQLite::Database& db, int64_t world, const Regions& within, const std::optional<SmallCalls>& small)
       : db_(db),
         world_(world),
-        layer_(layer),
+        within_(within),
+        small_(small),
         member_(db, "SELECT rank FROM communicator_member WHERE communicator = ?1 AND side = 0 AND comm_rank = ?2") {
     Query ops(db, "SELECT id, name, class, nonblocking FROM op");
     while (ops.next()) operations_.emplace(ops.integer(0), describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0));
@@ -104,11 +108,12 @@ class RunReader {
                   "only jobs that compute on CPUs can be replayed so; what a faster kernel or operator would save: ddl report what_if",
                   ExitCode::kDataMissing);
     select_windows();
-    if (layer_) read_layer();
+    if (!within_.empty()) read_ranges();
     read_processes();
     meet();
     pass_messages();
     find_hidden();
+    find_unawaited();
     complete();
     choose_kinds();
     share_kinds();
@@ -116,7 +121,7 @@ class RunReader {
       throw Error(fmt::format("waiting is unknown for {:.1f}% of the time inside calls", 100 * unsplit_ns_ / call_ns_),
                   "ddl report loss, or ddl analyze --metric wait_share, says why", ExitCode::kDataMissing);
     result_.replay.finish(true);
-    if (layer_) result_.layer_s.resize(result_.replay.ops().size(), 0);
+    if (!within_.empty()) result_.within_s.resize(result_.replay.ops().size(), 0);
     return std::move(result_);
   }
 
@@ -188,24 +193,22 @@ class RunReader {
     return counts;
   }
 
-  /// Ranges of the layer that was asked for.
-  void read_layer() {
-    std::unordered_set<int64_t> regions, processes;
+  /// Those that were asked for.
+  void read_ranges() {
+    std::unordered_set<int64_t> processes;
     std::map<std::pair<int64_t, int64_t>, std::vector<Interval>> ranges;
-    Query of_layer(db_, "SELECT id FROM region WHERE kind = 'layer' AND layer = ?");
-    for (of_layer.bind(*layer_); of_layer.next();) regions.insert(of_layer.integer(0));
     for (const Window& window : windows_) processes.insert(window.process);
     EachRow(db_, "process, thread, region, start_ns, duration_ns", "range_event WHERE step IS NOT NULL").run([&](const RowValues& range) {
-      if (!regions.contains(range.integer(2)) || !processes.contains(range.integer(0))) return;
+      if (!within_.contains(range.integer(2)) || !processes.contains(range.integer(0))) return;
       ranges[{range.integer(0), range.integer(1)}].push_back({range.integer(3), range.integer(3) + range.integer(4)});
     });
-    for (auto& [thread, of_thread] : ranges) layer_ranges_.emplace(thread, IntervalSet(std::move(of_thread)));
+    for (auto& [thread, of_thread] : ranges) ranges_.emplace(thread, IntervalSet(std::move(of_thread)));
   }
 
-  /// What of [begin, end) is within the layer's ranges.
-  int64_t in_layer_ns(const Window& window, int64_t begin_ns, int64_t end_ns) const {
-    const auto of_thread = layer_ranges_.find({window.process, window.thread});
-    if (of_thread == layer_ranges_.end()) return 0;
+  /// What of [begin, end) is within them.
+  int64_t within_ns(const Window& window, int64_t begin_ns, int64_t end_ns) const {
+    const auto of_thread = ranges_.find({window.process, window.thread});
+    if (of_thread == ranges_.end()) return 0;
     const std::vector<Interval>& ranges = of_thread->second.parts();
     int64_t ns = 0;
     auto range = std::lower_bound(ranges.begin(), ranges.end(), begin_ns, [](const Interval& r, int64_t t) { return r.end_ns <= t; });
@@ -286,9 +289,9 @@ class RunReader {
     const Replay::Op op = add(window, kind_of(by_call, "compute", false), static_cast<double>(end_ns - begin_ns) * kNs);
     if (before_) result_.replay.after(op, *before_);
     by_position_.emplace_back(op, kind_of(by_position, "compute", false));
-    if (layer_) {
-      result_.layer_s.resize(op + 1, 0);
-      result_.layer_s[op] = static_cast<double>(in_layer_ns(window, begin_ns, end_ns)) * kNs;
+    if (!within_.empty()) {
+      result_.within_s.resize(op + 1, 0);
+      result_.within_s[op] = static_cast<double>(within_ns(window, begin_ns, end_ns)) * kNs;
     }
     return op;
   }
@@ -309,6 +312,9 @@ class RunReader {
     const PartInCall member{op, compute, window.rank, {event.interval.begin_ns, end_ns}, event.xfer_ns};
     if (messages_) members_by_event_[event.id] = member;
     if (collective) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
+    if (collective && small_ && event.op == small_->op && *event.comm == small_->comm && event.bytes > 0 &&
+        event.bytes <= small_->most_bytes)
+      result_.small.push_back(op);
     return op;
   }
 
@@ -399,6 +405,10 @@ class RunReader {
           last_ns = std::max(last_ns, member.interval.begin_ns);
           if (member.xfer_ns && (!shortest || *member.xfer_ns < *shortest)) shortest = member.xfer_ns;
         }
+        // Whose clocks do not say who posted last: nobody had it under way for less than it took.
+        if (operation.nonblocking && !shortest && static_cast<int64_t>(members.size()) == comm_sizes_[head.comm])
+          for (size_t i = 0; i < members.size(); ++i)
+            shortest = std::min(shortest.value_or(INT64_MAX), members[i].member.interval.length_ns());
         for (size_t i = 0; i < members.size(); ++i) {
           const PartInCall& member = members[i].member;
           std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
@@ -509,6 +519,16 @@ class RunReader {
       if (!last.contains(result_.replay.ops()[request].group)) result_.hidden.push_back(request);
   }
 
+  // A transfer that was over when a rank asked, on all ranks, may have been for long.
+  void find_unawaited() {
+    std::unordered_set<int64_t> awaited;  // groups
+    const std::vector<ReplayOp>& ops = result_.replay.ops();
+    for (const auto& [call, request] : completions_)
+      if (ops[call].seconds > kShortCallS) awaited.insert(ops[request].group);
+    for (const auto& [request, ns] : posted_ns_)
+      if (!awaited.contains(ops[request].group)) result_.unawaited.push_back(request);
+  }
+
   // A call in which a transfer was seen to be over waits for it, and takes no time of its own.
   void complete() {
     for (const auto& [call, request] : completions_)
@@ -525,9 +545,10 @@ class RunReader {
 
   SQLite::Database& db_;
   int64_t world_;
-  std::optional<std::string> layer_;
-  std::map<std::pair<int64_t, int64_t>, IntervalSet> layer_ranges_;  ///< by process and thread
-  int64_t events_ = 0;                                               ///< of the steps that are replayed; 0 without steps
+  const Regions& within_;
+  const std::optional<SmallCalls> small_;
+  std::map<std::pair<int64_t, int64_t>, IntervalSet> ranges_;  ///< by process and thread
+  int64_t events_ = 0;                                         ///< of the steps that are replayed; 0 without steps
   Query member_;
   RunReplay result_;
   std::unordered_map<int64_t, Operation> operations_;
@@ -577,8 +598,26 @@ std::vector<int64_t> last_gpu_steps(SQLite::Database& db, int64_t world, std::op
   return steps;
 }
 
-RunReplay replay_run(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer) {
-  return RunReader(db, world, layer).read();
+RunReplay replay_run(SQLite::Database& db, int64_t world, const Regions& within, const std::optional<SmallCalls>& small) {
+  return RunReader(db, world, within, small).read();
+}
+
+Regions regions_of_layer(SQLite::Database& db, const std::string& layer) {
+  Regions regions;
+  Query rows(db, "SELECT id FROM region WHERE kind = 'layer' AND layer = ?");
+  for (rows.bind(layer); rows.next();) regions.insert(rows.integer(0));
+  return regions;
+}
+
+Regions regions_of_samples(SQLite::Database& db) {
+  Regions regions;
+  std::set<std::string> passes;
+  Query marked(db, "SELECT id, phase FROM region WHERE phase IN ('forward', 'backward')");
+  for (; marked.next(); passes.insert(marked.text(1))) regions.insert(marked.integer(0));
+  if (passes.size() < 2) return {};
+  Query loading(db, fmt::format("SELECT id FROM region WHERE {}", kInputRanges));
+  while (loading.next()) regions.insert(loading.integer(0));
+  return regions;
 }
 
 }  // namespace ddl::models

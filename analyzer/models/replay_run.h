@@ -3,9 +3,9 @@
 //
 //   symmetric collectives   begin on all members together, when the last has come, and take their transfer time
 //   broadcast, scatter      wait for the root to come; reduce, gather: the root waits for the others
-//   non-blocking ones       begin when the last member has posted and take the shortest transfer seen among them (an upper bound: what
-//   completes
-//                           while a rank computes is seen when it asks); the completing call waits for them
+//   non-blocking ones       begin when the last member has posted and take the shortest transfer seen among them, or where clocks do not say who
+//                           posted last the shortest time under way (upper bounds: what completes while a rank computes is seen when it
+//                           asks); the completing call waits for them
 //   members without a record  take no part; what their collectives take is what their like take of which all members are known, else the
 //                           shortest of their like
 //   messages                receives wait for their send to begin; a send waits for its receive only where it was seen to
@@ -21,11 +21,19 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_set>
 #include <vector>
 
 #include "analyzer/models/replay.h"
 
 namespace ddl::models {
+
+using Regions = std::unordered_set<int64_t>;  ///< region.id
+
+/// Blocking collectives of one operation on one communicator with as many bytes, or fewer.
+struct SmallCalls {
+  int64_t op = 0, comm = 0, most_bytes = 0;
+};
 
 struct RunReplay {
   Replay replay;
@@ -35,7 +43,9 @@ struct RunReplay {
   bool nonblocking = false;           ///< some transfers are upper bounds
   bool nonblocking_messages = false;  ///< some of these are messages
   std::vector<Replay::Op> hidden;  ///< non-blocking collectives that were nowhere the last of those that were seen to be over in one call
-  std::vector<double> layer_s;     ///< of each operation, what of its computing is the layer that was asked for; empty: none was
+  std::vector<Replay::Op> unawaited;  ///< non-blocking collectives that no rank was seen to wait for: when they were over is not known
+  std::vector<Replay::Op> small;      ///< the calls that were asked for, rank by rank in the order of time
+  std::vector<double> within_s;  ///< of each operation, what of its computing is within the ranges that were asked for; empty: none were
 };
 
 constexpr int64_t kMostReplayedEvents = 1'000'000;
@@ -45,7 +55,11 @@ constexpr double kFarFromRecorded = 0.05;
 /// Replays the steady steps of an analyzed run, or the whole run where there are none. Throws ddl::Error (kDataMissing):
 /// a job of GPUs, whose host does not wait in its calls; events that were not kept; or more than a hundredth of the time inside calls whose
 /// waiting is not known.
-RunReplay replay_run(SQLite::Database& db, int64_t world, const std::optional<std::string>& layer = {});
+RunReplay replay_run(SQLite::Database& db, int64_t world, const Regions& within = {}, const std::optional<SmallCalls>& small = {});
+
+Regions regions_of_layer(SQLite::Database& db, const std::string& layer);
+/// What grows with the samples of a step: forward, backward, loading. Empty: the job does not mark both of the first two.
+Regions regions_of_samples(SQLite::Database& db);
 
 /// The last steady steps whose kernels and copies, with their launches, are no more than kMostReplayedEvents; ascending, none before `since`.
 std::vector<int64_t> last_gpu_steps(SQLite::Database& db, int64_t world, std::optional<int64_t> since);

@@ -148,8 +148,12 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
   });
 }
 
-std::vector<double> larger_batch(const Replay& replay, double factor) {
-  return changed(replay, [&](const ReplayOp& op) { return is_transfer(replay, op) ? op.seconds : op.seconds * factor; });
+std::vector<double> larger_batch(const Replay& replay, double factor, std::span<const double> within_s) {
+  std::vector<double> durations = replay.recorded();
+  const std::vector<ReplayOp>& ops = replay.ops();
+  for (size_t i = 0; i < ops.size(); ++i)
+    if (!is_transfer(replay, ops[i])) durations[i] += (factor - 1) * (within_s.empty() ? ops[i].seconds : within_s[i]);
+  return durations;
 }
 
 std::vector<double> balanced(const Replay& replay) {
@@ -160,6 +164,7 @@ std::vector<double> balanced(const Replay& replay) {
 std::vector<double> even_layer(const Replay& replay, std::span<const double> layer_s) {
   std::map<std::pair<int64_t, size_t>, std::pair<double, double>> sums;  // by step and kind: seconds, and operations that have it
   const std::vector<ReplayOp>& ops = replay.ops();
+  if (layer_s.empty()) return replay.recorded();
   for (size_t i = 0; i < ops.size(); ++i) {
     if (layer_s[i] <= 0) continue;
     auto& [seconds, count] = sums[{ops[i].step, ops[i].kind}];

@@ -49,11 +49,11 @@ std::vector<double> faster_network(const Replay& replay, double factor);
 std::vector<double> healthy_rank(const Replay& replay, int64_t rank);
 /// The same of several ranks: the mean is over those that are not among them.
 std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_t>& ranks);
-/// Computing in proportion to the batch, transfers as they were.
-std::vector<double> larger_batch(const Replay& replay, double factor);
+/// Computing in proportion to the batch, `within_s` of each operation or, if that is empty, all of it; transfers as they were.
+std::vector<double> larger_batch(const Replay& replay, double factor, std::span<const double> within_s = {});
 /// All computing at the mean of its kind, transfers as they were.
 std::vector<double> balanced(const Replay& replay);
-/// What computing of each operation is a layer's, `layer_s`, takes in each step on all ranks that have it the mean over them, operation by operation:
+/// What computing of each operation is a layer's, `layer_s` (empty: there is none), takes in each step on all ranks that have it the mean over them, operation by operation:
 /// its work is spread evenly.
 std::vector<double> even_layer(const Replay& replay, std::span<const double> layer_s);
 /// Mean step if transfers hid behind computing altogether: that of free transfers, but no rank transfers longer than a step. What waits for

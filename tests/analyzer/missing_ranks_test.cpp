@@ -139,8 +139,9 @@ TEST(MissingRanks, OneRankAloneHasNoLoadBalance) {
 
 // With an unlucky rank in every step, another one each time, and some of them unseen, one may be the last again and again by accident.
 TEST(MissingRanks, NobodyIsNamedForSureByAFewSteps) {
-  const auto sure = [](size_t late_steps, size_t steps, bool bounded) {
+  const auto sure = [](size_t late_steps, size_t steps, bool bounded, double standard_error = 0.1) {
     StragglerCase found;
+    found.standard_error = standard_error;
     found.blame_share = found.late_rate = 0.9;
     found.late = found.instances = 60;
     found.steps = steps;
@@ -156,6 +157,7 @@ TEST(MissingRanks, NobodyIsNamedForSureByAFewSteps) {
   EXPECT_FALSE(sure(5, 5, true));
   EXPECT_FALSE(sure(9, 20, true));
   EXPECT_TRUE(sure(9, 20, false));
+  EXPECT_FALSE(sure(20, 20, false, 0.2)) << "five standard errors";
 }
 
 TEST(MissingRanks, TransfersThatNothingHidesAreAtMostWhatIsSeen) {

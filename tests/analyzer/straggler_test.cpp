@@ -57,6 +57,16 @@ TEST(Findings, Straggler) {
   }
 }
 
+/// Of six steps rank 1 takes 6 ms longer in five, and rank 0 in one: in few steps that may be chance.
+TEST(Findings, WhatMayBeChanceIsNotSure) {
+  for (const int64_t steps : {36, 120}) {
+    Tables run = training(2, steps, 5_ms, [](int64_t s, int64_t r) { return 40_ms + (r == (s % 6 == 5 ? 0 : 1) ? 6_ms : 0); });
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"straggler"}) << steps;
+    EXPECT_EQ(run.text("SELECT confidence FROM finding"), steps == 36 ? "likely" : "sure") << steps;
+  }
+}
+
 /// A rank is late in the last third of the run: the steps before it, the median one among them, do not count.
 TEST(Findings, TheShareOfASavingIsOfItsOwnSteps) {
   Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 && s >= 40 ? 24_ms : 0); });

@@ -12,7 +12,7 @@ namespace ddl::test {
 namespace {
 
 constexpr uint64_t kHealthy = 1, kFault = 2, kLoss = 3;
-constexpr uint64_t kWarmup = 5;
+constexpr uint64_t kWarmup = 5, kMeanOf = 64;  // the latter: ranks times runs
 constexpr int kMostSmallTensors = 120, kFewestSmallTensors = 12;
 
 int64_t share_of(double share, double ns) { return static_cast<int64_t>(share * ns); }
@@ -202,16 +202,22 @@ void set_small_tensors(TrainingJob& job) {
 }
 
 void measure(TrainingJob& job, InjectedFault& fault) {
-  const double with_ns = step_ns_of(job, fault.from_step);
-  if (fault.kind == Fault::kSmallBatch) {  // as many samples in steps of twice the batch
+  // With other calls in a step the same dice fall for other things: then the mean of more steps tells what is not chance.
+  TrainingJob with = job;
+  if (fault.kind == Fault::kBubble || fault.kind == Fault::kSmallTensors)
+    with.steps *= std::clamp<uint64_t>(kMeanOf / static_cast<uint64_t>(job.ranks()), 1, 8);
+  const double with_ns = step_ns_of(with, fault.from_step);
+  if (fault.kind == Fault::kSmallBatch) {  // as many samples in steps of twice the batch, which the system takes away as much time of
     TrainingJob twice = job;
+    twice.input_ns *= 2;
     for (auto* layers : {&twice.forward_ns, &twice.backward_ns}) {
       for (int64_t& layer_ns : *layers) layer_ns *= 2;
     }
+    twice.hiccup_chance *= twice.computing_ns() / job.computing_ns();
     fault.cost = (with_ns - step_ns_of(twice, fault.from_step) / 2) / with_ns;
     return;
   }
-  TrainingJob without = job.without(fault.kind);
+  TrainingJob without = with.without(fault.kind);
   if (fault.kind == Fault::kBubble && job.pipeline.flush_every == 0) {  // too few micro-batches: what twice as many of half the size save
     without.pipeline.microbatches = 2 * job.pipeline.microbatches;
     without.pipeline.activation_bytes = job.pipeline.activation_bytes / 2;

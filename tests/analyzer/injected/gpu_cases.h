@@ -15,6 +15,7 @@ struct Found {
   int64_t rank;
   std::string sentence, evidence;
   double share;
+  bool at_most;  ///< an upper bound
   std::string confidence;
 };
 

@@ -12,7 +12,7 @@
 namespace ddl::test {
 namespace {
 
-constexpr int64_t kGpuSteps = 20, kGpuPeriodNs = 1'000'000;
+constexpr int64_t kGpuSteps = 20, kGpuPeriodNs = 2'000'000;
 enum KernelName : int64_t { kGemm = 1, kReduce, kMessage };
 enum GpuStream : int64_t { kOfComputing = 7, kOfTensor, kOfData };
 
@@ -23,6 +23,7 @@ struct Kernel {
   int64_t launch_us = -1;  ///< -1: all are launched at once, one after the other
   int64_t comm = 0;
   int64_t bytes = 0;
+  bool exchange = false;  ///< an all-to-all
 };
 
 class GpuReplays : public ::testing::Test {
@@ -31,7 +32,7 @@ class GpuReplays : public ::testing::Test {
     run_.exec(
         "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication'),"
         " (3, 'ncclDevKernel_SendRecv', 'communication');"
-        "INSERT INTO op (id, name, class, nonblocking) VALUES (1, 'ncclAllReduce', 'all_to_all', 1);"
+        "INSERT INTO op (id, name, class, nonblocking) VALUES (1, 'ncclAllReduce', 'all_to_all', 1), (2, 'ncclAlltoAll', 'all_to_all', 1);"
         "BEGIN");
     for (const int first : {0, 2}) tensor_.push_back(run_.communicator(fmt::format("mesh_tp#{}", first), {first, first + 1}));
     for (const int first : {0, 1}) data_.push_back(run_.communicator(fmt::format("mesh_dp#{}", first), {first, first + 2}));
@@ -51,10 +52,11 @@ class GpuReplays : public ::testing::Test {
           rank + 1, k.comm == 0 ? kGemm : kReduce, static_cast<int>(k.stream), number, t + k.begin_us * 1000,
           (k.end_us - k.begin_us) * 1000, of_comm, t + launch_us * 1000));
       if (k.comm == 0) continue;
-      run_.exec(fmt::format(
-          "INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
-          " VALUES ({}, {}, 0, 4, 1, {}, {}, 0, {}, {}, {}, {})",
-          ++events_, rank + 1, k.comm, numbers_[{rank, k.comm}], number, t + k.begin_us * 1000, (k.end_us - k.begin_us) * 1000, k.bytes));
+      run_.exec(
+          fmt::format("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
+                      " VALUES ({}, {}, 0, 4, {}, {}, {}, 0, {}, {}, {}, {})",
+                      ++events_, rank + 1, k.exchange ? 2 : 1, k.comm, numbers_[{rank, k.comm}], number, t + k.begin_us * 1000,
+                      (k.end_us - k.begin_us) * 1000, k.bytes));
     }
     run_.step(rank, number, t, t + end_us * 1000, 0);
   }
@@ -127,10 +129,55 @@ TEST_F(GpuReplays, ALateRankMendedLeavesTheNextOne) {
   EXPECT_NEAR(saving_without_us({3}), 70, 1e-6) << "then rank 1 is the last: at 350, 70 us before 420";
   EXPECT_NEAR(saving_without_us({1, 3}), 120, 1e-6) << "all come at 300";
   EXPECT_NEAR(saving_without_us({1}), 0, 1e-6) << "rank 3 is still as late";
-  EXPECT_NEAR(saving_without_us({3}, models::LateWork::kEvenly), 70, 1e-6)
-      << "342.5 us of (300 + 350 + 300 + 420) / 4: rank 1 is still the last";
+  EXPECT_NEAR(saving_without_us({3}, models::LateWork::kEvenly), 420 - 350 * 342.5 / (950 / 3.0), 1e-6)
+      << "342.5 us of (300 + 350 + 300 + 420) / 4; the others take 27.5 us more of it, and rank 1 is the last";
   EXPECT_NEAR(saving_without_us({1, 3}, models::LateWork::kEvenly), 77.5, 1e-6) << "both at 342.5";
   EXPECT_EQ(saving_without_us({0, 1, 2, 3}), -1) << "there are no others to do as";
+}
+
+/// 2 and 3, which launch two kernels where 0 and 1 launch one, are a third slower in all: 200 us each instead of 150, and 80 at the end instead of 60.
+TEST_F(GpuReplays, WhereNobodyElseHasTheSequenceThePaceIsThatOfTheOthers) {
+  for (int64_t s = 0; s < kGpuSteps; ++s) {
+    for (const int64_t rank : {0, 1, 2, 3}) {
+      const int64_t data = data_[static_cast<size_t>(rank % 2)], tensor = tensor_[static_cast<size_t>(rank / 2)];
+      if (rank < 2)
+        step(rank, s,
+             {{kOfComputing, 0, 300},
+              {kOfTensor, 300, 400, -1, tensor, 1'000'000},
+              {kOfData, 400, 550, -1, data, 8000},
+              {kOfComputing, 550, 610}});
+      else
+        step(rank, s,
+             {{kOfComputing, 0, 200},
+              {kOfComputing, 200, 400},
+              {kOfTensor, 400, 500, -1, tensor, 1'000'000},
+              {kOfData, 500, 550, -1, data, 8000},
+              {kOfComputing, 550, 630}});
+    }
+  }
+  analyze();
+  EXPECT_NEAR(saving_without_us({2, 3}), 120, 1e-6) << "100 us before the data, 20 behind";
+}
+
+/// All compute 300 us, exchange 1 MB with their neighbour on the tensor for 100 us and compute 100, rank 3 for 300 since it gets more data. What they
+/// send back takes 100 us, and 200 where rank 3 sends 2 MB. Then they meet on the data for 50 us and compute 50.
+TEST_F(GpuReplays, EvenDataIsSharedByThoseWhoExchangeIt) {
+  for (int64_t s = 0; s < kGpuSteps; ++s) {
+    for (const int64_t rank : {0, 1, 2, 3}) {
+      const int64_t tensor = tensor_[static_cast<size_t>(rank / 2)];
+      const int64_t computed = rank == 3 ? 700 : 500, back = rank < 2 ? 600 : 900;
+      step(rank, s,
+           {{kOfComputing, 0, 300},
+            {kOfTensor, 300, 400, -1, tensor, 1'000'000, true},
+            {kOfComputing, 400, computed},
+            {kOfTensor, computed, back, -1, tensor, rank == 3 ? 2'000'000 : 1'000'000, true},
+            {kOfData, back, 950, -1, data_[static_cast<size_t>(rank % 2)], 8000},
+            {kOfComputing, 950, 1000}});
+    }
+  }
+  analyze();
+  EXPECT_NEAR(saving_without_us({3}, models::LateWork::kEvenly), 150, 1e-6)
+      << "2 and 3 compute 200 us each, not 300, and send back 1.5 MB in 150 us, not 200; 0 and 1 keep their own";
 }
 
 TEST_F(GpuReplays, WhoElseIsWaitedFor) {

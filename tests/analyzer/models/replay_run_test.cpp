@@ -5,6 +5,7 @@
 
 #include <functional>
 
+#include "analyzer/models/rank_saving.h"
 #include "analyzer/models/what_if.h"
 #include "core/error.h"
 #include "reports/run_view.h"
@@ -168,11 +169,11 @@ TEST(ReplayRun, AnEvenLayerIsTheJobWhoseRanksShareItsWork) {
   };
   Replayed run(job_of(false));
   const Replayed other(job_of(true));
-  const RunReplay layered = replay_run(run.run.db, run.view.world, "experts");
+  const RunReplay layered = replay_run(run.run.db, run.view.world, regions_of_layer(run.run.db, "experts"));
   EXPECT_NEAR(run.truth_s() - other.truth_s(), 8e-3, 1e-4) << "6 and 3 ms are saved, but for the one by which rank 3 comes late as well";
-  EXPECT_NEAR(run.step_s(even_layer(layered.replay, layered.layer_s)) / other.truth_s(), 1, kCallTolerance);
-  const RunReplay nowhere = replay_run(run.run.db, run.view.world, "decoder");
-  EXPECT_EQ(nowhere.replay.recorded(), even_layer(nowhere.replay, nowhere.layer_s));
+  EXPECT_NEAR(run.step_s(even_layer(layered.replay, layered.within_s)) / other.truth_s(), 1, kCallTolerance);
+  const RunReplay nowhere = replay_run(run.run.db, run.view.world, regions_of_layer(run.run.db, "decoder"));
+  EXPECT_EQ(nowhere.replay.recorded(), even_layer(nowhere.replay, nowhere.within_s));
 }
 
 TEST(ReplayRun, ALargerBatchIsTheJobThatComputesMore) {
@@ -182,6 +183,67 @@ TEST(ReplayRun, ALargerBatchIsTheJobThatComputesMore) {
     const Replayed other(job({.compute_ns = 20_ms, .late_ns = 0}));
     EXPECT_NEAR(run.step_s(larger_batch(run.replay.replay, 2)) / other.truth_s(), 1, kCallTolerance) << name;
   }
+}
+
+TEST(ReplayRun, TheOptimizerDoesNotGrowWithTheBatch) {
+  const auto job_of = [](int64_t times) {
+    return test::run()
+        .ranks(4)
+        .steps(kSteps)
+        .phase("data")
+        .compute(times * 1_ms)
+        .end_phase()
+        .phase("forward")
+        .compute(times * 10_ms)
+        .end_phase()
+        .phase("backward")
+        .compute(times * 20_ms)
+        .allreduce(1_MiB, 4_ms)
+        .end_phase()
+        .compute(6_ms);
+  };
+  Replayed run(job_of(1));
+  const Replayed other(job_of(2));
+  const RunReplay marked = replay_run(run.run.db, run.view.world, regions_of_samples(run.run.db));
+  EXPECT_NEAR(run.step_s(larger_batch(marked.replay, 2, marked.within_s)) / other.truth_s(), 1, kCallTolerance);
+  EXPECT_NEAR(saving_of_twice_the_batch(run.run.db, run.view.world).value().seconds, run.truth_s() - other.truth_s() / 2, 2e-5)
+      << "half of the reduction and of the optimizer";
+  Replayed unmarked(test::run().ranks(4).steps(kSteps).phase("forward").compute(10_ms).end_phase().compute(6_ms).allreduce(1_MiB, 4_ms));
+  EXPECT_TRUE(regions_of_samples(unmarked.run.db).empty()) << "what computes backwards is not known";
+}
+
+/// An Iallreduce goes on behind 20 calls of 200 us, for longer than these or not.
+TEST(ReplayRun, OneCallForAllSmallOnes) {
+  const auto job_of = [](int64_t behind_ns, int calls, int64_t each_ns) {
+    SyntheticRun job = test::run().ranks(4).steps(kSteps).compute(10_ms).iallreduce(1_MiB, behind_ns);
+    for (int i = 0; i < calls; ++i) job.allreduce(1_KiB, each_ns);
+    return job.waitall().compute(1_ms);
+  };
+  for (const int64_t behind_ns : {6_ms, 1_ms, 100_us}) {
+    Replayed run(job_of(behind_ns, 20, 200_us));
+    const Replayed other(job_of(behind_ns, 1, 300_us));
+    const int64_t op = run.run.integer("SELECT id FROM op WHERE name = 'MPI_Allreduce'");
+    const int64_t comm = run.run.integer("SELECT comm FROM event WHERE op = " + std::to_string(op) + " LIMIT 1");
+    const std::optional<FusedSaving> saving = saving_of_fused(run.run.db, run.view.world, {op, comm, 64 * 1024}, 300e-6);
+    ASSERT_TRUE(saving);
+    const double truth_s = run.truth_s() - other.truth_s();
+    if (behind_ns == 6_ms) {
+      EXPECT_NEAR(saving->seconds, truth_s, 2e-5) << "ranks were seen to wait for it, and still do";
+      EXPECT_FALSE(saving->at_most);
+    } else {
+      EXPECT_TRUE(saving->at_most) << "nobody saw when it was over";
+      EXPECT_GE(saving->seconds, truth_s - 2e-5);
+      EXPECT_NEAR(saving->seconds, 20 * 200e-6 - 300e-6, 2e-5);
+    }
+  }
+  Replayed blocking(
+      test::run().ranks(4).steps(kSteps).compute(10_ms).allreduce(1_KiB, 200_us).allreduce(2_KiB, 200_us).allreduce(1_MiB, 4_ms));
+  const int64_t op = blocking.run.integer("SELECT id FROM op WHERE name = 'MPI_Allreduce'");
+  const int64_t comm = blocking.run.integer("SELECT comm FROM event WHERE op = " + std::to_string(op) + " LIMIT 1");
+  const std::optional<FusedSaving> saving = saving_of_fused(blocking.run.db, blocking.view.world, {op, comm, 64 * 1024}, 250e-6);
+  ASSERT_TRUE(saving);
+  EXPECT_NEAR(saving->seconds, 150e-6, 5e-6);
+  EXPECT_FALSE(saving->at_most);
 }
 
 TEST(ReplayRun, TheStragglerAnswersForTheSlowness) {
