@@ -41,7 +41,8 @@ def check_run(run, job_id, step_id, ranks=4):
     told = json.loads(job.report(run, "--json").stdout)["run"]
     job.check((told["job_id"], told["job_step_id"]) == (job_id, step_id), f"{run.name}: --json says {told['job_id']}, {told['job_step_id']}")
     name = f"job {job_id}.{step_id}   " if step_id else f"job {job_id}   "
-    job.check(job.report(run).stdout.startswith(f"train   {name}{ranks} ranks on 2 hosts   "), f"{run.name}: {job.report(run).stdout[:80]}")
+    text = job.report(run).stdout
+    job.check(text.startswith(f"train   {name}{ranks} ranks on 2 hosts   "), f"{run.name}: {text[:80]}")
 
 
 def start_cluster(folder):
