@@ -397,20 +397,22 @@ TEST_F(NonFiles, InThePlaceOfFolders) {
   const std::string into = out.string();
   std::ofstream(folder_ / "links.csv") << "from,to,gb_per_s\na,b,10\nb,a,10\n";
   tune::emit(tune::tuned_sample(), tuned);
-  const Arguments tune = {"tune", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true", "{n}"};
+  std::ofstream(folder_ / "trace.json")
+      << R"([{"ph": "X", "name": "MPI_Barrier", "cat": "mpi", "pid": 0, "tid": 1, "ts": 5, "dur": 2, "args": {"comm": "MPI_COMM_WORLD"}}])";
+  const Arguments tuning = {"tune", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true", "{n}"};
   struct Case {
     fs::path place;
     Arguments verb;
     bool by_user = false;
   };
-  const Case cases[] = {{tuned / "trials", tune},
+  const Case cases[] = {{tuned / "trials", tuning},
                         {tuned / "trials", {"tune", "--in-run", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true"}},
-                        {tuned, tune},
+                        {tuned, tuning},
                         {tuned, {"tune", "-o", tuned.string() + "/", "--tunable", "n=1,2", "--", "true", "{n}"}},
                         {tuned / "verify", {"tune", "--verify", tuned.string()}},
                         {run_ / "parts", {"analyze", run, "--prepare", "--threads", "1"}},
                         {out, {"record", "-o", into, "--", "true"}},
-                        {out, {"import", "chrome", run, "-o", into}},
+                        {out, {"import", "chrome", (folder_ / "trace.json").string(), "-o", into}},
                         {out, {"report", into}, true},
                         {out, {"export", "csv", run, "-o", into}, true},
                         {out, {"export", "chakra", run, "-o", into}, true},

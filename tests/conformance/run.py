@@ -10,14 +10,17 @@ program counted itself. A program says in its head how it is run:
 threads=yes: once more with CONFORMANCE_THREADS=2, its body on two threads under MPI_THREAD_MULTIPLE. cases: one run for each, NAME is its
 argument, CODE the exit code of mpirun that is right. unsteady: with this MPI library it hangs or fails now and then by itself, and is then tried
 again, three times at most. A/B: A with Open MPI, B with MPICH; -: not run. Programs in c/ are run once (those in c/mpi4 with MPICH only); those in fortran/ are compiled for three bindings, mpif_h (include 'mpif.h'), mpi (use mpi) and f08 (use mpi_f08), and run in each
-that the MPI library has; their call sites must be in the program. A source does the same in every binding: what its first one wrote without the
-library is what the others are compared with, and where they differ, with what they write themselves.
+that the MPI library has; their call sites must be in the program.
+
+Most programs write the same in every binding and on each of two threads: the first run without the library is what all runs with it are compared with.
+One that differs from it is run without the library as well, in its own binding and threads, and judged by that.
 
 A row counts as covered for a binding if a program of that binding left completed calls of it in the recorded profile (calls that never
 return, MPI_Abort: an open one). Rows for which the MPI library has no Fortran function are listed and not asked for.
 """
 import argparse
 import concurrent.futures
+import copy
 import csv
 import io
 import os
@@ -198,13 +201,20 @@ def sites_outside(run_dir, binary):
     return sorted((row["op"], row["module"]) for row in rows if row["module"] != str(binary))
 
 
+def on_threads(run, threads):
+    """A run on one thread as if each of several had written what that one did: transcripts are RANK.THREAD."""
+    several = copy.copy(run)
+    several.transcripts = {f"{name.removesuffix('.0')}.{thread}": lines for name, lines in run.transcripts.items() for thread in range(threads)}
+    return several
+
+
 class FailsByItself(Exception):
     """Without the library, which is not judged by it."""
 
 
 def conform(flavour, rows, ranks, case, expected, threads, binary, folder, library, unsteady, reference):
     """Runs a program both ways; up to three times one that is unsteady, or fails by itself. Returns what is wrong, the operations that were recorded, a summary,
-    and the run without the library, if it was as it should be: the `reference` of the same program in another binding."""
+    and the run without the library, which is the `reference` of the source's other runs."""
     for attempt in range(3):
         here = folder / str(attempt)
         here.mkdir()
@@ -224,9 +234,12 @@ def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, 
     def run(name, preloaded):
         return Run(flavour, binary, ranks, case, threads, folder / name, preloaded, timeout_s)
 
-    traced = run("traced", library) if reference else None
-    same = reference is not None and not any(differences(reference, traced, flavour.loses_codes))
-    plain = reference if same else run("plain", None)
+    plain = traced = None
+    if reference:
+        traced = run("traced", library)
+        if not any(differences(on_threads(reference, threads), traced, flavour.loses_codes)):
+            plain = on_threads(reference, threads)
+    plain = plain or run("plain", None)
     if plain.code == 77:
         return [], set(), "skipped: " + " ".join(plain.stderr), None
     if plain.code != expected and not (flavour.loses_codes and plain.code == 0):
@@ -247,8 +260,8 @@ def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, 
 
 
 def source_of(check):
-    """Equal for one source and case in several bindings."""
-    return check.program.binding == "c", check.program.name, check.case, check.threads
+    """Equal for one source and case in several bindings and on several threads."""
+    return check.program.binding == "c", check.program.name, check.case
 
 
 def checks_of(chosen, flavour, binaries):
