@@ -92,12 +92,10 @@ void make_folder(const std::string& path, const std::string& hint, mode_t mode) 
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
     failed = mkdir(path.c_str(), mode) == 0 ? 0 : errno;
   }
+  if (failed == 0) return;
   struct stat status;
-  if (failed == EEXIST && lstat(path.c_str(), &status) == 0) {
-    if (S_ISDIR(status.st_mode)) return;
-    throw CannotWrite("cannot use " + path + ": " + name_of_kind(status.st_mode) + ", not a folder", hint);
-  }
-  if (failed != 0) throw CannotWrite("cannot make the folder " + path + ": " + strerror(failed), hint);
+  if (lstat(path.c_str(), &status) != 0) throw CannotWrite("cannot make the folder " + path + ": " + strerror(failed), hint);
+  if (!S_ISDIR(status.st_mode)) throw CannotWrite("cannot use " + path + ": " + name_of_kind(status.st_mode) + ", not a folder", hint);
 }
 
 }  // namespace ddl
