@@ -66,8 +66,8 @@ std::vector<ListedSpool> files_of(const std::vector<fs::path>& spools) {
 }
 
 void make_parts_folder(const RunDirectory& run) {
-  make_folder(parts_folder(run).string(), "parts are written into the run; if it is read-only, use ddl report, which reads it in one process",
-              0700);
+  make_folder(parts_folder(run).string(),
+              "parts are written into the run; if it is read-only, use ddl report, which reads it in one process", 0700);
 }
 
 SQLite::Database create_parts_file(const fs::path& path) {

@@ -75,8 +75,8 @@ VerbEnded in_child(const Arguments& arguments, const fs::path& folder, double te
 
 enum class Kind { kFifo, kFolder, kSocket, kLink, kLinkToNothing, kDevice, kFile, kLinkToItself };
 constexpr Kind kKinds[] = {Kind::kFifo, Kind::kFolder, Kind::kSocket, Kind::kLink, Kind::kLinkToNothing, Kind::kDevice};
-constexpr Kind kNoFolders[] = {Kind::kFifo,   Kind::kFile, Kind::kSocket, Kind::kLink, Kind::kLinkToNothing, Kind::kLinkToItself,
-                               Kind::kDevice};
+constexpr Kind kNoFolders[] = {Kind::kFifo,          Kind::kFile,         Kind::kSocket, Kind::kLink,
+                               Kind::kLinkToNothing, Kind::kLinkToItself, Kind::kDevice};
 const char* const kKindNames[] = {"FIFO", "folder", "socket", "symbolic link", "symbolic link", "device", "file", "symbolic link"};
 
 /// What was there stands under another name behind the link. False: this user cannot make one (devices).
@@ -409,7 +409,7 @@ TEST_F(NonFiles, InThePlaceOfFolders) {
                         {tuned / "trials", {"tune", "--in-run", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true"}},
                         {tuned, tuning},
                         {tuned, {"tune", "-o", tuned.string() + "/", "--tunable", "n=1,2", "--", "true", "{n}"}},
-                        {tuned / "verify", {"tune", "--verify", tuned.string()}},
+                        {tuned / "verify", {"tune", "--verify", tuned.string(), "--", "true"}},
                         {run_ / "parts", {"analyze", run, "--prepare", "--threads", "1"}},
                         {out, {"record", "-o", into, "--", "true"}},
                         {out, {"import", "chrome", (folder_ / "trace.json").string(), "-o", into}},
@@ -429,7 +429,6 @@ TEST_F(NonFiles, InThePlaceOfFolders) {
       const fs::file_status before = fs::symlink_status(c.place);
       const VerbEnded ended = in_child(c.verb, folder_.path());
       const std::string which = fmt::format("{}: a {}: ", fmt::join(c.verb, " "), kKindNames[static_cast<int>(kind)]);
-      std::printf("%s%d %s\n", which.c_str(), ended.code, ended.text.c_str());
       EXPECT_LT(ended.time_s, kMost_s) << which;
       EXPECT_EQ(fs::symlink_status(c.place).type(), before.type()) << which;
       EXPECT_FALSE(fs::exists(c.place.parent_path() / "nowhere")) << which;
