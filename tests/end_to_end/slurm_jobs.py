@@ -16,7 +16,8 @@ virtual_hosts.enter()
 
 TRAIN = f"{job.TRAIN} --no-overlap --width 64 --print-every 0"
 PRELOAD = f"export LD_PRELOAD={job.LIBRARY}\n"
-ENDLESS = f"srun --mpi=pmix {TRAIN} --steps 100000 --slow-rank 0:5"
+# Its ranks sleep: those of a trainer would wait for each other on both cores until it is cancelled.
+ENDLESS = f"srun --mpi=pmix {job.BUILD / 'tests' / 'programs' / 'sleepy_job'} --ms 20 --steps 100000"
 PREFIX = Path("/run/ddl")  # the shape of an installation
 HISTORY = Path("/run/history/runs.sqlite")
 cluster = None
