@@ -104,13 +104,14 @@ Emitted read_emitted(const fs::path& where) {
   Emitted emitted;
   emitted.directory = absolute_directory(where);
   const fs::path path = emitted.directory / "manifest.json";
-  if (!fs::exists(path)) refuse(fmt::format("{} has no manifest.json: not a directory that ddl tune wrote", emitted.directory.string()));
+  std::error_code error;
+  if (!fs::exists(path, error))
+    refuse(fmt::format("{} has no manifest.json: not a directory that ddl tune wrote", emitted.directory.string()));
   try {
     const Json json = Json::parse(read(path));
     if (json.at("schema") != 1)
       refuse(fmt::format("{} was written by another version of ddl: schema {}", path.string(), json.at("schema").dump()));
     const fs::path written = json.at("directory").get<std::string>();
-    std::error_code error;
     if (!fs::equivalent(written, emitted.directory, error))
       refuse(fmt::format("{} was moved: it was written as {}, and its files refer to each other by that path", emitted.directory.string(),
                          written.string()));

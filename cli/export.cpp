@@ -136,8 +136,9 @@ void export_chrome_json(const Request& request) {
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   const reports::KinetoTraces traces(view, wanted);
   // One rank may go anywhere; several need a folder.
+  std::error_code error;
   const bool several = request.output && *request.output != "-" &&
-                       (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output));
+                       (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output, error));
   if (traces.size() > 1 && !several)
     throw Error(fmt::format("{} ranks need a file each", traces.size()), "name a folder for them with -o DIR, or one rank with --ranks N",
                 ExitCode::kUsage);

@@ -90,7 +90,6 @@ void InRun::clear_away() {
 }
 
 void InRun::begin() {
-  fs::create_directories(request_.folder);
   clear_away();
   const fs::path base = request_.folder / "schedule";
   std::error_code error;

@@ -27,7 +27,7 @@ class InRun : public tune::Bench {
  public:
   struct Request {
     tune::PlacedJob job;                  ///< with the defaults, on its nodes
-    std::filesystem::path folder;         ///< for its recording, output and schedule; on a file system that all ranks see
+    std::filesystem::path folder;         ///< exists, for its recording, output and schedule; on a file system that all ranks see
     tune::Environment start = {};         ///< names and first values of the knobs
     std::optional<double> budget_s = {};  ///< from its start
     std::optional<size_t> trials = {};

@@ -83,8 +83,10 @@ MadeFolders::MadeFolders(const std::filesystem::path& path) {
   std::error_code error;
   for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path()) made_.push_back(at);
   std::filesystem::create_directories(path, error);
-  if (std::filesystem::is_directory(path)) return;
+  std::error_code not_seen;
+  if (std::filesystem::is_directory(path, not_seen)) return;
   remove();
+  if (!error) error = not_seen;
   throw Error(fmt::format("cannot make the folder {}{}", path.string(), error ? ": " + error.message() : ""),
               "several files go into a folder: name one that may be made, or is there");
 }

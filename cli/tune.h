@@ -71,6 +71,9 @@ class InRun;
 /// runs, or the job does not follow.
 Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run);
 
+/// The folder of trials in the request's directory, both made if missing. Throws ddl::Error.
+std::filesystem::path trials_folder(const TuneRequest& request);
+
 /// "node1, Intel Xeon"
 std::string machine_words();
 

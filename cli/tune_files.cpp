@@ -1,4 +1,4 @@
-// What the emitted files say of a tuning.
+// Files of a tuning: its folders, and what the emitted files say.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <unistd.h>
@@ -6,15 +6,25 @@
 #include <ctime>
 #include <fstream>
 
+#include "autotuner/emit/write_files.h"
 #include "autotuner/openmpi_rules.h"
 #include "autotuner/predict.h"
 #include "cli/flavour.h"
 #include "cli/library.h"
 #include "cli/tune.h"
+#include "core/regular_file.h"
 
 namespace fs = std::filesystem;
 
 namespace ddl::cli {
+
+fs::path trials_folder(const TuneRequest& request) {
+  // The directory by itself: what can hold no files at the end is refused before the first trial.
+  const fs::path directory = tune::absolute_directory(request.directory), trials = directory / "trials";
+  for (const fs::path& folder : {directory, trials}) make_folder(folder.string(), "remove it, or name another directory with -o");
+  return trials;
+}
+
 std::string machine_words() {
   char host[256] = "";
   gethostname(host, sizeof host - 1);

@@ -127,8 +127,7 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
   tuning.in_run = true;
   keep_what_can_change(tuning.tunables, tune::not_in_run, tuning.notes);
 
-  const fs::path folder = fs::absolute(request.directory) / "trials";
-  fs::create_directories(folder);
+  const fs::path folder = trials_folder(request);
   std::vector<std::string> question;
   for (const JobTunable& tunable : tuning.tunables) question.push_back(fmt::format("{}={}", tunable.name, fmt::join(tunable.values, ",")));
   tune::TrialLog log(request.directory / "tune.sqlite", {{"command", fmt::format("{}", fmt::join(without_secrets(request.command), " "))},

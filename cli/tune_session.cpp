@@ -91,9 +91,11 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
                                   ended.shell_code(), aside.string()));
       return std::nullopt;
     }
-    fs::rename(aside, output);
-    text = read_text(output);
+    text = read_text(aside);
     trials.log().keep_sweep(*text);
+    write_output(output.string(), *text, Readers::kOwner, NamedBy::kFolder);
+    std::error_code ignored;
+    fs::remove(aside, ignored);
   }
   trials.spend_on_sweep(seconds);  // also when it was made before: the search is to go the same way again
   try {
@@ -266,8 +268,7 @@ Tuning tune_job(const TuneRequest& request) {
     throw Error(fmt::format("algorithm={} cannot be the first value, which the job runs with today", algorithm->values[0]),
                 "--tunable algorithm=default,...", ExitCode::kUsage);
   for (const LaneHosts& lane : request.lanes) placed_on({request.command, {}}, lane);  // refused before anything is made
-  const fs::path folder = fs::absolute(request.directory) / "trials";
-  fs::create_directories(folder);
+  const fs::path folder = trials_folder(request);
   Trials trials(request, folder);
 
   const std::map<std::string, std::string> defaults = defaults_of(request.tunables);

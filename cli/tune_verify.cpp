@@ -16,12 +16,15 @@
 #include "cli/tune.h"
 #include "cli/tune_trial.h"
 #include "core/error.h"
+#include "core/regular_file.h"
 #include "reports/format.h"
 
 namespace fs = std::filesystem;
 
 namespace ddl::cli {
 namespace {
+
+const char* const kRemoveIt = "remove it: what the jobs of a verification write goes there";
 
 /// The directory's choices as tunables of the command. Their values are all that is needed: what goes by the environment is in the files.
 struct Choices {
@@ -67,7 +70,7 @@ std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::Place
   if (emitted.tuned.allreduce_rules.empty()) return std::nullopt;
   const fs::path out = folder / "probes";
   fs::remove_all(out);
-  fs::create_directories(out);
+  make_folder(out.string(), kRemoveIt);
   tune::PlacedJob job = tuned;
   job.environment.emplace_back("LD_PRELOAD", preload_value(find_own_library("libddl-probe-openmpi.so")));
   job.environment.emplace_back("DDL_PROBE_OUT", out.string());
@@ -101,7 +104,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
     return static_cast<int>(ExitCode::kGate);
   }
   const fs::path folder = fs::absolute(directory) / "verify";
-  fs::create_directories(folder);
+  make_folder(folder.string(), kRemoveIt);
   const tune::PlacedJob before =
       placed_on({tune::place(command, choices.tunables, choices.defaults, "").command, emitted.tuned.default_environment}, hosts);
   const tune::PlacedJob after = tuned_job(emitted, command, hosts);

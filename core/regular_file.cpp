@@ -6,6 +6,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "core/error.h"
@@ -19,13 +21,15 @@ Error unreadable_file(const std::string& path, const std::string& why, std::stri
 }
 
 const char* name_of_kind(mode_t mode) {
-  if (S_ISREG(mode)) return "";
-  if (S_ISDIR(mode)) return "a folder, not a file";
-  if (S_ISFIFO(mode)) return "a FIFO, not a file";
-  if (S_ISSOCK(mode)) return "a socket, not a file";
-  if (S_ISLNK(mode)) return "a symbolic link, not a file";
-  return "a device, not a file";
+  if (S_ISREG(mode)) return "a file";
+  if (S_ISDIR(mode)) return "a folder";
+  if (S_ISFIFO(mode)) return "a FIFO";
+  if (S_ISSOCK(mode)) return "a socket";
+  if (S_ISLNK(mode)) return "a symbolic link";
+  return "a device";
 }
+
+std::string why_not_regular(mode_t mode) { return S_ISREG(mode) ? "" : name_of_kind(mode) + std::string(", not a file"); }
 
 /// Whether it is a pipe that has no name in any folder.
 bool is_anonymous_pipe(int fd) {
@@ -42,7 +46,7 @@ std::string why_no_file(const std::string& path, NamedBy by) {
   struct stat status;
   const int failed = by == NamedBy::kFolder ? lstat(path.c_str(), &status) : stat(path.c_str(), &status);
   if (failed != 0 || (by == NamedBy::kUser && S_ISFIFO(status.st_mode))) return "";
-  return name_of_kind(status.st_mode);
+  return why_not_regular(status.st_mode);
 }
 
 int open_regular_file(const std::string& path, NamedBy by) {
@@ -51,7 +55,7 @@ int open_regular_file(const std::string& path, NamedBy by) {
   const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (by == NamedBy::kFolder ? O_NOFOLLOW : 0));
   if (fd < 0) throw unreadable_file(path, strerror(errno));
   struct stat status;
-  std::string why = fstat(fd, &status) != 0 ? strerror(errno) : name_of_kind(status.st_mode);
+  std::string why = fstat(fd, &status) != 0 ? strerror(errno) : why_not_regular(status.st_mode);
   if (by == NamedBy::kUser && S_ISFIFO(status.st_mode) && is_anonymous_pipe(fd)) why.clear();
   if (!why.empty()) {
     close(fd);
@@ -79,6 +83,19 @@ std::string read_regular_file(const std::string& path, NamedBy by, size_t most_b
   }
   close(fd);
   return text;
+}
+
+void make_folder(const std::string& path, const std::string& hint, mode_t mode) {
+  int failed = mkdir(path.c_str(), mode) == 0 ? 0 : errno;
+  if (failed == ENOENT) {
+    std::error_code ignored;  // mkdir() says it again
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
+    failed = mkdir(path.c_str(), mode) == 0 ? 0 : errno;
+  }
+  if (failed == 0) return;
+  struct stat status;
+  if (lstat(path.c_str(), &status) != 0) throw CannotWrite("cannot make the folder " + path + ": " + strerror(failed), hint);
+  if (!S_ISDIR(status.st_mode)) throw CannotWrite("cannot use " + path + ": " + name_of_kind(status.st_mode) + ", not a folder", hint);
 }
 
 }  // namespace ddl

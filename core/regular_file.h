@@ -1,6 +1,8 @@
-// Opens regular files only. In a folder that others may write to, a name can be a FIFO, a device, a socket or a link, which would block or
-// have effects when opened. Nothing here blocks. Tool side only.
+// Opens regular files only, and makes folders. In a folder that others may write to, a name can be a FIFO, a device, a socket or a link, which
+// would block or have effects when opened. Nothing here blocks. Tool side only.
 #pragma once
+
+#include <sys/types.h>
 
 #include <cstddef>
 #include <string>
@@ -20,5 +22,9 @@ int open_regular_file(const std::string& path, NamedBy by);
 
 /// Its whole content. Throws as open_regular_file(), and if it is longer than `most_bytes`.
 std::string read_regular_file(const std::string& path, NamedBy by, size_t most_bytes = size_t{256} << 20);
+
+/// A folder in a folder of ours, such as trials of a tuning. Made if missing, with what is missing above it; an existing folder will do, but
+/// not through a symbolic link. Throws CannotWrite with `hint`.
+void make_folder(const std::string& path, const std::string& hint, mode_t mode = 0777);
 
 }  // namespace ddl

@@ -106,17 +106,18 @@ class Sqlite : public Connection {
 
 std::unique_ptr<Connection> open_sqlite(const std::string& path, Access access) {
   namespace fs = std::filesystem;
+  const char* const kOtherPlace = "name a file in a folder that you may write to: --database FILE";
   std::error_code error;
   if (!fs::exists(path, error)) {
     if (access == Access::kRead)
       throw Error(fmt::format("there is no history yet: {}", path), "make it: ddl history add RUN...", ExitCode::kDataMissing);
     if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) {
       fs::create_directories(folder, error);
-      if (error) throw CannotWrite(fmt::format("cannot make {}: {}", folder.string(), error.message()));
+      if (error) throw CannotWrite(fmt::format("cannot make {}: {}", folder.string(), error.message()), kOtherPlace);
     }
     // Nobody else's business, unless somebody made it beforehand with other rights.
     const int fd = open(path.c_str(), O_WRONLY | O_CREAT | O_NONBLOCK | O_CLOEXEC, 0600);
-    if (fd < 0) throw CannotWrite(fmt::format("cannot make {}: {}", path, std::strerror(errno)));
+    if (fd < 0) throw CannotWrite(fmt::format("cannot make {}: {}", path, std::strerror(errno)), kOtherPlace);
     close(fd);
   }
   checked_database(path, NamedBy::kUser);

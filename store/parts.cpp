@@ -47,14 +47,21 @@ int64_t most(SQLite::Database& db, const char* table) {
   return db.execAndGet(fmt::format("SELECT coalesce(max(id), 0) FROM {}", table)).getInt64();
 }
 
+/// Nothing where something else has the folder's name, a link to a folder included.
+std::vector<fs::path> in_parts_folder(const RunDirectory& run) {
+  std::vector<fs::path> found;
+  std::error_code error;
+  if (!fs::is_directory(fs::symlink_status(parts_folder(run), error))) return found;
+  for (fs::directory_iterator entry(parts_folder(run), error), end; !error && entry != end; entry.increment(error))
+    found.push_back(entry->path());
+  return found;
+}
+
 /// How many parts the division has of which all are there.
 unsigned complete_division(const RunDirectory& run) {
   std::map<unsigned, std::set<unsigned>> there;
-  std::error_code error;
-  for (fs::directory_iterator entry(parts_folder(run), error), end; !error && entry != end; entry.increment(error)) {
-    if (const auto part = number_in(entry->path().filename().string()); part && part->number <= part->of)
-      there[part->of].insert(part->number);
-  }
+  for (const fs::path& file : in_parts_folder(run))
+    if (const auto part = number_in(file.filename().string()); part && part->number <= part->of) there[part->of].insert(part->number);
   unsigned nearest = 0;
   for (const auto& [of, numbers] : there) {
     if (numbers.size() == of) return of;
@@ -244,15 +251,16 @@ IngestSummary merge_parts(const RunDirectory& run, const IngestOptions& options)
 }
 
 void remove_parts(const RunDirectory& run) {
-  std::error_code error, ignored;
-  for (fs::directory_iterator entry(parts_folder(run), error), end; !error && entry != end; entry.increment(error)) {
-    std::string name = entry->path().filename().string();
+  std::error_code ignored;
+  for (const fs::path& file : in_parts_folder(run)) {
+    std::string name = file.filename().string();
     const size_t draft = name.find(".tmp.");
     name.resize(std::min(name.size(), draft));
     const std::string of_log = fs::path(name).replace_extension(".sqlite").string();
     const bool is_log = name.ends_with(".log") && (name == "merge.log" || number_in(of_log));
-    if (is_log || number_in(name) || (name == kPlanName && draft != std::string::npos)) fs::remove(entry->path(), ignored);
+    if (is_log || number_in(name) || (name == kPlanName && draft != std::string::npos)) fs::remove(file, ignored);
   }
+  if (!fs::is_directory(fs::symlink_status(parts_folder(run), ignored))) return;
   fs::remove(plan_file(run), ignored);  // last: who waits for a merge looks for it
   fs::remove(parts_folder(run), ignored);
 }

@@ -2,13 +2,13 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 
 #include "core/error.h"
+#include "core/regular_file.h"
 
 namespace ddl::tune {
 
@@ -32,8 +32,10 @@ class Descriptor {
   int number_;
 };
 
+const char* const kOtherDirectory = "name another directory with -o";
+
 [[noreturn]] void cannot_write(const fs::path& path, int error) {
-  throw CannotWrite(fmt::format("cannot write {}: {}", path.string(), std::strerror(error)), "name another directory with -o");
+  throw CannotWrite(fmt::format("cannot write {}: {}", path.string(), std::strerror(error)), kOtherDirectory);
 }
 
 int write_aside(int directory, const std::string& name, const std::string& text) {
@@ -86,13 +88,7 @@ fs::path absolute_directory(const fs::path& directory) {
 }
 
 void write_files(const fs::path& directory, const std::vector<std::pair<std::string, std::string>>& files) {
-  std::error_code error;
-  struct stat status {};
-  if (lstat(directory.c_str(), &status) == 0 && S_ISLNK(status.st_mode))
-    throw CannotWrite(fmt::format("cannot write {}: it is a symbolic link", directory.string()),
-                      "name the directory that it points to with -o");
-  fs::create_directories(directory, error);
-  if (error) cannot_write(directory, error.value());
+  make_folder(directory.string(), kOtherDirectory);
   const Descriptor place(open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
   if (place.get() < 0) cannot_write(directory, errno);
 

@@ -10,6 +10,7 @@
 #include <regex>
 #include <span>
 
+#include "core/regular_file.h"
 #include "store/database.h"
 #include "store/insert.h"
 
@@ -65,13 +66,8 @@ std::vector<ListedSpool> files_of(const std::vector<fs::path>& spools) {
 }
 
 void make_parts_folder(const RunDirectory& run) {
-  const fs::path folder = parts_folder(run);
-  struct stat status {};
-  if (mkdir(folder.c_str(), 0700) == 0) return;
-  const int reason = errno;
-  if (reason == EEXIST && lstat(folder.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return;
-  throw CannotWrite(fmt::format("cannot write {}: {}", folder.string(), reason == EEXIST ? "something else is there" : strerror(reason)),
-                    "parts are written into the run; if it is read-only, use ddl report, which reads it in one process");
+  make_folder(parts_folder(run).string(),
+              "parts are written into the run; if it is read-only, use ddl report, which reads it in one process", 0700);
 }
 
 SQLite::Database create_parts_file(const fs::path& path) {

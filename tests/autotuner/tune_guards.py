@@ -119,9 +119,13 @@ def rules(directory):
     return json.loads((directory / "report.json").read_text()).get("rules", [])
 
 
+# A tenth of the budget, which these tunings may overrun: what they sweep is replaced, or compared with itself.
+SHORT_SWEEP = ["--budget", "10s"]
+
+
 def sweeps_for_itself(folder):
     """A file of another sweep lies there before the first trial, and again before it goes on: ring would be a million times faster."""
-    command = ["-o", "swept", "--trials", "4", "--", *MPIRUN, JOB, "--ms", "4"]
+    command = ["-o", "swept", *SHORT_SWEEP, "--trials", "4", "--", *MPIRUN, JOB, "--ms", "4"]
     (folder / "swept/trials").mkdir(parents=True)
     (folder / "swept/trials/sweep.csv").write_text(RING_IS_MAGIC)
     tune(folder, *command, check=0)
@@ -145,7 +149,7 @@ RING_IS_MAGIC_AT_A_MEGABYTE = re.sub(r"(ring,0,(?:4|1024),.*),1e-06", r"\1,9", R
 def leaves_out_rules_that_no_call_has(folder):
     """Trials with a file of rules are four times as fast, for a reason of the job's own: the rules are of 1 MiB, and all that it reduces is of 1 KiB."""
     command = ["-o", "idle", "--tunable", "kind=filed", "--", *MPIRUN, JOB, "--ms", "4000", "--kind", "{kind}"]
-    tune(folder, "--trials", "4", *command, check=0)
+    tune(folder, *SHORT_SWEEP, "--trials", "4", *command, check=0)
     with sqlite3.connect(folder / "idle/tune.sqlite") as db:
         db.execute("UPDATE sweep SET text = ?", (RING_IS_MAGIC_AT_A_MEGABYTE,))
     run = tune(folder, "--trials", "24", *command, check=0)

@@ -1,4 +1,5 @@
-// FIFOs, sockets, devices, folders and links in the place of every file that a verb opens: it does not wait there, and names the file.
+// FIFOs, sockets, devices, folders and links in the place of every file that a verb opens, and files and all of these in that of every folder:
+// it does not wait there, and names the place.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -14,8 +15,11 @@
 #include <sstream>
 #include <thread>
 
+#include "autotuner/emit.h"
+#include "autotuner/emitted.h"
 #include "cli/verbs.h"
 #include "store/import.h"
+#include "tests/autotuner/tuned_samples.h"
 #include "tests/support/synthetic_run.h"
 
 namespace ddl::cli {
@@ -69,9 +73,11 @@ VerbEnded in_child(const Arguments& arguments, const fs::path& folder, double te
   return ended;
 }
 
-enum class Kind { kFifo, kFolder, kSocket, kLink, kLinkToNothing, kDevice };
+enum class Kind { kFifo, kFolder, kSocket, kLink, kLinkToNothing, kDevice, kFile, kLinkToItself };
 constexpr Kind kKinds[] = {Kind::kFifo, Kind::kFolder, Kind::kSocket, Kind::kLink, Kind::kLinkToNothing, Kind::kDevice};
-const char* const kKindNames[] = {"FIFO", "folder", "socket", "symbolic link", "symbolic link", "device"};
+constexpr Kind kNoFolders[] = {Kind::kFifo,          Kind::kFile,         Kind::kSocket, Kind::kLink,
+                               Kind::kLinkToNothing, Kind::kLinkToItself, Kind::kDevice};
+const char* const kKindNames[] = {"FIFO", "folder", "socket", "symbolic link", "symbolic link", "device", "file", "symbolic link"};
 
 /// What was there stands under another name behind the link. False: this user cannot make one (devices).
 bool put(Kind kind, const fs::path& place) {
@@ -98,6 +104,12 @@ bool put(Kind kind, const fs::path& place) {
       return true;
     case Kind::kLinkToNothing:
       fs::create_symlink(place.parent_path() / "nowhere", place);
+      return true;
+    case Kind::kLinkToItself:
+      fs::create_symlink(place, place);
+      return true;
+    case Kind::kFile:
+      std::ofstream(place) << "not a folder\n";
       return true;
     case Kind::kDevice:
       return mknod(place.c_str(), S_IFCHR | 0600, makedev(5, 0)) == 0;
@@ -375,6 +387,63 @@ TEST_F(NonFiles, InFilesOfTheTuner) {
       fs::remove_all(tuned);
       fs::create_directories(tuned / "trials");
     }
+  }
+}
+
+/// Folders of ours in a run or a tuning are never reached through a link; those that a user names are. What stands there stays.
+TEST_F(NonFiles, InThePlaceOfFolders) {
+  const std::string run = run_.string();
+  const fs::path tuned = folder_ / "tuned", out = folder_ / "out";
+  const std::string into = out.string();
+  std::ofstream(folder_ / "links.csv") << "from,to,gb_per_s\na,b,10\nb,a,10\n";
+  tune::emit(tune::tuned_sample(), tuned);
+  std::ofstream(folder_ / "trace.json")
+      << R"([{"ph": "X", "name": "MPI_Barrier", "cat": "mpi", "pid": 0, "tid": 1, "ts": 5, "dur": 2, "args": {"comm": "MPI_COMM_WORLD"}}])";
+  const Arguments tuning = {"tune", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true", "{n}"};
+  struct Case {
+    fs::path place;
+    Arguments verb;
+    bool by_user = false;
+  };
+  const Case cases[] = {{tuned / "trials", tuning},
+                        {tuned / "trials", {"tune", "--in-run", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true"}},
+                        {tuned, tuning},
+                        {tuned, {"tune", "-o", tuned.string() + "/", "--tunable", "n=1,2", "--", "true", "{n}"}},
+                        {tuned / "verify", {"tune", "--verify", tuned.string(), "--", "true"}},
+                        {run_ / "parts", {"analyze", run, "--prepare", "--threads", "1"}},
+                        {out, {"record", "-o", into, "--", "true"}},
+                        {out, {"import", "chrome", (folder_ / "trace.json").string(), "-o", into}},
+                        {out, {"report", into}, true},
+                        {out, {"export", "csv", run, "-o", into}, true},
+                        {out, {"export", "chakra", run, "-o", into}, true},
+                        {out, {"export", "chrome-json", run, "-o", into}, true},
+                        {out, {"export", "prometheus", run, "--textfile", into}, true},
+                        {out, {"model", "mapping", run, "--links", (folder_ / "links.csv").string(), "--emit", into}, true},
+                        {out, {"history", "add", run, "--database", (out / "history.sqlite").string()}, true},
+                        {out, {"tune", "--apply", into, "--", "true"}, true},
+                        {out, {"mcp", into}, true}};
+  for (const Case& c : cases) {
+    for (const Kind kind : kNoFolders) {
+      if (!fs::exists(c.place)) fs::create_directory(c.place);
+      if (!put(kind, c.place)) continue;
+      const fs::file_status before = fs::symlink_status(c.place);
+      const VerbEnded ended = in_child(c.verb, folder_.path());
+      const std::string which = fmt::format("{}: a {}: ", fmt::join(c.verb, " "), kKindNames[static_cast<int>(kind)]);
+      EXPECT_LT(ended.time_s, kMost_s) << which;
+      EXPECT_EQ(fs::symlink_status(c.place).type(), before.type()) << which;
+      EXPECT_FALSE(fs::exists(c.place.parent_path() / "nowhere")) << which;
+      EXPECT_EQ(ended.text.find("filesystem error"), std::string::npos) << which << ended.text;
+      if (!c.by_user || kind != Kind::kLink) {
+        EXPECT_GT(ended.code, 0) << which << ended.text;
+        EXPECT_NE(ended.text.find(c.place.string()), std::string::npos) << which << ended.text;
+        EXPECT_NE(ended.text.find("hint: "), std::string::npos) << which << ended.text;
+      }
+      if (!c.by_user && c.verb[0] != "record" && c.verb[0] != "import")
+        EXPECT_NE(ended.text.find(c.place.string() + ": a " + kKindNames[static_cast<int>(kind)] + ", not a folder"), std::string::npos)
+            << which << ended.text;
+      take_away(c.place);
+    }
+    if (c.place == out) fs::remove_all(out);
   }
 }
 

@@ -12,11 +12,15 @@ argument, CODE the exit code of mpirun that is right. unsteady: with this MPI li
 again, three times at most. A/B: A with Open MPI, B with MPICH; -: not run. Programs in c/ are run once (those in c/mpi4 with MPICH only); those in fortran/ are compiled for three bindings, mpif_h (include 'mpif.h'), mpi (use mpi) and f08 (use mpi_f08), and run in each
 that the MPI library has; their call sites must be in the program.
 
+Most programs write the same in every binding and on each of two threads: the first run without the library is what all runs with it are compared with.
+One that differs from it is run without the library as well, in its own binding and threads, and judged by that.
+
 A row counts as covered for a binding if a program of that binding left completed calls of it in the recorded profile (calls that never
 return, MPI_Abort: an open one). Rows for which the MPI library has no Fortran function are listed and not asked for.
 """
 import argparse
 import concurrent.futures
+import copy
 import csv
 import io
 import os
@@ -197,35 +201,52 @@ def sites_outside(run_dir, binary):
     return sorted((row["op"], row["module"]) for row in rows if row["module"] != str(binary))
 
 
+def on_threads(run, threads):
+    """A run on one thread as if each of several had written what that one did: transcripts are RANK.THREAD."""
+    several = copy.copy(run)
+    several.transcripts = {f"{name.removesuffix('.0')}.{thread}": lines for name, lines in run.transcripts.items() for thread in range(threads)}
+    return several
+
+
 class FailsByItself(Exception):
     """Without the library, which is not judged by it."""
 
 
-def conform(flavour, rows, ranks, case, expected, threads, binary, folder, library, unsteady):
-    """Runs a program both ways; up to three times one that is unsteady, or fails by itself. Returns what is wrong, and the operations that were recorded."""
+def conform(flavour, rows, ranks, case, expected, threads, binary, folder, library, unsteady, reference):
+    """Runs a program both ways; up to three times one that is unsteady, or fails by itself. Returns what is wrong, the operations that were recorded, a summary,
+    and the run without the library, which is the `reference` of the source's other runs."""
     for attempt in range(3):
         here = folder / str(attempt)
         here.mkdir()
         by_itself = unsteady
         try:
-            wrong, ops, summary = conform_once(flavour, rows, ranks, case, expected, threads, binary, here, library, UNSTEADY_TIMEOUT_S if unsteady else TIMEOUT_S)
+            wrong, ops, summary, plain = conform_once(flavour, rows, ranks, case, expected, threads, binary, here, library,
+                                                      UNSTEADY_TIMEOUT_S if unsteady else TIMEOUT_S, reference)
         except FailsByItself as failure:
-            wrong, ops, summary, by_itself = [str(failure)], set(), "", True
+            wrong, ops, summary, plain, by_itself = [str(failure)], set(), "", None, True
         if not wrong or not by_itself:
             break
         print(f"{binary.name}, by itself, attempt {attempt + 1}: {wrong[0]}", flush=True)
-    return wrong, ops, summary
+    return wrong, ops, summary, plain
 
 
-def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, library, timeout_s):
-    plain = Run(flavour, binary, ranks, case, threads, folder / "plain", None, timeout_s)
+def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, library, timeout_s, reference):
+    def run(name, preloaded):
+        return Run(flavour, binary, ranks, case, threads, folder / name, preloaded, timeout_s)
+
+    plain = traced = None
+    if reference:
+        traced = run("traced", library)
+        if not any(differences(on_threads(reference, threads), traced, flavour.loses_codes)):
+            plain = on_threads(reference, threads)
+    plain = plain or run("plain", None)
     if plain.code == 77:
-        return [], set(), "skipped: " + " ".join(plain.stderr)
+        return [], set(), "skipped: " + " ".join(plain.stderr), None
     if plain.code != expected and not (flavour.loses_codes and plain.code == 0):
         raise FailsByItself(f"exit code {plain.code} without the library, expected {expected}\n" + "\n".join(plain.stderr[-MOST_LINES:]))
     if not plain.transcripts or not all(plain.transcripts.values()):
-        return [f"wrote no transcript: {sorted(plain.transcripts)}"], set(), ""
-    traced = Run(flavour, binary, ranks, case, threads, folder / "traced", library, timeout_s)
+        return [f"wrote no transcript: {sorted(plain.transcripts)}"], set(), "", None
+    traced = traced or run("traced", library)
     wrong = list(differences(plain, traced, flavour.loses_codes))
     calls, unfinished = read_record(traced.record) if library and traced.record.exists() else (Counter(), set())
     if library:
@@ -235,7 +256,12 @@ def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, 
         if binary.parent.name in FORTRAN and platform.machine() == "x86_64" and traced.record.exists():
             wrong += [f"calls of {op} seem to be made in {module or 'no file'}" for op, module in sites_outside(traced.record, binary)]
     ops = {op.lower() for _, op in calls} | {op.lower() for op in unfinished}
-    return wrong, ops, f"{len(plain.transcripts)} transcripts, {sum(map(len, plain.transcripts.values()))} lines, {len(ops)} operations"
+    return wrong, ops, f"{len(plain.transcripts)} transcripts, {sum(map(len, plain.transcripts.values()))} lines, {len(ops)} operations", plain
+
+
+def source_of(check):
+    """Equal for one source and case in several bindings and on several threads."""
+    return check.program.binding == "c", check.program.name, check.case
 
 
 def checks_of(chosen, flavour, binaries):
@@ -280,25 +306,29 @@ def main():
         rows[binding], without[binding] = rows_of(library, binding, binaries)
     covered = {binding: set() for binding in bindings}
     folder = Path(tempfile.mkdtemp(prefix="conformance-"))
-    failed, began = 0, time.monotonic()
+    failed, began, references = 0, time.monotonic(), {}
 
     def do(check):
         start = time.monotonic()
         here = folder / check.label.replace(" ", "_")
         here.mkdir()
         program = check.program
-        found = conform(flavour, rows[program.binding], of_flavour(program.ranks, options.flavour), check.case, check.expected, check.threads, check.binary, here,
-                        None if options.without else library, program.unsteady)
+        *found, plain = conform(flavour, rows[program.binding], of_flavour(program.ranks, options.flavour), check.case, check.expected, check.threads,
+                                check.binary, here, None if options.without else library, program.unsteady, references.get(source_of(check)))
+        if not options.without:
+            references.setdefault(source_of(check), plain)
         return (*found, time.monotonic() - start)
 
     checks = list(checks_of(chosen, options.flavour, binaries))
+    first = {source_of(check): check for check in reversed(checks)}.values()
     with concurrent.futures.ThreadPoolExecutor(flavour.jobs) as pool:
-        for check, (wrong, ops, summary, took_s) in zip(checks, pool.map(do, checks)):
-            covered[check.program.binding] |= ops
-            print(f"{check.label}: {'DIFFERS' if wrong else 'equal'} ({summary}), {took_s:.1f} s", flush=True)
-            for line in wrong:
-                print("  " + line.replace("\n", "\n  "), flush=True)
-            failed += bool(wrong)
+        for wave in ([check for check in checks if check in first], [check for check in checks if check not in first]):
+            for check, (wrong, ops, summary, took_s) in zip(wave, pool.map(do, wave)):
+                covered[check.program.binding] |= ops
+                print(f"{check.label}: {'DIFFERS' if wrong else 'equal'} ({summary}), {took_s:.1f} s", flush=True)
+                for line in wrong:
+                    print("  " + line.replace("\n", "\n  "), flush=True)
+                failed += bool(wrong)
     print(f"{len(chosen)} programs, {failed} runs differ, {time.monotonic() - began:.1f} s")
     for binding in bindings if not options.without else ():
         missing = rows[binding] - covered[binding] - flavour.not_asked - (NOT_FROM_FORTRAN if binding in FORTRAN else set())

@@ -28,7 +28,7 @@ def hang(folder, name, options, sits_in, ranks=3, missing=1):
     job.check(first is not None and first["rank"] == missing, f"first finding: {tuple(first) if first else None}")
     job.check(first is not None and f"rank {missing}" in first["sentence"], f"the sentence: {first['sentence'] if first else None}")
     job.check(any(op in shown for op in sits_in), f"the report does not say that the others sit in one of {sits_in}:\n{shown}")
-    sitting = {r["rank"]: r["op"] for r in job.store(run).execute("select rank, op from v_open_call")}
+    sitting = {r["rank"]: r["op"] for r in job.reported_store(run).execute("select rank, op from v_open_call")}
     for rank in range(ranks):
         if rank != missing:
             job.check(sitting.get(rank) in sits_in, f"rank {rank} sits in {sitting.get(rank)}")

@@ -16,7 +16,8 @@ virtual_hosts.enter()
 
 TRAIN = f"{job.TRAIN} --no-overlap --width 64 --print-every 0"
 PRELOAD = f"export LD_PRELOAD={job.LIBRARY}\n"
-ENDLESS = f"srun --mpi=pmix {TRAIN} --steps 100000 --slow-rank 0:5"
+# Its ranks sleep: those of a trainer would wait for each other on both cores until it is cancelled.
+ENDLESS = f"srun --mpi=pmix {job.BUILD / 'tests' / 'programs' / 'sleepy_job'} --ms 20 --steps 100000"
 PREFIX = Path("/run/ddl")  # the shape of an installation
 HISTORY = Path("/run/history/runs.sqlite")
 cluster = None
@@ -41,7 +42,8 @@ def check_run(run, job_id, step_id, ranks=4):
     told = json.loads(job.report(run, "--json").stdout)["run"]
     job.check((told["job_id"], told["job_step_id"]) == (job_id, step_id), f"{run.name}: --json says {told['job_id']}, {told['job_step_id']}")
     name = f"job {job_id}.{step_id}   " if step_id else f"job {job_id}   "
-    job.check(job.report(run).stdout.startswith(f"train   {name}{ranks} ranks on 2 hosts   "), f"{run.name}: {job.report(run).stdout[:80]}")
+    text = job.report(run).stdout
+    job.check(text.startswith(f"train   {name}{ranks} ranks on 2 hosts   "), f"{run.name}: {text[:80]}")
 
 
 def start_cluster(folder):

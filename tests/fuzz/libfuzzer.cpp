@@ -1,4 +1,8 @@
-// The program of libFuzzer: DDL_FUZZ_TARGET names what it fuzzes (tools/fuzz). With DDL_FUZZ_SEEDS it writes the seeds into that folder and ends.
+// The program of libFuzzer: DDL_FUZZ_TARGET names what it fuzzes (tools/fuzz). With DDL_FUZZ_SEEDS it writes the seeds into that folder and ends;
+// DDL_FUZZ_SECONDS is how much processor time it takes.
+#include <signal.h>
+#include <sys/time.h>
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdio>
@@ -12,6 +16,14 @@ extern "C" size_t LLVMFuzzerMutate(uint8_t* data, size_t size, size_t most);
 namespace {
 
 const ddl::fuzz::Target* target = nullptr;
+
+/// libFuzzer's own limit is of elapsed time, in which a busy machine may have let it try little.
+void end_after(long seconds) {
+  signal(SIGPROF, [](int) { raise(SIGUSR1); });  // at which libFuzzer ends by itself
+  itimerval timer{};
+  timer.it_value.tv_sec = seconds;
+  setitimer(ITIMER_PROF, &timer, nullptr);
+}
 
 }  // namespace
 
@@ -37,6 +49,7 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
     }
     std::exit(0);
   }
+  if (const char* const seconds = getenv("DDL_FUZZ_SECONDS")) end_after(std::atol(seconds));
   return 0;
 }
 

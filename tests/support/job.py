@@ -111,8 +111,13 @@ def report(run_dir, *arguments, check_rc=0, **kwargs):
 
 
 def store(run_dir):
-    """The run's database, made by `ddl report` if it is not there yet."""
+    """The run's database, which `ddl report` makes or brings up to date."""
     report(run_dir, check_rc=None)
+    return reported_store(run_dir)
+
+
+def reported_store(run_dir):
+    """The same as the last report left it."""
     connection = sqlite3.connect(f"file:{Path(run_dir) / 'run.sqlite'}?mode=ro", uri=True)
     connection.row_factory = sqlite3.Row
     return connection
@@ -145,11 +150,13 @@ def stop_group(process, sig=signal.SIGKILL):
 
 
 def wait_until(condition, seconds=30.0):
+    """Looks again every 20 ms; what takes long to be looked at (a verb, squeue) takes a fifth of the time at most, or the job that it looks at would wait for
+    a processor."""
     end = time.monotonic() + seconds
-    while time.monotonic() < end:
+    while (begin := time.monotonic()) < end:
         if condition():
             return True
-        time.sleep(0.02)
+        time.sleep(min(max(0.02, 4 * (time.monotonic() - begin)), 0.5))
     return False
 
 

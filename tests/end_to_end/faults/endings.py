@@ -34,7 +34,7 @@ def every_ending(folder):
         traced, run, logs = fault.both(folder, what, command)
         job.check(set(logs) == {0, 1}, f"{what}: logs of {set(logs)}")
         fault.reported(what, run, *says)
-        db = job.store(run)
+        db = job.reported_store(run)
         job.check({r["rank"]: r["ended"] for r in db.execute("select rank, ended from v_rank")} == ended, f"{what}: ended otherwise than {ended}")
         fault.complete(what, db, logs, in_mid_call={0} if who == 1 else ())
         job.check(db.execute("select count(*) from region where kind <> 'inferred'").fetchone()[0] == 1, f"{what}: ranges of a child are in the record")
@@ -47,7 +47,7 @@ def one_process(folder):
     for way, says in (("segv", r"rank 0 crashed \(SIGSEGV\)"), ("kill", r"rank 0 was killed \(SIGKILL\)"), ("_exit", r"rank 0 stopped without MPI_Finalize \(exit code 3\)")):
         traced, run, logs = fault.both(folder, f"single_{way}", [fault.ENDING, way])
         fault.reported(way, run, says)
-        fault.complete(way, job.store(run), logs)
+        fault.complete(way, job.reported_store(run), logs)
 
 
 def in_mpi_init(folder):
@@ -62,7 +62,7 @@ def became_another(folder):
     """exec before MPI_Init: two programs in one process, two spools, nothing is missing."""
     traced, run, logs = fault.both(folder, "exec_first", job.mpirun(2, [fault.PROGRAMS / "exec_first", fault.ENDING, "finalize"]))
     fault.reported("exec first", run, "nothing missing")
-    db = job.store(run)
+    db = job.reported_store(run)
     fault.complete("exec first", db, logs)
     ended = sorted((r["rank"] is None, r["ended"]) for r in db.execute("select rank, ended from v_rank"))
     job.check(ended == [(False, "finalized")] * 2 + [(True, "exec")] * 2, f"exec first: {ended}")
@@ -75,7 +75,7 @@ def started_twice(folder):
     for attempt in ("first", "second"):
         traced = job.run(job.mpirun(2, [fault.ENDING, "finalize"]), check_rc=0, LD_PRELOAD=job.LIBRARY, DDL_OUT=run, CALL_LOG=folder / attempt)
     fault.reported("twice", run, "The run holds 2 worlds")
-    db = job.store(run)
+    db = job.reported_store(run)
     for world, attempt in enumerate(("first", "second")):
         for rank in range(2):
             log = fault.read_log(folder / f"{attempt}.{rank}")

@@ -86,8 +86,9 @@ def kill_one(folder, attempt, rng):
             returned += calls
     if is_reported(attempt):
         fault.reported(f"kill {attempt}", run, "without MPI_Finalize")
+        by_rank = fault.recorded(job.reported_store(run))[0]
         for rank, log_path in enumerate(logs):
-            calls = fault.recorded(job.store(run))[0].get(rank, {})
+            calls = by_rank.get(rank, {})
             for op, (count, _) in counters(log_path)[1].items():
                 job.check(count <= calls.get(op, (0, 0))[0], f"kill {attempt}, rank {rank}, {op}: {calls.get(op)} in the store, {count} had returned")
     fault.remove(run)

@@ -30,8 +30,9 @@ def rank_processes(mpirun_pid, name):
 
 def stopped_rank(folder):
     """The job goes on as if nothing had been, and the record says for how long."""
-    command = job.mpirun(2, [job.TRAIN, "--model", "mlp", "--width", 16, "--batch", 2, "--steps", 500, "--slow-rank", "1:5"])
+    command = job.mpirun(2, [job.TRAIN, "--model", "mlp", "--width", 16, "--batch", 2, "--steps", 500])
     plain = job.run(command)
+    command += ["--slow-rank", "1:5"]  # the same losses, and it lasts until it is stopped
     run = folder / "stopped.ddl"
     process = job.start([job.DDL, "record", "--stall", "off", "-o", run, "--", *command], **fault.EVERYTHING)
     job.wait_until(lambda: len(list(run.glob("*.spool"))) == 2 or process.poll() is not None)

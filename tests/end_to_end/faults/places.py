@@ -17,7 +17,7 @@ def ground(*arguments):
 def whole_profile(what, run, logs, why):
     """Events are missing and that is said; the profile is exact all the same."""
     fault.reported(what, run, why, "failure to grow the spool")
-    db = job.store(run)
+    db = job.reported_store(run)
     fault.complete(what, db, logs, events_too=False)
     kept = db.execute("select count(*) from event").fetchone()[0]
     job.check(0 < kept < 2 * 5 * 4000, f"{what}: {kept} events are kept")
@@ -55,7 +55,7 @@ def truncated(folder):
         name = name.replace(" ", "-")
         traced, run, logs = fault.both(folder, name, cut(name, size))
         fault.reported(name, run, "pages of the spool that their file system took away", what)
-        db = job.store(run)
+        db = job.reported_store(run)
         parts = db.execute("select count(*) from rank_part").fetchone()[0]
         job.check(parts == 0, f"{name}: {parts} ranks' computing and waiting are claimed of spools with holes")
     traced, run, logs = fault.preloaded(folder, "emptied", cut("emptied", 0))

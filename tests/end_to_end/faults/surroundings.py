@@ -12,7 +12,7 @@ def every_surrounding(folder):
     def one(what):
         traced, run, logs = fault.preloaded(folder, what, [PROGRAM, what])
         fault.reported(what, run, "nothing missing")
-        fault.complete(what, job.store(run), logs)
+        fault.complete(what, job.reported_store(run), logs)
 
     job.three_at_once(one, ("nothing", "close_streams", "only_close_streams", "clearenv", "clearenv_later", "home", "chdir", "alarms", "alarm_stack", "ask"))
 
@@ -90,8 +90,8 @@ def late_mpi(folder):
         for ranks in (1, 2):
             what = f"{name}{ranks}"
             traced, run, logs = fault.preloaded(folder, what, command if ranks == 1 else job.mpirun(ranks, command))
-            fault.complete(what, job.store(run), logs)
             fault.reported(what, run, "nothing missing")
+            fault.complete(what, job.reported_store(run), logs)
 
 
 job.main(every_surrounding, bad_place_and_odd_streams, calls_from_a_handler, relative_and_gone, nothing_but_the_library, daemon, small_stacks, late_mpi)
