@@ -21,7 +21,7 @@ void read_network(const char* sys, HealthSink sink);
 /// All GPUs that NVML knows. Opens it the first time; where it is not, that is all it ever does. Takes up to tens of ms per GPU.
 void read_gpus(HealthSink sink);
 
-/// What one GPU's NVLinks lead to.
+/// The peers of one GPU's NVLinks.
 struct Nvlinks {
   const char* bus;   ///< the GPU's, as NVML writes it: 00000000:3B:00.0
   const char* peer;  ///< another GPU's bus, "cpu" or "switch"

@@ -10,7 +10,7 @@ namespace ddl::nvtx {
 
 constexpr uint32_t kMaxCategories = 32;
 
-/// What nvtxDomainCreate returns. Never destroyed: a name means one domain for the life of the process.
+/// Returned by nvtxDomainCreate. Never destroyed: a name means one domain for the life of the process.
 struct DomainState {
   char name[64];
   uint32_t owner;  ///< of its ranges, see kRangeOwners; 0: of a library, or one too many: its ranges are not the program's

@@ -15,7 +15,7 @@ void learn_datatypes_and_reductions();
 constexpr uint64_t kIsPayload = 1;  ///< PayloadKey::reduction of a key whose type is the payload itself
 constexpr PayloadKey kUnknownPayload = {0, kAskLater, kIsPayload};
 
-/// What the arguments come to; kAskLater: not known before the call.
+/// The payload by the arguments; kAskLater: not known before the call.
 uint64_t known_payload(PayloadKey key);
 /// For receives: the datatype's code; the bytes come with the status.
 uint64_t received_type(PayloadKey key);

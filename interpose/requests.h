@@ -1,4 +1,4 @@
-// From an MPI_Request to the operation behind it: what was posted where and when, until some call completes it. Injected code.
+// From an MPI_Request to the operation behind it, with place and time of its post, until some call completes it. Injected code.
 //
 // A hash table whose slots are the entries, one cache line each, with a chain behind those that share a slot; the chain's entries come from
 // anonymous memory, so that any number of requests can be outstanding. Locks, striped, are taken only under MPI_THREAD_MULTIPLE.
@@ -13,7 +13,7 @@
 
 namespace ddl {
 
-/// What completing adds to what is known since the post.
+/// Facts known at completion, beside those of the post.
 enum class Fill : uint8_t {
   kNothing,
   kMessage,       ///< bytes, source and tag (receives)
@@ -22,7 +22,7 @@ enum class Fill : uint8_t {
   kCommunicator,  ///< MPI_Comm_idup: `payload` is the key of what is duplicated, `new_comm` the duplicate, of use once complete
 };
 
-/// What the poster of an operation knows of it beyond the call's own record.
+/// Facts about an operation that its posting call knows beyond its own record.
 struct Posted {
   uint64_t payload;
   uint32_t sequence;  ///< of a collective; tag of a message
@@ -82,7 +82,7 @@ inline RequestInfo* request_slot(MPI_Request handle) {
 }
 /// Stands for no operation, or for one that is complete.
 inline bool is_no_request(MPI_Request handle) { return !key_of(handle) || handle == g_mpi.request_null || is_shared_request(handle); }
-/// What is_no_request() knows finds its slot taken, so that who finds a free one need not ask; but not these.
+/// Handles that is_no_request() knows find their slots taken, so that a free slot needs no such test; but not these.
 inline bool is_one_of_many_shared([[maybe_unused]] MPI_Request handle) {
 #ifdef OPEN_MPI
   return false;  // there is one
@@ -106,7 +106,7 @@ DDL_HOT void post_as_recorded(MPI_Request handle, const OpenCall& call, uint64_t
   const auto is_taken = [&] { return (key_of(slot->handle) | reinterpret_cast<uintptr_t>(slot->next)) != 0; };
   if (__builtin_expect(g_mpi.multiple, 0) || __builtin_expect(is_taken() || is_one_of_many_shared(handle), 0) ||
       __builtin_expect(record->start_ticks != call.start_ticks, 0)) {  // the ring went round during this call
-    // A copy, whose address may be known. What only this needs comes from the record, and is not kept during the call.
+    // A copy, whose address may be known. Values that only this needs come from the record, and are not kept during the call.
     const OpenCall copy = {call.thread,     call.record,  call.slot, call.entry, call.start_ticks, record->payload,
                            record->context, record->comm, call.op,   call.keep,  call.outermost};
     return post_unusual(handle, copy, now, fill, collective);
@@ -171,7 +171,7 @@ DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const M
 void observe_completion(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now);
 
 void start_request(MPI_Request handle, uint64_t now);
-/// MPI_Request_free: what is still active can no longer be followed.
+/// MPI_Request_free: an active operation can no longer be followed.
 void forget_request(MPI_Request handle);
 
 /// How many are active now. Looks at every slot.

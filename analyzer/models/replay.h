@@ -13,9 +13,9 @@
 
 namespace ddl::models {
 
-/// What a kind of operation is: in an ideal job all operations of one kind take equally long.
+/// A kind of operation: in an ideal job all operations of one kind take equally long.
 struct ReplayKind {
-  std::string type;  ///< what its share of a slowdown is reported as; several kinds may share one
+  std::string type;  ///< name under which its share of a slowdown is reported; several kinds may share one
   bool transfer = false;
   bool upper_bound = false;  ///< transfers that nobody saw end: their durations say "at most"
 };

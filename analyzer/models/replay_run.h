@@ -1,18 +1,17 @@
 // The steady steps of a recorded MPI job as a replay: on each rank computing and calls alternate, one after the other; collectives and
-// messages tie the ranks together as the analyzer's waiting says they did. Steps follow one another without what lies between them.
+// messages tie the ranks together by the analyzer's waiting. Steps follow one another without the time between them.
 //
 //   symmetric collectives   begin on all members together, when the last has come, and take their transfer time
 //   broadcast, scatter      wait for the root to come; reduce, gather: the root waits for the others
-//   non-blocking ones       begin when the last member has posted and take the shortest transfer seen among them (an upper bound: what
-//   completes
-//                           while a rank computes is seen when it asks); the completing call waits for them
-//   members without a record  take no part; what their collectives take is what their like take of which all members are known, else the
-//                           shortest of their like
+//   non-blocking ones       begin when the last member has posted and take their shortest transfer (an upper bound: a completion while a
+//                           rank computes is seen when it asks); the completing call waits for them
+//   members without record  take no part; their collectives take the time of like ones whose members are all known, else the shortest of
+//                           their like
 //   messages                receives wait for their send to begin; a send waits for its receive only where it was seen to
-//   other calls             take as long as they took
-// In the ideal job computing before the same call of a step (operation, bytes, how many before it), or in the same place of it, is of one
-// kind, whichever tells durations apart better; computing that a rank does where no other does is one more. Transfers of one operation,
-// size of communicator and bytes are of one kind.
+//   other calls             keep their time
+// In the ideal job, computing before the same call of a step (operation, bytes, ordinal), or in the same place of it, is of one kind,
+// whichever separates durations better; computing where no other rank computes is one more kind. Transfers of one operation, size of
+// communicator and bytes are of one kind.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -35,7 +34,7 @@ struct RunReplay {
   bool nonblocking = false;           ///< some transfers are upper bounds
   bool nonblocking_messages = false;  ///< some of these are messages
   std::vector<Replay::Op> hidden;  ///< non-blocking collectives that were nowhere the last of those that were seen to be over in one call
-  std::vector<double> layer_s;     ///< of each operation, what of its computing is the layer that was asked for; empty: none was
+  std::vector<double> layer_s;     ///< of each operation, the requested layer's part of its computing; empty: none was requested
 };
 
 constexpr int64_t kMostReplayedEvents = 1'000'000;

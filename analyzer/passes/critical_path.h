@@ -43,7 +43,7 @@ struct PathStreamWait {
   int64_t on_call = 0;
 };
 
-/// What a thread of the host was in.
+/// A range that a thread of the host was in.
 struct PathRange {
   Interval interval;
   int64_t region = 0;
