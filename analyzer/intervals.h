@@ -5,7 +5,6 @@
 // two sets is one sweep. Thread-safe as any value type.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
