@@ -1,4 +1,4 @@
-// What the files of the CUPTI collector share. Injected code.
+// Shared by the files of the CUPTI collector. Injected code.
 #pragma once
 
 #include "collectors/cupti_abi.h"

@@ -55,7 +55,7 @@ void* mpi_object(const char* name);
 
 /// The next function of that name after ours: RTLD_NEXT, else the scope of the caller, else whatever loaded object defines it. NULL: none.
 void* resolve(const char* name, const void* caller);
-/// The same for MPI_X; where nobody has it, PMPI_X.
+/// The same for MPI_X; PMPI_X where it is not defined.
 void* resolve_mpi(const char* name, const void* caller);
 
 /// Handles as keys of our tables: addresses in Open MPI, numbers in MPICH (there each kind of object has numbers of its own). Never 0 or 1

@@ -5,7 +5,7 @@
 //
 // Under MPI_THREAD_MULTIPLE MPI may give a handle out again to another thread before the one that completed it comes back to us. So a
 // completing call takes hold of its requests before it calls MPI (find_request), and a post that finds its handle held adds a second entry;
-// the holder completes what it holds, not what has the handle by then.
+// the holder completes the held entry, not the newer one.
 #pragma once
 
 #include "interpose/communicators.h"
@@ -93,13 +93,13 @@ inline bool is_one_of_many_shared([[maybe_unused]] MPI_Request handle) {
 /// Before the first look-up, and once the handles are known.
 void reserve_request_slots();
 
-/// Remembers what `call` has posted and MPI has named `handle`. A handle that stands for "already complete" is recorded as such at once.
+/// Remembers the operation that `call` posted as `handle`. A handle that stands for "already complete" is recorded as such at once.
 /// `call` must have been recorded and have ended at `now`.
 void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted);
 
 /// post_as_recorded() where its slot is taken, threads are many, or the record may have been overwritten since (then the request is lost).
 void post_unusual(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective);
-/// The same where the call's record says all that there is to say of what was posted: in nearly all posts.
+/// The same where the call's record describes the operation completely: in nearly all posts.
 DDL_HOT void post_as_recorded(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {
   RequestInfo* slot = kept_address(request_slot(handle));
   const Record* record = call.record;
@@ -131,14 +131,14 @@ DDL_HOT RequestInfo* find_request(MPI_Request handle, bool hold) {
 }
 void release_request(RequestInfo* request);
 
-/// The same without MPI_THREAD_MULTIPLE, where it is found at first sight. NULL: there is none, or find_request() has to look.
+/// The same without MPI_THREAD_MULTIPLE, in the first place looked at. NULL: none, or find_request() has to look.
 DDL_HOT RequestInfo* request_at_hand(MPI_Request handle) {
   RequestInfo* slot = kept_address(request_slot(handle));
   return __builtin_expect(slot->handle == handle, 1) ? slot : nullptr;
 }
 
-/// The entry's operation is done, as a call of `thread` (NULL: one that is not recorded) that returned at `now` says. Nothing happens where
-/// it was done before (inactive persistent requests).
+/// Completes the entry's operation by a call of `thread` (NULL: one that is not recorded) that returned at `now`. Nothing happens where it
+/// was complete before (inactive persistent requests).
 void complete_request(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now);
 /// The same for an entry from request_at_hand().
 DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const MPI_Status& status, uint64_t now) {
