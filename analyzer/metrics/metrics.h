@@ -14,8 +14,8 @@
 //
 // The SELECT sees the store, the tables of the passes (analyzer/tables.sql) and :world. Scope job: one row (value, why). Scope step: rows (step, value, why), one per steady
 // step, of which the median is the metric's value. Scope rank: rows (rank, value, why), of which the worst is. `why` counts only where
-// value is NULL. More columns, by name: lo and hi, the ends of a 95 % interval (scope job); sigma, what the value may be wrong by because
-// the clocks are, in its unit.
+// value is NULL. More columns, by name: lo and hi, the ends of a 95 % interval (scope job); sigma, the error through the hosts'
+// clocks, in its unit.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -1,4 +1,4 @@
-// How the layers of a network can be spread over ranks, what each way moves and needs, and which mix of them is fastest.
+// Ways to spread the layers of a network over ranks, the bytes that each moves and needs, and the fastest mix of them.
 //
 // Ranks form groups of g; the groups share the samples of a step (data parallelism). Within a group each layer takes one form, and its
 // activations lie in one of four layouts. x and y are a layer's input and output over the samples of a group, w its parameters, in bytes:

@@ -1,6 +1,6 @@
-// What joins the places that ranks sit at: links between GPUs, PCIe switches, sockets, hosts and the switches of the network, in any number
-// of tiers. Places take a rank each, switches none. Files say how things are joined, and few say how fast: what a tier carries
-// comes from the file, from whoever asks, from a fit to a recorded run, or is assumed, and `from` says which.
+// The links between the places of ranks: between GPUs, PCIe switches, sockets, hosts and the switches of the network, in any number of
+// tiers. Places take a rank each, switches none. Files say how things are joined, few how fast: a tier's bandwidth comes from the file, from
+// the user, from a fit to a recorded run, or is assumed, and `from` says which.
 #pragma once
 
 #include <cstdint>

@@ -2,12 +2,10 @@
 //
 // Two estimators. Max-start (W2): everything before the last member entered is waiting; needs the members' clocks on one axis. Min-duration
 // (W3): the shortest stay is all transfer, the rest of longer ones is waiting; needs no clock, but only holds where all members do the
-// same. Non-blocking operations use W2 with the post as the enter; what remains up to the completing call is an upper bound of the
-// transfer.
+// same. Non-blocking operations use W2 with the post as the enter; the rest up to the completing call is an upper bound of the transfer.
 //
-// Where members left no record the last one known bounds the last one from below, and so its estimator the waiting: waits are at least,
-// transfers upper ones (J7). Members wait for a root alone, so that only a root without a record, or a root that
-// waits for others, leaves a bound.
+// Where members left no record, the last known enter bounds the last one from below: waits are lower bounds, transfers upper ones (J7).
+// Members wait for a root alone, so that only a root without a record, or a root that waits for others, leaves a bound.
 //
 // Pure functions over plain values: units are ns on the run's axis; wait_ns + xfer_ns = duration_ns holds exactly by construction.
 #pragma once
