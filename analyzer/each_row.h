@@ -42,7 +42,7 @@ class EachRow {
 
   EachRow(SQLite::Database& db, std::string_view columns, std::string_view from);
 
-  /// Calls `use` for each row, with these values for ?1, ?2, ... What it throws comes out here.
+  /// Calls `use` for each row, with these values for ?1, ?2, ... Exceptions of `use` pass through.
   template <typename... Values>
   void run(const Use& use, const Values&... values) {
     query_.bind(values...);

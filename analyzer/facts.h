@@ -15,14 +15,14 @@
 
 namespace ddl {
 
-/// Where the time of a rank's thread, or of a GPU, went (specification.md T5, J1). What cannot be told is a part of its own, never 0 of another.
+/// The parts of the time of a rank's thread, or of a GPU (specification.md T5, J1). Unknown time is a part of its own, never 0 of another.
 struct TimeParts {
   double compute_ns =
       0;  ///< with nothing on the network. For a thread: all that is outside MPI; of a GPU: kernels that are not collectives
   double overlap_ns = 0;   ///< the same, with communication beside it; 0 if that is not known
   double transfer_ns = 0;  ///< exposed communication: nothing computes
   double wait_ns = 0;      ///< exposed waiting for other ranks
-  double unsplit_ns = 0;   ///< exposed communication of which nobody can tell what was waiting
+  double unsplit_ns = 0;   ///< exposed communication that cannot be split into waiting and transfer
   double copy_ns = 0;      ///< exposed copies of GPUs
   double idle_ns = 0;
 
@@ -38,8 +38,8 @@ inline constexpr double TimeParts::*kTimeParts[] = {&TimeParts::compute_ns, &Tim
                                                     &TimeParts::wait_ns,    &TimeParts::unsplit_ns, &TimeParts::copy_ns,
                                                     &TimeParts::idle_ns};
 
-/// Which resource tells where the time went (J1): what a device did says more than that its host waited for it. Mixed: some ranks have a
-/// device that did something, others have none. Unseen: collectives ran on GPUs of which nothing was recorded, so that nobody knows what was computed.
+/// The resource that shows where the time went (J1): a device's activities say more than its host's waiting for it. Mixed: some ranks have an
+/// active device, others none. Unseen: collectives ran on GPUs without a recording, so the computing is unknown.
 enum class Resource { kThread, kDevice, kMixed, kUnseen };
 
 /// One of them, its mean step.
@@ -71,7 +71,7 @@ struct JobTime {
 };
 
 /// A rank as the tables of ranks show it: its mean step. Computing is that of its GPUs (their mean) if these did anything, else of its thread;
-/// who waits for whom is told as Facts::waits_by says.
+/// waiting is that of the resource Facts::waits_by.
 struct RankFacts {
   int64_t rank = 0;
   std::string host;
@@ -79,7 +79,7 @@ struct RankFacts {
   std::optional<double> step_ns;      ///< duration; nothing: no steady step of it, or the run has no steps
   std::optional<int64_t> compute_ns;  ///< this and the next three: unset if a step of the rank lacks it, and `why` says why
   std::optional<int64_t> wait_ns, xfer_ns;
-  /// The median rank's waiting less its own, by how much later it enters collectives. Of GPUs it is all waiting inside their kernels: what
+  /// The median rank's waiting less its own, by how much later it enters collectives. For GPUs it is all waiting inside their kernels: what
   /// computing hides is lateness as well.
   std::optional<int64_t> late_ns;
   std::string why;
@@ -110,7 +110,7 @@ struct StepFacts {
 struct Facts {
   StepFacts step;
   JobTime threads, devices;  ///< all of one kind
-  JobTime headline;          ///< each rank by its own resource: what the job is said to spend its time on; unknown if that of one is unseen
+  JobTime headline;          ///< each rank by its own resource: the job's time as reported; unknown if that of one is unseen
   Resource resource = Resource::kThread;
   /// Whose waiting and transfer the ranks show: GPUs that carry out collectives, unless threads wait longer in MPI. kThread or kDevice.
   Resource waits_by = Resource::kThread;
@@ -126,7 +126,7 @@ struct Facts {
 
 Facts read_facts(SQLite::Database& db, int64_t world);
 
-/// What a run without steps takes until its GPUs are given anything: it is a part of all its shares, and says nothing of what comes after.
+/// Time of a run without steps before the first launch: a part of all its shares that says nothing about the rest.
 /// From the process's start (MPI_Init, where there is one) to its first launch, the mean over GPUs; 0 without GPUs.
 double run_start_ns(SQLite::Database& db, int64_t world);
 

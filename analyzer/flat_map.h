@@ -18,7 +18,7 @@ inline uint64_t key_of_pair(int64_t a, int64_t b) {
 template <class Value>
 class FlatMap {
  public:
-  /// What belongs to `key`, any number but UINT64_MAX; Value() if there was nothing. Valid until the next call.
+  /// The value of `key`, any number but UINT64_MAX; a new one is Value(). Valid until the next call.
   Value& operator[](uint64_t key) {
     if (8 * (size_ + 1) > 7 * entries_.size()) grow();
     Entry& entry = entries_[place_of(key)];

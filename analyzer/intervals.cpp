@@ -18,9 +18,7 @@ void append(std::vector<Interval>& parts, const Interval& next) {
 }  // namespace
 
 IntervalSet::IntervalSet(std::vector<Interval> intervals) {
-  const size_t given = intervals.size();
   std::erase_if(intervals, [](const Interval& i) { return i.end_ns <= i.begin_ns; });
-  bad_count_ = given - intervals.size();
   const auto by_begin = [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; };
   if (!std::is_sorted(intervals.begin(), intervals.end(), by_begin)) std::sort(intervals.begin(), intervals.end(), by_begin);
   size_t merged = 0;  // in the place of those before

@@ -5,7 +5,6 @@
 // two sets is one sweep. Thread-safe as any value type.
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <vector>
 
@@ -22,14 +21,12 @@ struct Interval {
 class IntervalSet {
  public:
   IntervalSet() = default;
-  /// The union of `intervals`, which may overlap and come in any order. Empty and reversed ones are dropped and counted in bad_count().
+  /// The union of `intervals`, which may overlap and come in any order. Empty and reversed ones are dropped.
   explicit IntervalSet(std::vector<Interval> intervals);
 
   const std::vector<Interval>& parts() const { return parts_; }
   bool empty() const { return parts_.empty(); }
   int64_t length_ns() const;
-  /// How many of the intervals given to the constructor were not intervals.
-  size_t bad_count() const { return bad_count_; }
 
   friend IntervalSet unite(const IntervalSet& a, const IntervalSet& b);
   friend IntervalSet intersect(const IntervalSet& a, const IntervalSet& b);
@@ -39,7 +36,6 @@ class IntervalSet {
 
  private:
   std::vector<Interval> parts_;
-  size_t bad_count_ = 0;
 };
 
 IntervalSet unite(const IntervalSet& a, const IntervalSet& b);

@@ -12,7 +12,7 @@ namespace ddl {
 
 enum class NamesOf { kKernels, kOperators, kLayers };
 
-/// Sums over all ranks of one world: of a mean step, or of the whole run. Nothing runs beside itself here: what overlaps counts twice.
+/// Sums over all ranks of one world: of a mean step, or of the whole run. Concurrent work counts twice.
 struct NameChange {
   struct Side {
     double calls = 0, time_ns = 0;

@@ -18,7 +18,7 @@
 
 namespace ddl {
 
-/// What is said of one row, by the keys of lint_keys(). A key that is absent or empty is not said.
+/// The statements on one row, by the keys of lint_keys(). An absent or empty key makes none.
 using Stated = std::map<std::string, std::string>;
 
 struct LintKey {

@@ -1,4 +1,4 @@
-// Two runs compared, number by number: what changed, by how much, and whether their steps can tell.
+// Two runs compared, number by number: which changed, by how much, and whether the steps suffice to tell.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -24,7 +24,7 @@ enum class Change {
   kWorse,
   kChanged,     ///< seen, and neither is better
   kNotSeen,     ///< the interval of the difference holds 0
-  kNoInterval,  ///< of a job as a whole, or with few steps: nobody can tell
+  kNoInterval,  ///< of a job as a whole, or with too few steps to tell
   kAppeared,    ///< was n/a
   kGone,        ///< is n/a
   kAbsent       ///< n/a in both

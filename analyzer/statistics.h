@@ -35,13 +35,13 @@ std::optional<Range> interval_of_ratio(const std::vector<double>& parts, const s
 
 /// How many standard errors to either side of a mean hold `confidence` of Student's t distribution: 2.78 for 4 degrees of freedom and 0.95.
 double student_t(double degrees, double confidence);
-/// What an F statistic exceeds by chance with probability `by_chance`.
+/// The value that an F statistic exceeds by chance with probability `by_chance`.
 double fisher_f(double numerator_degrees, double denominator_degrees, double by_chance);
 
 /// Rounds shares that add up to 1 to tenths of a percent such that they still do (largest remainder).
 std::vector<double> round_shares(const std::vector<double>& shares);
 
-/// Who stands apart from all others: of the half with the largest values those ahead of its widest gap, ascending. Nobody if that is one.
+/// Outliers: in the half with the largest values, those beyond its widest gap, ascending. Empty if that is a single one.
 /// `all`: how many there are, with those that have no value. Half of the others are fewer than half of all.
 std::vector<int64_t> stand_apart(const std::map<int64_t, double>& values, size_t all);
 

@@ -1,4 +1,4 @@
--- What the passes of the analyzer hand to the metrics, findings, reports and the tuner. `ddl analyze` makes these tables anew each time;
+-- Tables that the passes of the analyzer hand to metrics, findings, reports and the tuner. `ddl analyze` makes these tables anew each time;
 -- everybody else only reads them. They move with the analyzer: other people's SQL reads the views v_*.
 --
 -- "Steady" are the steps that count: those that every rank of the world recorded, without the warm-up (specification.md "Conventions"). A
@@ -97,7 +97,7 @@ CREATE TABLE steady_rank (
   exposed_ns INTEGER NOT NULL,   -- sum
   wait_ns INTEGER,               -- sum; NULL: not known of one of the steps, see why
   why TEXT,                      -- reason of a NULL; PARTIAL_RANKS beside a wait_ns: that is a lower bound
-  sigma_ns REAL,                 -- sum of what is known
+  sigma_ns REAL,                 -- sum of the known ones
   PRIMARY KEY (world, rank)
 ) WITHOUT ROWID;
 
@@ -118,12 +118,12 @@ CREATE TABLE steady_gpu (
   active_xfer_ns INTEGER,             -- of active_ns, without exposed waiting
   idle_ns INTEGER NOT NULL,           -- nothing ran
   idle_input_ns INTEGER,              -- of idle_ns, while data was loaded; NULL: the run names no range that loads data
-  idle_host_ns INTEGER NOT NULL,      -- of idle_ns, the host had not launched yet what came next
-  idle_launch_ns INTEGER NOT NULL,    -- of idle_ns, what a launch takes
+  idle_host_ns INTEGER NOT NULL,      -- of idle_ns, the host had not launched the next operation yet
+  idle_launch_ns INTEGER NOT NULL,    -- of idle_ns, delay of launches
   idle_kernel_ns INTEGER NOT NULL,    -- of idle_ns, between two kernels that were both launched
-  idle_dep_comm_ns INTEGER NOT NULL,  -- of idle_ns, what came next waited for a collective on another stream
-  idle_dep_copy_ns INTEGER NOT NULL,  -- of idle_ns, what came next waited for a copy on another stream
-  idle_other_ns INTEGER NOT NULL,     -- of idle_ns, the rest: not known what was waited for
+  idle_dep_comm_ns INTEGER NOT NULL,  -- of idle_ns, the next operation waited for a collective on another stream
+  idle_dep_copy_ns INTEGER NOT NULL,  -- of idle_ns, the next operation waited for a copy on another stream
+  idle_other_ns INTEGER NOT NULL,     -- of idle_ns, the rest: the awaited operation is unknown
   why TEXT,                           -- reason of a NULL
   windows INTEGER NOT NULL,           -- rows of gpu_part: steps
   sigma_ns REAL,                      -- clock sigma of exposed_wait_ns
@@ -134,11 +134,11 @@ CREATE TABLE steady_gpu (
 CREATE TABLE rank_resource (
   world INTEGER NOT NULL,  -- process.world
   rank INTEGER NOT NULL,   -- process.rank
-  resource TEXT NOT NULL,  -- device: its GPUs did something in the steady steps; thread: it has none, or they did nothing; unseen: it calls NCCL, and what its GPUs did was not recorded
+  resource TEXT NOT NULL,  -- device: its GPUs were active in the steady steps; thread: it has none, or they were idle; unseen: it calls NCCL, and its GPUs were not recorded
   PRIMARY KEY (world, rank)
 ) WITHOUT ROWID;
 
--- Steady steps of ranks where they wait: steady_part, but what the rank's GPU did in a world with steady_world.waits_by device; of several GPUs the one
+-- Steady steps of ranks where they wait: steady_part, but the rank's GPU in a world with steady_world.waits_by device; of several GPUs the one
 -- that waited most.
 CREATE TABLE steady_wait (
   world INTEGER NOT NULL,        -- process.world
@@ -162,9 +162,9 @@ CREATE TABLE layer_total (
   wait_ns INTEGER      -- NULL: none of its calls waited, or not known
 );
 
--- ------------------------------------------------------------------------------------------------ who waited
+-- ------------------------------------------------------------------------------------------------ waiting
 
--- Instances of collectives and who entered last (specification.md W10); and, as message = 1, waiting for messages by who was late where it began.
+-- Instances of collectives and the last rank to enter (specification.md W10); and, as message = 1, waiting for messages by the rank with which the lateness began.
 CREATE TABLE late (
   world INTEGER NOT NULL,       -- process.world
   step INTEGER,                 -- of the late rank; NULL: outside steps
@@ -177,7 +177,7 @@ CREATE TABLE late (
   message INTEGER NOT NULL      -- 1: calls that waited for messages, 0: a collective
 );
 
--- What table blame says, summed over those who waited.
+-- Table blame, summed over the waiting ranks.
 CREATE TABLE caused (
   world INTEGER NOT NULL,    -- process.world
   late INTEGER NOT NULL,     -- rank that entered last
@@ -194,7 +194,7 @@ CREATE TABLE reached (
   PRIMARY KEY (comm, process)
 ) WITHOUT ROWID;
 
--- What blocking collectives transferred on each communicator in a step. A step may have several rows; each collective has its own, in their order,
+-- Transfers of blocking collectives on each communicator in a step. A step may have several rows; each collective has its own, in their order,
 -- where members left no record.
 CREATE TABLE comm_step (
   comm INTEGER NOT NULL,    -- communicator.id
@@ -205,7 +205,7 @@ CREATE TABLE comm_step (
 );
 CREATE INDEX comm_step_comm ON comm_step (comm);
 
--- What blocking collectives of one operation, communicator and size transferred, those of which that is known.
+-- Transfers of blocking collectives of one operation, communicator and size, where known.
 CREATE TABLE group_transfer (
   world INTEGER NOT NULL,    -- process.world
   op INTEGER NOT NULL,       -- op.id
@@ -213,11 +213,11 @@ CREATE TABLE group_transfer (
   bytes INTEGER NOT NULL,    -- S
   xfer_ns REAL NOT NULL,     -- median over instances
   busbw REAL,                -- bus bandwidth by it, bytes/s; NULL: not defined
-  bounded INTEGER NOT NULL,  -- 1: in most instances members left no record, xfer_ns is the median of what those transferred at most (specification.md J7)
+  bounded INTEGER NOT NULL,  -- 1: in most instances members left no record, xfer_ns is the median of upper bounds (specification.md J7)
   PRIMARY KEY (world, op, comm, bytes)
 ) WITHOUT ROWID;
 
--- What the collectives of a step put on the wire, all ranks together. Those of which size or bus factor are not known are left out.
+-- Bytes that the collectives of a step put on the wire, all ranks together, without those of unknown size or bus factor.
 CREATE TABLE wire (
   world INTEGER NOT NULL,  -- process.world
   step INTEGER NOT NULL,   -- step.step
@@ -225,13 +225,13 @@ CREATE TABLE wire (
   PRIMARY KEY (world, step)
 ) WITHOUT ROWID;
 
--- What collectives of each axis took on each GPU: lengths of unions over its streams, as gpu_part. Axes may run beside each other: their times do not
+-- Time of collectives of each axis on each GPU: lengths of unions over its streams, as gpu_part. Axes may run beside each other: their times do not
 -- add up to those of gpu_part.
 CREATE TABLE gpu_axis_part (
   process INTEGER NOT NULL,          -- process.id
   device INTEGER NOT NULL,           -- gpu_event.device
   step INTEGER,                      -- step.step; NULL: the whole run
-  axis TEXT,                         -- communicator_axis.axis; NULL: nobody can tell
+  axis TEXT,                         -- communicator_axis.axis; NULL: unknown
   comm_ns INTEGER NOT NULL,          -- some kernel of a collective of the axis ran
   wait_ns INTEGER,                   -- of which nothing but waiting for other ranks; NULL: not known of some of them
   exposed_ns INTEGER NOT NULL,       -- of comm_ns, while nothing computed
@@ -247,7 +247,7 @@ CREATE TABLE background_process (
   cycle_ns INTEGER              -- from the begin of one cycle of coordination to that of the next, median; NULL: its ranks do not negotiate
 );
 
--- Collectives of background threads that move no tensor: they agree on what is to be moved.
+-- Collectives of background threads that move no tensor, but agree on the next ones to move.
 CREATE TABLE coordination (
   event INTEGER PRIMARY KEY  -- event.id
 );
@@ -265,7 +265,7 @@ CREATE TABLE negotiation (
   PRIMARY KEY (process, comm, seq)
 ) WITHOUT ROWID;
 
--- How far the training threads of jobs that negotiate had come when the run ended, or was read: who hangs says so here.
+-- Progress of the training threads of jobs that negotiate when the run ended, or was read: shows which rank hangs.
 CREATE TABLE pending_negotiation (
   process INTEGER PRIMARY KEY,  -- process.id
   at_ns INTEGER NOT NULL,       -- its last cycle of coordination
@@ -284,9 +284,9 @@ CREATE TABLE waited_for (
   host INTEGER,                  -- host.id: that of the rank, or of which it is all; NULL: a few ranks
   since_step INTEGER,            -- from which on it is so; NULL: from the first steady one
   steps INTEGER NOT NULL,        -- that count
-  late_steps INTEGER NOT NULL,   -- of those, nobody else spends less
-  lead_ns REAL NOT NULL,         -- what it spends in collectives less than the next one, no more than what the cause takes longer: a step without it takes so much less
-  cause TEXT NOT NULL,           -- what it does instead: compute; data (it computes longer for it gets more bytes in all-to-alls); host (idle until the host launches); input (idle while the host loads data); copy; idle
+  late_steps INTEGER NOT NULL,   -- of those, no other rank spends less
+  lead_ns REAL NOT NULL,         -- its time in collectives short of the next one's, at most the cause's excess: a step without it is shorter by as much
+  cause TEXT NOT NULL,           -- its activity instead: compute; data (it computes longer for it gets more bytes in all-to-alls); host (idle until the host launches); input (idle while the host loads data); copy; idle
   own_ns REAL NOT NULL,          -- time of the cause
   others_ns REAL NOT NULL,       -- the same of the others
   comm_ns REAL NOT NULL,         -- in collectives while nothing computes
@@ -321,7 +321,7 @@ CREATE TABLE call_wait (
   sigma_ns REAL               -- clock sigma of wait_ns
 );
 
--- Who waited for whose messages in which step. A key may have several rows.
+-- Waiting for messages by waiter, late rank and step. A key may have several rows.
 CREATE TABLE message_late (
   world INTEGER NOT NULL,   -- process.world
   late_step INTEGER,        -- step of the late rank; NULL: outside steps
@@ -332,7 +332,7 @@ CREATE TABLE message_late (
   wait_ns INTEGER NOT NULL  -- sum
 );
 
--- The end of each step with non-blocking collectives, after the last of them was posted: nothing is left to hide what still moves.
+-- The end of each step with non-blocking collectives, after the last of them was posted: nothing is left to hide the rest of the transfers.
 CREATE TABLE tail (
   process INTEGER NOT NULL,      -- process.id
   step INTEGER NOT NULL,         -- step.step
@@ -357,7 +357,7 @@ CREATE TABLE section_score (
   PRIMARY KEY (world, rank)
 ) WITHOUT ROWID;
 
--- ------------------------------------------------------------------------------------------------ what several metrics read
+-- ------------------------------------------------------------------------------------------------ inputs of several metrics
 
 -- How long threads of ranks were in calls that launch work on GPUs or wait for it. No row: none of the step's calls was recorded.
 CREATE TABLE host_gpu (
@@ -367,7 +367,7 @@ CREATE TABLE host_gpu (
   PRIMARY KEY (world, step)
 ) WITHOUT ROWID;
 
--- How long kernels took in the whole run, by what the rules for their names say (specification.md J5).
+-- Time of kernels in the whole run, by class of their names (specification.md J5).
 CREATE TABLE kernel_time (
   world INTEGER NOT NULL,    -- process.world
   class TEXT NOT NULL,       -- communication, compute, or unclassified: no rule knows the name
@@ -399,7 +399,7 @@ CREATE TABLE noise (
   why TEXT                    -- reason of a NULL
 );
 
--- What ranks reported in each step with ddl_value: names "samples" and "model_flops".
+-- Values that ranks reported in each step with ddl_value: names "samples" and "model_flops".
 CREATE TABLE reported (
   world INTEGER NOT NULL,  -- process.world
   name TEXT NOT NULL,      -- value.name
@@ -409,7 +409,7 @@ CREATE TABLE reported (
   PRIMARY KEY (world, name, step)
 ) WITHOUT ROWID;
 
--- What the hardware counters of each process grew by in its steps.
+-- Growth of the hardware counters of each process in its steps.
 CREATE TABLE counted (
   world INTEGER NOT NULL,     -- process.world
   rank INTEGER NOT NULL,      -- process.rank
@@ -419,7 +419,7 @@ CREATE TABLE counted (
   cycles REAL,                -- PAPI_TOT_CYC; NULL: not counted
   flops REAL,                 -- PAPI_FP_OPS; NULL: not counted
   time_ns REAL,               -- how long its steps took; NULL: it has none
-  peak REAL                   -- what it reported as "peak_flops_per_second"; NULL: nothing
+  peak REAL                   -- reported as "peak_flops_per_second"; NULL: not reported
 );
 CREATE INDEX counted_world ON counted (world);
 
@@ -447,7 +447,7 @@ CREATE TABLE mean_transfer (
 
 -- ------------------------------------------------------------------------------------------------ hangs, from flight recorders
 
--- Operations that ranks sat in when flight recorders were dumped, and that decide who waits for whom (docs/decisions/0027-who-hangs.md).
+-- Operations that ranks were in when flight recorders were dumped: the waits between ranks (docs/decisions/0027-who-hangs.md).
 CREATE TABLE hang_call (
   world INTEGER NOT NULL,   -- process.world
   call INTEGER NOT NULL,    -- 1, 2, ...: from the first causes outwards
@@ -456,7 +456,7 @@ CREATE TABLE hang_call (
   comm INTEGER NOT NULL,    -- communicator.id
   op TEXT NOT NULL,         -- as flight_entry.op; of messages as its ranks see it: send, recv or message
   seq INTEGER,              -- number on the group
-  why TEXT NOT NULL,        -- what keeps it: missing, mismatch, behind (enqueued behind something else), no dump, left (some completed it: it waits for nobody), nothing (all are in it)
+  why TEXT NOT NULL,        -- its obstacle: missing, mismatch, behind (enqueued behind another one), no dump, left (some completed it: it waits for no rank), nothing (all are in it)
   since_ns INTEGER,         -- when the first of those in it enqueued it; NULL: not told
   ranks_in INTEGER NOT NULL,      -- ranks that enqueued it and saw no end of it
   ranks_missing INTEGER NOT NULL, -- ranks that it waits for
@@ -479,7 +479,7 @@ CREATE TABLE hang_rank (
   rank INTEGER NOT NULL,   -- process.rank, or a rank without a dump
   call INTEGER,            -- hang_call.call that it sits in first; NULL: none
   fault INTEGER,           -- hang_fault.fault that it is the cause of; NULL: none
-  entry INTEGER,           -- flight_entry.id: what it sits in; of others the last that it enqueued; NULL: there is none
+  entry INTEGER,           -- flight_entry.id: the operation that it is in; for others the last that it enqueued; NULL: none
   PRIMARY KEY (world, rank)
 ) WITHOUT ROWID;
 
@@ -494,7 +494,7 @@ CREATE TABLE hang_fault (
   PRIMARY KEY (world, fault)
 ) WITHOUT ROWID;
 
--- The critical path of each step of each rank with GPUs (specification.md J12), summed by what lies on it.
+-- The critical path of each step of each rank with GPUs (specification.md J12), summed by kind and name.
 CREATE TABLE critical_path (
   process INTEGER NOT NULL,  -- process.id
   step INTEGER,              -- step.step; NULL: the whole run, of a process without steps
@@ -507,7 +507,7 @@ CREATE TABLE critical_path (
 
 -- ------------------------------------------------------------------------------------------------ for SQL of one's own
 
--- What counters of GPUs told of the kernels of each operator (or other innermost range), as traces of PyTorch under CUPTI's profiler have it.
+-- Counters of GPUs by operator (or other innermost range) of the kernels, from traces of PyTorch under CUPTI's profiler.
 CREATE VIEW v_operator_counter AS
 SELECT p.world, p.rank, e.step, r.name AS operator, r.layer, r.phase, c.name AS counter, count(*) AS kernels, sum(e.value) AS value
 FROM counter_event e JOIN process p ON p.id = e.process JOIN counter c ON c.process = e.process AND c.number = e.counter JOIN region r ON r.id = e.region
@@ -515,7 +515,7 @@ WHERE c.source = 'cupti'
 GROUP BY p.world, p.rank, e.step, r.id, c.number;
 
 -- Memory that allocators held, as traces of PyTorch with profile_memory tell it (values "memory allocated cuda:0" and so on): at each change; it holds until the next row of
--- its device and what. allocated: given to tensors; reserved: by the allocator from the device; since begin: what tensors were given and gave back since the trace began, of
+-- its device and column what. allocated: given to tensors; reserved: by the allocator from the device; since begin: given to tensors less given back since the trace began, of
 -- traces that tell no more.
 CREATE VIEW v_memory AS
 SELECT p.world, p.rank, substr(m.name, 8 + instr(substr(m.name, 8), ' ')) AS device, replace(substr(m.name, 8, instr(substr(m.name, 8), ' ') - 1), 'change', 'since begin') AS what,
@@ -525,9 +525,9 @@ SELECT p.world, p.rank, substr(m.name, 8 + instr(substr(m.name, 8), ' ')) AS dev
 FROM value m JOIN process p ON p.id = m.process
 WHERE m.name LIKE 'memory allocated %' OR m.name LIKE 'memory reserved %' OR m.name LIKE 'memory change %';
 
--- What the steps of each rank with GPUs were made of, one after the other, through host and GPUs: what each name has on the path is the most
--- that a step would be shorter without it. step NULL: the whole run, of a process without steps. name: of the kernel, copy or synchronisation; NULL: the host's own work,
--- of which range_name says where. The rows of a step add up to its path.
+-- The critical path through the steps of each rank with GPUs, host and GPUs in turn: a name's time on the path is the most that a
+-- step can gain without it. step NULL: the whole run, of a process without steps. name: of the kernel, copy or synchronisation; NULL: the host's own work, in
+-- range_name. The rows of a step add up to its path.
 CREATE VIEW v_critical_path AS
 SELECT p.world, p.rank, c.step, c.kind, n.name, r.name AS range_name, r.layer, r.phase, c.pieces, c.time_ns
 FROM critical_path c JOIN process p ON p.id = c.process LEFT JOIN gpu_name n ON n.id = c.name LEFT JOIN region r ON r.id = c.region;
@@ -566,7 +566,7 @@ SELECT p.world, p.rank, s.step, s.kind, s.range_name, s.kernels, s.calls, s.gpu_
        (SELECT group_concat(n.name, ' | ') FROM json_each('[' || s.names || ']') j JOIN gpu_name n ON n.id = j.value) AS sequence
 FROM summed s JOIN process p ON p.id = s.process;
 
--- What each rank sent in collectives, over the events that the window kept, by axis (communicator_axis.axis; NULL: none is known) and operation. In all-to-alls
+-- Bytes that each rank sent in collectives, over the events that the window kept, by axis (communicator_axis.axis; NULL: none is known) and operation. In all-to-alls
 -- ranks send as much as their share of the data: mean_ratio is bytes against the mean of the ranks of the same communicator. NULL bytes: not known of some call.
 CREATE VIEW v_traffic AS
 WITH sent AS (

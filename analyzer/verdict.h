@@ -1,7 +1,7 @@
 // Rule V (specification.md V): what bounds the job - waiting, transfer, the host, pipeline bubbles, or computing. Loading data
 // is a bound of its own wherever ranges tell it, though rule V has it with the host: its cure is another one. Where there are GPUs, copies
-// too: what they move while nothing computes is neither collective nor idle. In runs without steps, what the host takes until the first launch
-// is apart from its later lateness.
+// too: copies while nothing computes are neither collective nor idle. In runs without steps, the host's time until the first launch is apart
+// from its later lateness.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -21,11 +21,11 @@ struct Share {
   double value = 0;
   std::optional<double> lo = {}, hi = {};
   double unsplit = 0;  ///< transfer: the part of `value` that may be waiting as well
-  std::string unsplit_what = "calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart";  ///< what that is
+  std::string unsplit_what = "calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart";  ///< the calls concerned
   std::string bound = {};  ///< "at least", "at most": `value` is a bound (specification.md J7)
   std::string shown = {};  ///< on screens, where `value` is not what WHERE IT GOES shows under the name
 };
-/// Communication of which nobody can tell what was waiting: any candidate might be larger by so much.
+/// Communication that cannot be split into waiting and transfer: any candidate might be larger by as much.
 constexpr const char* kNotSplit = "not split";
 
 struct Verdict {

@@ -17,26 +17,26 @@
 namespace ddl::tune {
 namespace {
 
-/// New points a round, beside the best so far. Where nothing is predicted there is more to see than a few trials tell, and the best, measured again in
-/// each round, takes a smaller share of them (docs/performance.md).
+/// New points a round, beside the best so far. Without predictions more points must be seen, and the best, measured again in each round, should take a
+/// smaller share of the trials (docs/performance.md).
 constexpr size_t kExplored = 3, kExploredUnpredicted = 6;
-constexpr size_t kTrialsOfTunable = 12;  ///< with so many for each a space of which nothing is predicted is looked at as a whole
-constexpr double kTrialsOfOptimism = 14, kMostOptimism = 3;  ///< while many are left, what is uncertain promises more
+constexpr size_t kTrialsOfTunable = 12;  ///< for each tunable: from so many on, a space without predictions is searched as a whole
+constexpr double kTrialsOfOptimism = 14, kMostOptimism = 3;  ///< while many are left, uncertain points promise more
 constexpr size_t kAskedAgain = 300;
 constexpr size_t kFinalists = 4, kMostFinalists = 12;
-constexpr size_t kTrialsOfFinalist = 16;  ///< where there are so many for each there may be more finalists
+constexpr size_t kTrialsOfFinalist = 16;  ///< for each finalist: more trials allow more finalists
 constexpr size_t kTellingRounds = 5;
-constexpr double kToldApart = 0.03;        ///< with noise of that size one round tells finalists apart
-constexpr size_t kLeastExploredShare = 4;  ///< a quarter of the trials explores, whatever a few of them let believe
+constexpr double kToldApart = 0.03;        ///< with noise of this size one round tells finalists apart
+constexpr size_t kLeastExploredShare = 4;  ///< a quarter of the trials explores, whatever few trials suggest
 constexpr size_t kConfirmTrials = 3;       ///< a round: the winner, the default, the default again
 constexpr size_t kConfirmShare = 4;        ///< a quarter of the trials is kept for confirming
 constexpr double kExpectedGain = 0.0005;   ///< exploring ends when no point promises more
 constexpr size_t kTellingNoise = 12;       ///< trials after which the noise is known well enough to choose by
-constexpr double kLoud = 0.08;             ///< with more noise than that a model of few trials is worth less than many trials
-constexpr size_t kEta = 3;                 ///< of halving: what is left of the field, and how many times as often it is measured
-constexpr size_t kHalvings = 3;            ///< stages that the trials must be enough for
+constexpr double kLoud = 0.08;             ///< with more noise a model of few trials is worth less than many trials
+constexpr size_t kEta = 3;                 ///< of halving: the field shrinks to 1/kEta, measured kEta times as often
+constexpr size_t kHalvings = 3;            ///< least stages that the trials must allow
 
-// By how much a point is expected to be cheaper than the one that the belief is relative to, where it is.
+// Expected improvement of a point over the one that the belief is relative to.
 double expected_improvement(const Belief& belief) {
   if (belief.sd <= 0) return std::max(0.0, -belief.mean);
   const double z = -belief.mean / belief.sd;
@@ -92,7 +92,7 @@ class Search {
     }
   }
 
-  // At most as many as there are lanes. The surrogate is to be fitted before it is asked again. False: the bench wants to end.
+  // At most one round for each lane. The surrogate must be fitted before it is asked again. False: the bench wants to end.
   bool measure_rounds(Stage stage, const std::vector<std::vector<size_t>>& points) {
     std::vector<Round> rounds;
     for (const std::vector<size_t>& of_round : points) {
@@ -108,7 +108,7 @@ class Search {
     if (whole) round_ = rounds.back().number + 1;
     return whole;
   }
-  // The same round several times, but not more often than there are lanes, and trials beside those that are `kept`. Once at least.
+  // The same round several times, at most once for each lane and within the trials beside those `kept`. At least once.
   bool measure_alike(Stage stage, const std::vector<size_t>& points, size_t most, size_t kept = 0) {
     const size_t left = bench_.trials_left();
     const size_t affordable = left > kept ? (left - kept) / points.size() : 1;
@@ -138,8 +138,8 @@ class Search {
     return by_belief(std::move(points));
   }
 
-  // How long a trial is expected to take: what the bench says, else as long as earlier trials of its point, or of others if there were none. For those that
-  // confirm as long as the longest of them: no round of theirs is given up.
+  // Expected duration of a trial: by the bench, else that of earlier trials of its point, or of others if there were none. When confirming, that of the
+  // longest of them: no confirming round is given up.
   double expected_s(Stage stage, size_t point) const {
     if (const std::optional<double> said_s = bench_.expected_s(stage, point)) return *said_s;
     const auto own = walls_.find(point);
@@ -157,26 +157,26 @@ class Search {
     for (const size_t point : points) sum_s += expected_s(stage, point);
     return sum_s;
   }
-  // How long so many confirming rounds take; lanes run side by side.
+  // Duration of so many confirming rounds; lanes run side by side.
   double confirming_s(size_t rounds, size_t winner) const {
     return static_cast<double>((rounds + lanes_ - 1) / lanes_) * expected_s(Stage::kConfirm, {winner, 0, 0});
   }
-  // Whether there is time for a round and still for the rounds that confirm what it finds.
+  // Whether there is time for a round and the rounds that confirm its result.
   bool leaves_time_to_confirm(Stage stage, const std::vector<size_t>& round) const {
     const std::optional<double> left_s = bench_.seconds_left();
     return !left_s || *left_s >= expected_s(stage, round) + confirming_s(settings_.least_confirm_rounds, ranked().front());
   }
 
-  // Made and left: where time is what is limited it depends on how long trials turn out to take.
+  // Trials made and left: where time is limited, this depends on how long trials turn out to take.
   size_t budget() const { return result_.trials.size() - first_trial_ + bench_.trials_left(); }
 
-  // What exploring and racing leave.
+  // Trials left by exploring and racing.
   size_t confirming_trials() const {
     return kConfirmTrials *
            std::clamp(budget() / kConfirmShare / kConfirmTrials, settings_.least_confirm_rounds, settings_.most_confirm_rounds);
   }
 
-  // What exploring leaves to the race: a noisy machine needs many rounds to tell the best few apart.
+  // Trials that exploring leaves to the race: a noisy machine needs many rounds to tell the best few apart.
   size_t racing_trials() const {
     const double wanted = static_cast<double>(kFinalists) * std::pow(surrogate_.noise() / kToldApart, 2);
     return static_cast<size_t>(std::min(wanted, static_cast<double>(budget() - std::min(budget(), confirming_trials())) / 2));
@@ -202,7 +202,7 @@ class Search {
   std::mt19937_64 random_;
   const size_t lanes_;
   const size_t explored_a_round_;
-  bool is_wide_ = false;  ///< nothing is predicted, and trials are enough to look at the whole space
+  bool is_wide_ = false;  ///< nothing is predicted, and trials suffice to search the whole space
   Surrogate surrogate_;
   std::set<size_t> measured_;
   struct Walls {
@@ -218,9 +218,8 @@ class Search {
   SearchResult result_;
 };
 
-// The next rounds, one for each lane that trials are left for: each has the best so far, and points that promise most beside it. They are chosen one
-// after the other, as if those before had cost what is believed of them, since their neighbours promise less then. Nothing promises
-// anything: none.
+// The next rounds, one for each lane that trials are left for: the best so far, and the points that promise most beside it. They are chosen one after
+// the other, as if those before had cost what is believed of them, since their neighbours promise less then. None if no point promises anything.
 std::vector<std::vector<size_t>> Search::next_rounds() const {
   const size_t best = ranked().front(), kept = confirming_trials() + racing_trials(), left = bench_.trials_left();
   const size_t most = std::clamp<size_t>(left > kept ? (left - kept) / (explored_a_round_ + 1) : 0, 1, lanes_);
@@ -248,7 +247,7 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
       chosen.insert(round.back());
       imagined.add({round.back(), number, level + beliefs[next_best->second].mean});
       imagined.condition();
-      // Promises shrink by what is imagined: those that are far behind need not be asked again.
+      // Imagined results only shrink promises: points far behind need not be asked again.
       const size_t kept_points = std::min(promises.size(), kAskedAgain);
       std::partial_sort(promises.begin(), promises.begin() + static_cast<std::ptrdiff_t>(kept_points), promises.end(), std::greater<>());
       std::vector<size_t> next;
@@ -263,7 +262,7 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
 
 bool Search::explore() {
   surrogate_.fit();
-  // Before the first round nothing but the default tells how long a trial takes, and others may be much faster.
+  // Before the first round only the default tells how long a trial takes, and others may be much faster.
   const auto has_trials = [&] { return bench_.trials_left() >= confirming_trials() + racing_trials() + explored_a_round_ + 1; };
   while (has_trials() || (!explored_ && bench_.seconds_left())) {
     std::vector<std::vector<size_t>> rounds = next_rounds();
@@ -287,8 +286,8 @@ bool Search::is_for_halving() const {
          bench_.trials_left() >= confirming_trials() + kHalvings * candidates().size();
 }
 
-// All points; where time is limited, and measuring all of them once takes more of it than halving has for each of its stages, without those that are
-// believed worst: from a poor start they take longest.
+// All points; where measuring all of them once takes more time than halving has for each of its stages, without those believed worst: from a poor start
+// they take longest.
 std::vector<size_t> Search::field_of_halving() const {
   std::vector<size_t> field = by_belief(candidates());
   const std::optional<double> left_s = bench_.seconds_left();
@@ -303,7 +302,7 @@ std::vector<size_t> Search::field_of_halving() const {
 }
 
 // Successive halving: the field once, the best third of it three times, the best ninth nine times ... each time in rounds of its own. Points are
-// ranked by what is believed of them, which neighbours help to judge; the medians of their own times alone lose more (docs/performance.md).
+// ranked by belief, which uses their neighbours; the medians of their own times alone lose more (docs/performance.md).
 bool Search::halve() {
   std::vector<size_t> field = field_of_halving();
   has_halved_ = true;
@@ -326,7 +325,7 @@ bool Search::halve() {
   return true;
 }
 
-// Where most of some values lie: the location of Student's t, so that values far off count for little.
+// Robust location of some values: that of Student's t, so that values far off count for little.
 double location(const std::vector<double>& values, double scale) {
   constexpr double kFreedom = 4;
   constexpr int kSteps = 20;
@@ -344,7 +343,7 @@ double location(const std::vector<double>& values, double scale) {
   return at;
 }
 
-// Best first: as believed, until all of them have been measured in so many of the same rounds that these tell it by themselves.
+// Best first: by belief, until all have been measured in enough common rounds to be ranked by these.
 std::vector<size_t> Search::in_order(const std::vector<size_t>& field, size_t first_trial) const {
   std::map<size_t, std::vector<double>> raced;
   for (size_t i = first_trial; i < result_.trials.size(); ++i)
@@ -362,7 +361,7 @@ std::vector<size_t> Search::in_order(const std::vector<size_t>& field, size_t fi
   return order;
 }
 
-// Whether none of the others can be better than the first by as much as is worth while: then racing them tells nothing that matters.
+// Whether none of the others can be better than the first by a gain worth while: then the race is over.
 bool Search::none_is_better(const std::vector<size_t>& field) const {
   constexpr double kSds = 2;
   const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
@@ -377,8 +376,8 @@ bool Search::is_told_from_default(const std::vector<size_t>& field) const {
   return loss.mean - kSds * loss.sd > std::log1p(settings_.worth_while);
 }
 
-// Halves the field until one is left, or what is left of the budget is needed to confirm. Each halving has its share of the trials, one
-// round at least. The default runs along until it is told apart: from a poor start its trials take longer than all others.
+// Halves the field until one is left, or the rest of the budget is needed to confirm. Each halving has its share of the trials, one round at least.
+// The default runs along until it is told apart: from a poor start its trials take longer than all others.
 bool Search::race() {
   std::vector<size_t> field = ranked();
   const size_t trials = racing_trials(), first_trial = result_.trials.size();
@@ -405,8 +404,7 @@ bool Search::race() {
   return true;
 }
 
-// What does nothing is not recommended: a tunable of the best point goes back to its default where that is believed to lose less than what is
-// worth while.
+// A tunable without effect is not recommended: it goes back to its default where that is believed to lose less than a gain worth while.
 void Search::put_back_idle() {
   for (size_t i = 0; i < space_.tunables().size(); ++i) {
     const size_t point = space_.with(result_.best_seen, i, 0);
@@ -418,8 +416,8 @@ void Search::put_back_idle() {
   }
 }
 
-// Confirming rounds are few and made within a minute, whose conditions they share: where they contradict what the whole search has seen of the default,
-// both happened, and the interval is to hold both. What is confirmed was believed to be a gain, so this takes back none.
+// Confirming rounds are few and share the conditions of a minute: where they contradict all that the search has seen of the default, the interval
+// includes both. A confirmed point was believed to be a gain, so this takes back none.
 void reach_to(const Belief& before, Gain& gain) {
   constexpr double kSds = 2;
   const double seen = std::exp(before.mean);
@@ -427,7 +425,7 @@ void reach_to(const Belief& before, Gain& gain) {
   if (std::exp(before.mean - kSds * before.sd) > gain.hi) gain.hi = seen, gain.spans_search = true;
 }
 
-// Looked at after every round, the interval may end it early only where it is beyond doubt: more is asked for each time than at the end.
+// The interval, examined after every round, ends confirming early only beyond doubt: each look needs more confidence than the last one.
 Conclusion Search::confirm(bool finished) {
   put_back_idle();
   for (size_t i = 0; i < space_.tunables().size(); ++i)
@@ -441,8 +439,7 @@ Conclusion Search::confirm(bool finished) {
   std::vector<double> tuned, base, first, second;
   const auto compared = [&](double confidence) { return compare_beside_noise(base, tuned, first, second, confidence); };
   while (bench_.trials_left() >= kConfirmTrials && tuned.size() < settings_.most_confirm_rounds) {
-    // Begun only where the least that is asked for fits, give or take what trials differ by; what was begun is not given up for trials that
-    // took longer than they used to before there are rounds enough to say anything.
+    // Begun only where the fewest rounds fit, within the spread of trials; once begun, not given up for longer trials before there are enough rounds.
     constexpr double kAbout = 0.8;
     const std::optional<double> left_s = bench_.seconds_left();
     const bool is_begun = !tuned.empty() && tuned.size() < kMinRounds;

@@ -1,9 +1,9 @@
-// What the lifecycle (interpose/) asks of the collectors, and they of each other. Injected code.
+// Interface of the collectors to the lifecycle (interpose/) and to each other. Injected code.
 #pragma once
 
 namespace ddl {
 
-/// Says of every collector that finds us by an environment variable whether somebody else has it. See environment.cpp.
+/// Warns of environment variables by which collectors find us that another tool has set. See environment.cpp.
 void write_collector_facts();
 /// Finds the counters that DDL_COUNTERS names. See papi.cpp.
 void start_counters();
@@ -14,11 +14,11 @@ bool is_background_thread();
 /// Samples of the node's health, if this process is to take them: from now on, and a last one. See node_health.cpp.
 void start_node_health();
 void end_node_health();
-/// Takes what CUPTI has ready, where a process may soon end without its exit handlers. Nothing where nobody uses a GPU. See cupti.cpp.
+/// Takes CUPTI's finished records, where a process may soon end without its exit handlers. Nothing where no GPU is used. See cupti.cpp.
 void flush_devices();
 /// CUPTI tells when kernels run: NCCL need not. Likewise.
 bool are_devices_traced();
-/// NCCL tells of its calls with NVTX, where nobody else does. See nccl_nvtx.cpp.
+/// NCCL tells of its calls with NVTX, where no other source does. See nccl_nvtx.cpp.
 void listen_to_nccl();
 
 }  // namespace ddl

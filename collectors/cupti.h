@@ -1,4 +1,4 @@
-// What the files of the CUPTI collector share. Injected code.
+// Shared by the files of the CUPTI collector. Injected code.
 #pragma once
 
 #include "collectors/cupti_abi.h"
@@ -6,7 +6,7 @@
 
 namespace ddl {
 
-/// What a process's GPUs are and how they hang on the host, as facts. Once, after cuInit has returned. Asks the driver and /sys; from our own
+/// A process's GPUs and their links to the host, as facts. Once, after cuInit has returned. Asks the driver and /sys; from our own
 /// thread or at exit, never from the job's.
 void write_gpu_facts();
 
@@ -16,7 +16,7 @@ namespace cupti {
 /// the driver's version, by the loader's ways and beside the CUDA runtime. Fills `functions` and `path`. NULL: done; else why not.
 const char* open_library(Functions& functions, char* path, size_t path_bytes);
 
-/// What became of a record of CUPTI.
+/// The fate of a record of CUPTI.
 enum class Converted {
   kYes,
   kNow,  ///< it has no times: start and end are to be those of now, in ticks

@@ -1,6 +1,5 @@
-// Which functions of CUDA give the device something to do, mark how far it is, or wait for it, by the numbers that CUPTI's callbacks have
-// for them. tests/collectors/cupti_calls.py compares the table with the names in CUPTI's headers where they are. Numbers are never given
-// twice.
+// Functions of CUDA that give the device work, mark its progress, or wait for it, by the numbers of CUPTI's callbacks.
+// tests/collectors/cupti_calls.py compares the table with the names in CUPTI's headers where they are. Numbers are never reused.
 #pragma once
 
 #include "collectors/cupti_abi.h"

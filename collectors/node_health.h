@@ -12,16 +12,16 @@ struct HealthValue {
 };
 constexpr size_t kMaxHealthValues = 16;
 
-/// A sample of one device, for whoever writes it down.
+/// A sample of one device.
 using HealthSink = void (*)(const char* device, const HealthValue* values, size_t count);
 
 /// Counters of network interfaces and InfiniBand ports below `sys` ("/sys"). Interfaces that are down, loopback, and the inner ends of
 /// virtual networks are left out. One thread at a time.
 void read_network(const char* sys, HealthSink sink);
-/// All GPUs that NVML knows. Opens it the first time; where it is not, that is all it ever does. Takes up to tens of ms per GPU.
+/// All GPUs that NVML knows. Opens NVML the first time; none where it cannot be opened. Takes up to tens of ms per GPU.
 void read_gpus(HealthSink sink);
 
-/// What one GPU's NVLinks lead to.
+/// The peers of one GPU's NVLinks.
 struct Nvlinks {
   const char* bus;   ///< the GPU's, as NVML writes it: 00000000:3B:00.0
   const char* peer;  ///< another GPU's bus, "cpu" or "switch"

@@ -1,4 +1,4 @@
-// What the files of the NVTX collector share. Injected code.
+// Shared by the files of the NVTX collector. Injected code.
 #pragma once
 
 #include "collectors/nvtx_abi.h"
@@ -10,7 +10,7 @@ namespace ddl::nvtx {
 
 constexpr uint32_t kMaxCategories = 32;
 
-/// What nvtxDomainCreate returns. Never destroyed: a name means one domain for the life of the process.
+/// Returned by nvtxDomainCreate. Never destroyed: a name means one domain for the life of the process.
 struct DomainState {
   char name[64];
   uint32_t owner;  ///< of its ranges, see kRangeOwners; 0: of a library, or one too many: its ranges are not the program's
@@ -48,8 +48,8 @@ struct RangePlace {
   uint64_t step;
 };
 
-/// Where a range that the thread opens now belongs. `number`: an integer that came with it; NULL: none. Remembers what forward operators
-/// belong to, and finds for those of the backward pass what they are the gradient of.
+/// The context of a range that the thread opens now. `number`: an integer that came with it; NULL: none. Remembers the layers of forward
+/// operators, and finds them for operators of the backward pass.
 RangePlace place_range(const Thread* thread, const RangeName& name, const uint64_t* number);
 
 }  // namespace ddl::nvtx

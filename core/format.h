@@ -1,8 +1,8 @@
-// The spool: what the preload library leaves behind, one file per process.
+// The spool: the preload library's output, one file per process.
 //
-// Why a format of our own: the file *is* the memory that the job's threads write into (mmap), so whatever was recorded before a SIGKILL is
-// there without anybody having flushed it, and recording costs two clock reads and one cache line. Rejected: SQLite inside the job (20
-// times dearer per event, links the world), a pipe to a helper (a full pipe stops the job), one shared ring for all threads (locks).
+// Why a format of our own: the file *is* the memory that the job's threads write into (mmap), so all records up to a SIGKILL are there
+// without a flush, and recording costs two clock reads and one cache line. Rejected: SQLite inside the job (20 times dearer per event, many
+// libraries), a pipe to a helper (a full pipe stops the job), one shared ring for all threads (locks).
 //
 // Layout: one FileHeader page, then chunks. A chunk starts on a page boundary, is a whole number of pages, and begins with a ChunkHeader
 // whose `check` covers its constant fields, so that a reader can find the next chunk after damage by looking at page boundaries only.
@@ -13,7 +13,7 @@
 //   ring     Records too, written round and round: the most recent ones that the log did not keep. For the live view and for hung jobs.
 //   meta     MetaHeader + payload, 8-byte aligned: strings, contexts, communicators, operations, clocks, facts.
 //   profile  ProfileEntries, in the order of their first use: exact totals for the whole run, per thread; a thread may have several.
-//   device   DeviceRecords: what GPUs did, in the order in which it became known, which is not that of time.
+//   device   DeviceRecords: GPU activities in the order in which they became known, which is not that of time.
 //
 // Units: `ticks` are the process's clock (TSC or ns of CLOCK_MONOTONIC, see FileHeader::clock); everything else says its unit in its name.
 // Byte order: the writer's; the reader refuses a foreign one. All structs are plain data, sizes are asserted.
@@ -106,7 +106,7 @@ struct FileHeader {
   int32_t world_size;    ///< 0 until known
   uint32_t flags;        ///< ProcessFlag
   int32_t abort_code;    ///< argument of MPI_Abort
-  int32_t thread_level;  ///< what MPI_Init_thread provided; -1 until known
+  int32_t thread_level;  ///< provided by MPI_Init_thread; -1 until known
   uint32_t keep_level;   ///< events of every 2^keep_level-th unit are kept (see recorder.h)
   ClockPair latest;      ///< refreshed about once a second of activity and at the end
   uint64_t mpi_init_leave_ticks;
@@ -116,7 +116,7 @@ struct FileHeader {
   int32_t launch_rank;      ///< the rank that the launcher announced in the environment; -1: none. Counts only while `rank` is not known
   int32_t launch_size;      ///< how many it announced; 0: unknown
   int32_t grow_errno;       ///< why the spool could not grow, the first time
-  uint64_t overhead_ticks;  ///< what recording took from all threads together, as estimated (budget.cpp)
+  uint64_t overhead_ticks;  ///< recording's cost, all threads together, estimated (budget.cpp)
 };
 static_assert(sizeof(FileHeader) <= kPageBytes);
 
@@ -156,7 +156,7 @@ constexpr uint32_t chunk_check(const ChunkHeader& h) {
 
 enum class RecordKind : uint32_t {
   kNone = 0,
-  kOpen = 1,       ///< a call that has not returned. Becomes kCall in place; what stays kOpen is where a killed or hung process sat
+  kOpen = 1,       ///< a call that has not returned. Becomes kCall in place; a killed or hung process leaves its current call kOpen
   kCall = 2,       ///< a call, enter to leave
   kRequest = 3,    ///< a non-blocking operation: post enter to leave of the call that completed it (an upper bound of its transfer).
                    ///< Also the half of a Sendrecv that received; the call itself is the half that sent
@@ -164,9 +164,8 @@ enum class RecordKind : uint32_t {
   kStepBegin = 5,  ///< a step began; duration 0
   kStep = 6,       ///< a step, begin to end
   kValue = 7,      ///< a number: `payload` holds the double's bits, `context` the string id of its name
-  kCounter =
-      9,  ///< what a counter grew by during a range: `payload`; start, duration and context are the range's, op = number of the counter
-  kLaunch = 8,  ///< a call that gave a GPU something to do, or waited for one; op = LaunchKind. What the GPU did names it by `payload`
+  kCounter = 9,  ///< a counter's growth during a range: `payload`; start, duration and context are the range's, op = number of the counter
+  kLaunch = 8,   ///< a call that gave a GPU work, or waited for one; op = LaunchKind. The GPU's records refer to it by `payload`
   kCompleteCall = 10,  ///< a non-blocking call whose operation was complete when it returned: a kCall and a kRequest that lasted as long.
                        ///< The reader makes those two of it
   kNcclDetails = 12,   ///< how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
@@ -175,11 +174,11 @@ enum class RecordKind : uint32_t {
   kThreadSample =
       14,           ///< how long the training thread has run so far, see ThreadTimes; op = the system call in which it was found asleep, a
                     ///< code of kBlockingCalls (names.h), 0: not asked; duration 0
-  kAgreement = 15,  ///< what a bitwise AND of few words said: `payload` = bits set here:32 | bits set in the result:32. Start, op, comm and
+  kAgreement = 15,  ///< result of a bitwise AND of few words: `payload` = bits set here:32 | bits set in the result:32. Start, op, comm and
                     ///< sequence are the call's, duration 0
 };
 
-/// What a launching call asked for.
+/// The kind of work that a call launched.
 enum class LaunchKind : uint32_t {
   kKernel = 1,
   kCopy = 2,
@@ -250,7 +249,7 @@ constexpr RangeNumbers range_numbers(const Record& record) {
 
 constexpr uint64_t kUnknownTime = UINT64_MAX;
 
-/// What the thread that trains had done at the moment of a kThreadSample, in the fields of its record. Sums since the thread began.
+/// The training thread's times at a kThreadSample, in the fields of its record. Sums since the thread began.
 struct ThreadTimes {
   uint64_t cpu_ns;      ///< on a CPU
   uint64_t ready_ns;    ///< ready to run, without a CPU; kUnknownTime
@@ -320,8 +319,8 @@ constexpr uint32_t kDevicePhases = 2;
 
 constexpr uint32_t kContextOfLaunch = UINT32_MAX;
 
-/// Something that a GPU did, 64 bytes. `what` is stored last (release). Which layer launched it is known where it was launched, and joined
-/// by correlation when the spool is read: both sides then write without asking each other, and may come in any order.
+/// A GPU activity, 64 bytes. `what` is stored last (release). The layer is known at the launch and joined by correlation when the spool is
+/// read, so host and device records are written independently, in any order.
 struct DeviceRecord {
   uint64_t start;
   uint64_t end;
@@ -371,7 +370,7 @@ struct ProfileEntry {
 };
 static_assert(sizeof(ProfileEntry) == 192);
 
-/// Those of the histogram. UINT64_MAX: more than that, which nobody has made.
+/// Calls in the histogram. UINT64_MAX: as many or more (damage).
 inline uint64_t timed_calls(const ProfileEntry& entry) {
   uint64_t timed = 0;
   for (const uint64_t calls : entry.histogram) timed = calls <= UINT64_MAX - timed ? timed + calls : UINT64_MAX;
@@ -497,11 +496,11 @@ struct CommSplitMeta {
   uint32_t reserved;
 };
 
-/// What an operation is to the analyzer. Written to the spool, so that a reader needs no table of its own.
+/// An operation's class for the analyzer. Written to the spool, so that a reader needs no table of its own.
 enum class OpClass : uint32_t {
   kOther = 0,
   kLifecycle = 1,  ///< Init, Finalize, Abort
-  kAllToAll = 2,   ///< nobody leaves before all entered, all do the same: Allreduce, Allgather, Alltoall, Reduce_scatter
+  kAllToAll = 2,   ///< no member leaves before all have entered, all do the same: Allreduce, Allgather, Alltoall, Reduce_scatter
   kBarrier = 3,
   kRootToAll = 4,  ///< Bcast, Scatter
   kAllToRoot = 5,  ///< Reduce, Gather
@@ -554,7 +553,7 @@ struct ClockSyncMeta {
   uint32_t reserved;
 };
 
-/// One moment on two clocks: what DeviceRecords with kDeviceTime count, and ours.
+/// One moment on two clocks: that of DeviceRecords with kDeviceTime, and ours.
 struct DeviceClockMeta {
   uint64_t ticks;
   uint64_t device_ns;
@@ -571,7 +570,7 @@ struct GraphNodeMeta {
   uint32_t reserved;
 };
 
-/// What a device of the node said of itself at a moment: a network interface, a GPU.
+/// A sample of a device of the node: a network interface, a GPU.
 struct SampleMeta {
   uint64_t ticks;
   uint32_t device;  ///< string id

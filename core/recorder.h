@@ -1,8 +1,8 @@
 // The recorder: what wrappers and collectors call. Injected code: no exceptions, no allocation and no lock on the hot path.
 //
 // A call is recorded in two halves. begin_call() takes the thread's next slot in the spool and stores an *open* record there; end_call()
-// turns it into a finished one in place. So the same cache line serves as event and as "where does this thread sit right now", and a killed
-// or hung process leaves its last call behind without anybody having written it down a second time.
+// turns it into a finished one in place. The same cache line is event and current position of the thread, so a killed or hung process
+// leaves its last call behind without a second write.
 //
 // Two tiers: every finished call is added to the thread's profile table (exact, bounded); its record goes to the log while the window keeps
 // it, else to a ring of the most recent ones.
@@ -10,8 +10,8 @@
 // What the window keeps is a function of the step, or of the collective's number, that is the same on all ranks; a rank that fills its cap
 // may only coarsen it (every 2nd, 4th, ... unit), so that collectives keep all their members as far as possible. See keep() below.
 //
-// Threads: everything here may be called by any thread at any time between activate() and process end; before, after and in forked children
-// the thread pointer is NULL and calls do nothing.
+// Threads: any thread may call anything here between activate() and process end; before, after and in forked children the thread pointer is
+// NULL and calls do nothing.
 #pragma once
 
 #include <stdint.h>
@@ -30,7 +30,7 @@ constexpr uint32_t kRangeOwners =
     32;  ///< 0 is annotate.h, the last the hooks', the others NVTX domains: ranges nest per owner, not among owners
 constexpr uint32_t kHookedRanges = kRangeOwners - 1;  ///< owner: steps that hooks into a framework see, not the program
 
-/// What the thread's counters said at a moment. `known`: a bit for each that could be read.
+/// A reading of the thread's counters. `known`: a bit for each that could be read.
 struct CounterValues {
   uint64_t value[kMaxCounters];
   uint32_t known;
@@ -49,19 +49,19 @@ struct OpenRange {
   bool keep_step;  ///< steps: decided at the begin, so that a begin never lacks its end
 };
 
-/// What a name was the last time that this thread opened a range with it: no table is asked again.
+/// Cache of the last range that this thread opened with a name; a hit needs no table.
 struct NameSlot {
   const char* name;  ///< the program's pointer; its text is compared with `text` on every hit
   const char* text;  ///< ours
   uint32_t outer;    ///< context in which it was opened
-  uint32_t meaning;  ///< what the opener wanted: a ContextKind of annotate.h, or a number of NVTX's beyond those
+  uint32_t meaning;  ///< as opened: a ContextKind of annotate.h, or a number of NVTX's beyond those
   uint32_t kind;     ///< as in OpenRange, and so are these
   uint32_t context;
   ProfileEntry* entry;
 };
 
-/// What a call's payload is made of, as the call was given it. What it means is the wrapper's business: the same key is the same payload.
-/// In point-to-point calls `reduction` is the communicator's handle.
+/// A call's arguments that determine its payload, as given; equal keys mean equal payloads, and only the wrapper interprets them. In
+/// point-to-point calls `reduction` is the communicator's handle.
 struct PayloadKey {
   constexpr PayloadKey(int64_t count_ = 0, uint64_t type_ = 0, uint64_t reduction_ = 0)
       : count(count_), type(type_), reduction(reduction_) {}
@@ -69,10 +69,10 @@ struct PayloadKey {
   uint64_t type;
   uint64_t reduction;
 };
-/// Instead of a payload: the call has to succeed before it can be known.
+/// Instead of a payload that is known only after the call has succeeded.
 constexpr uint64_t kAskLater = UINT64_MAX;
 
-/// What a call site needs again when it makes the same call again: found with one look at one cache line.
+/// Cache of a call site, for when it makes the same call again: one cache line.
 struct alignas(64) CallSlot {
   uint64_t caller;  ///< caller_of(), and kAsksLater; 0: none
   PayloadKey key;
@@ -85,7 +85,7 @@ struct alignas(64) CallSlot {
 };
 static_assert(sizeof(CallSlot) == 64);
 
-/// What of a thread is in the live file (live.cpp). Guarded by the lock.
+/// A thread's part of the live file (live.cpp). Guarded by the lock.
 struct LivePart {
   uint64_t offset;          ///< of its ring; 0: none yet
   uint64_t written;         ///< records ever written into it
@@ -114,7 +114,7 @@ struct alignas(64) Thread {
   uint64_t log_before;  ///< records in the chunks before it
   Thread* next;         ///< of all
   Thread* next_free;
-  // The account: what was paid for when it was last settled (budget.cpp).
+  // The account as of its last settlement (budget.cpp).
   uint64_t settled_at, settled_log, settled_ring, settled_polls;
   double saved_up;             ///< ticks that may still be spent on the log
   uint32_t log_chunk_bytes;    ///< of the next event chunk
@@ -127,7 +127,7 @@ struct alignas(64) Thread {
   uint32_t range_depth;
   uint32_t tid;
   int32_t counter_set;                    ///< of the collector that reads counters; 0: none yet
-  CounterValues* counted;                 ///< at the begin of each open range; NULL: nobody asked for counters
+  CounterValues* counted;                 ///< at the begin of each open range; NULL: no counters requested
   uint16_t owner_depth[kRangeOwners];     ///< ranges of each owner on the stack
   uint16_t owner_overflow[kRangeOwners];  ///< begun beyond kMaxRangeDepth and not yet ended
   struct {
@@ -138,7 +138,7 @@ struct alignas(64) Thread {
   struct {
     uint32_t comm;      ///< kNoComm: not inside an NCCL call that launches
     uint32_t sequence;  ///< the collective, the first of its group; kNoSequence: only messages
-  } nccl_call;  ///< what the thread launches while this is set is the collective's. Whoever wraps NCCL sets it, CUPTI's callback reads it
+  } nccl_call;          ///< set by NCCL's wrappers, read by CUPTI's callback: launches of the thread meanwhile belong to this collective
   CallSlot slots[kCallSlots];
   NameSlot names[kNameSlots];
   OpenRange ranges[kMaxRangeDepth];
@@ -148,7 +148,7 @@ struct alignas(64) Thread {
 
 constexpr uint64_t kLongWay = 1;  ///< Thread::call: no call is a repeated one (repeated_call.h) as things are
 
-/// What the window says of an event whose start is now.
+/// The window's decision on an event that starts now.
 enum class Keep : uint8_t {
   kAll,
   kNone,
@@ -168,7 +168,7 @@ struct alignas(kPageBytes) Process {
 extern Process g_process __attribute__((visibility("hidden")));
 extern __thread Thread* t_thread __attribute__((tls_model("initial-exec")));
 
-/// What activate() needs to know. Strings must stay.
+/// Input of activate(). Strings must outlive the process.
 struct RecorderOptions {
   const char* directory;
   const char* clock;   ///< "monotonic" or NULL
@@ -182,8 +182,8 @@ struct RecorderOptions {
   int32_t launch_rank, launch_size;  ///< FileHeader
 };
 
-/// Starts recording. NULL: done; else a few words why not, and errno in `error` (0: the words say it all). Once per process (and once more
-/// in a forked child).
+/// Starts recording. Returns NULL, or the reason why not, with errno in `error` (0: none). Once per process (and once more in a forked
+/// child).
 const char* activate(const RecorderOptions& options, int* error);
 /// In a forked child: drop everything that belongs to the parent. Async-signal-safe.
 void forget_after_fork();
@@ -230,7 +230,7 @@ void settle_account(Thread* thread, uint64_t now_ticks);
 bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks);
 void refresh_clock(uint64_t now_ticks);
 void sample_training_thread();
-/// What the training thread did until a background thread of its process enters a collective. Before the call is opened, whose time it would be.
+/// Samples the training thread when a background thread of its process enters a collective: before the call opens, whose time this would be.
 DDL_HOT void before_collective() {
   if (__builtin_expect(__atomic_load_n(&g_process.training_tid, __ATOMIC_RELAXED) != 0, 0)) sample_training_thread();
 }
@@ -247,12 +247,11 @@ DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, PayloadKey key)
   return reinterpret_cast<CallSlot*>(kept_address(reinterpret_cast<char*>(thread) + offset) + offsetof(Thread, slots));
 }
 
-/// What is called from where, in one word: addresses of programs leave the highest bits free.
+/// Call site and operation in one word: addresses of programs leave the highest bits free.
 DDL_HOT uint64_t caller_of(const void* site, uint32_t op) { return reinterpret_cast<uintptr_t>(site) ^ static_cast<uint64_t>(op) << 51; }
 constexpr uint64_t kAsksLater = 1ull << 63;  ///< the slot's payload is kAskLater
 
-/// Not 0: a slot's `there` is not `wanted`. What the compiler sees to be 0 is so in all calls of the operation, and that is compared as
-/// part of `caller`.
+/// Not 0: a slot's `there` is not `wanted`. A constant 0 holds for all calls of the operation, which `caller` compares already.
 DDL_HOT uint64_t differs(uint64_t there, uint64_t wanted) { return __builtin_constant_p(wanted) && wanted == 0 ? 0 : there ^ wanted; }
 DDL_HOT uint64_t differs(const CallSlot* slot, const Thread* thread, uint64_t caller, PayloadKey key) {
   return (slot->caller ^ caller) | differs(static_cast<uint64_t>(slot->key.count), static_cast<uint64_t>(key.count)) |
@@ -307,9 +306,8 @@ DDL_HOT void publish(Record* record, uint64_t word) {
   const_cast<volatile uint64_t&>(record->word) = word;  // one aligned store; the atomic builtin makes g++ 12 keep its address in a register
 }
 
-/// Does a duration say nothing new: falls where in the histogram the one before fell, between the extremes so far? Most do. To guess the
-/// bucket costs less than to compute it: what depends on a clock that was just read is waited for, a guess is not. Never true of one that
-/// is longer than a record can say.
+/// Whether a duration falls into the same bucket of the histogram as the one before, between the extremes so far, as most do. A guessed
+/// bucket costs less than a computed one, which would wait for the clock just read. Never true of one that is longer than a record can say.
 DDL_HOT bool is_usual(const ProfileEntry* entry, uint64_t duration_ticks) {
   return __builtin_expect(duration_ticks - entry->usual_ticks <= entry->usual_span, 1);
 }
@@ -436,7 +434,7 @@ DDL_HOT OpenPoll begin_poll() {
 
 constexpr uint64_t kPollsPerSettlement = 65536;
 
-/// Leaves it. What found nothing is counted and timed, no event: such polls come in millions. Returns the moment of leaving; when nothing
+/// Leaves it. Polls that found nothing come in millions: counted and timed, no event. Returns the moment of leaving; when nothing
 /// was found and the poll was not timed, 0.
 DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, uint32_t comm, int32_t peer, bool found,
                           uint32_t tag = kNoSequence) {
@@ -486,7 +484,7 @@ void pop_range(uint32_t kind);
 void record_value(const char* name, double value);
 void record_value(const char* name, size_t length, double value);
 
-/// Ranges of others. What is opened is where calls and kernels of this thread are booked until it is closed. `entry`: own_profile_entry().
+/// Ranges of others. Until it is closed, calls and kernels of this thread are booked to it. `entry`: own_profile_entry().
 void open_range(Thread* thread, uint32_t owner, uint32_t kind, uint32_t context, ProfileEntry* entry, uint64_t step,
                 const RangeNumbers& numbers);
 /// Closes the owner's innermost; false: it has none, which is counted.
@@ -522,7 +520,7 @@ void use_counters(const CounterSource* source);
 /// Contexts and names for collectors.
 uint32_t intern_name(const char* text, size_t length);
 uint32_t range_context(uint32_t outer, ContextKind kind, uint32_t name);
-/// What a context lies in. String ids; 0: none.
+/// The ranges around a context. String ids; 0: none.
 struct RangePath {
   bool step;
   uint32_t phase;  ///< innermost
@@ -555,12 +553,12 @@ void each_clock(void (*call)());
 void sample_threads(uint64_t (*take)(Thread* caller, uint64_t now_ticks));
 /// Ticks that a thread has spent in calls; 0: it has recorded nothing.
 uint64_t ticks_in_calls(uint32_t tid);
-/// The thread that opened the last step; 0: nobody has opened one.
+/// The thread that opened the last step; 0: none yet.
 uint32_t step_thread();
 /// Ticks of a second, within about a percent.
 uint64_t second_ticks();
 
-/// What GPUs did (device.cpp), from any thread but the job's own: they take turns. What does not fit is counted.
+/// GPU activities (device.cpp), from any thread but the job's own: they take turns. Losses are counted.
 void write_device_record(const DeviceRecord& record);
 /// String id of a name that comes again and again.
 uint32_t intern_name(const char* name);

@@ -1,9 +1,9 @@
-// A call that its thread has made before, from the same place and with the same arguments: its call slot has everything, and no look-up is
-// needed. Injected code.
+// The short way of a call that its thread has made before, from the same place and with the same arguments: its call slot has everything.
+// Injected code.
 //
-// Whatever could need a function call (a thread or communicator seen for the first time, a full chunk, a window that decides event by
-// event, a clock without TSC) makes begin_repeated_call() decline before doing anything; the wrapper then takes the long way, begin_call().
-// So the compiler saves nothing around unlikely calls: arguments stay in their registers until MPI gets them.
+// Where a function call might be needed (a new thread or communicator, a full chunk, a window that decides event by event, a clock without
+// TSC), begin_repeated_call() declines before doing anything, and the wrapper takes the long way, begin_call(). So the compiler saves
+// nothing around unlikely calls: arguments stay in their registers until MPI gets them.
 #pragma once
 
 #include "core/recorder.h"

@@ -13,7 +13,7 @@ CREATE TABLE ddl_schema (
 -- Runs. Adding one again replaces its numbers; added_ns and added_by stay.
 CREATE TABLE ddl_run (
   run TEXT PRIMARY KEY,       -- identity, which stays when the run is copied, moved or analyzed again: boot and spool of its first rank, and world; of imported runs the trace and its date
-  name TEXT NOT NULL,         -- what the job is called: by its user, else after its program or script
+  name TEXT NOT NULL,         -- the job's name: by its user, else after its program or script
   path TEXT NOT NULL,         -- host:folder that it was added from last
   command TEXT,               -- as typed, with secrets masked
   commit_id TEXT,             -- of the Git repository that the job ran in, when it started
@@ -40,13 +40,13 @@ CREATE TABLE ddl_run (
   overlap_ns DOUBLE PRECISION,     -- computing with communication beside it
   transfer_ns DOUBLE PRECISION,    -- exposed transfer
   wait_ns DOUBLE PRECISION,   -- exposed waiting for other ranks
-  unsplit_ns DOUBLE PRECISION,     -- exposed communication of which nobody can tell what was waiting
+  unsplit_ns DOUBLE PRECISION,     -- exposed communication that cannot be split into waiting and transfer
   copy_ns DOUBLE PRECISION,   -- exposed copies of GPUs
   idle_ns DOUBLE PRECISION,   -- idle
   bounded BIGINT NOT NULL,    -- 1: ranks left no record, waits are lower bounds and transfers upper ones (specification.md J7)
   findings BIGINT NOT NULL,   -- rows in ddl_finding
   verdict TEXT,               -- one line of the analyzer
-  loss DOUBLE PRECISION,      -- of the training: what ranks reported as "loss" in the last step that has one, mean
+  loss DOUBLE PRECISION,      -- of the training: "loss" reported in the last step that has one, mean over ranks
   lost_events BIGINT NOT NULL,     -- that the recording lost and counted
   ddl_version TEXT,           -- that recorded it
   analysis TEXT,              -- version of the analysis behind the numbers
@@ -103,9 +103,9 @@ CREATE TABLE ddl_finding (
 -- Hosts of the run.
 CREATE TABLE ddl_host (
   run TEXT NOT NULL,       -- ddl_run.run
-  host TEXT NOT NULL,      -- what Slurm calls the node, else its hostname
+  host TEXT NOT NULL,      -- Slurm's name of the node, else its hostname
   ranks BIGINT NOT NULL,   -- on it
-  slow BIGINT NOT NULL,    -- 1: a finding names it, or a rank on it, as what the others waited for
+  slow BIGINT NOT NULL,    -- 1: a finding names it, or a rank on it, as the one that others waited for
   slow_rank BIGINT,        -- that rank; NULL: none, or all of the host
   PRIMARY KEY (run, host)
 );

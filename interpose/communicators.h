@@ -1,7 +1,7 @@
 // From an MPI_Comm, MPI_Win or MPI_File to what we know about it. Injected code. Windows and files are groups of ranks with collective
 // calls just as communicators are, so they are told like them; "communicator" means all three here.
 //
-// Look-ups take no lock: an open-addressing table whose slots are cache lines; whoever creates or frees a communicator inserts or removes
+// Look-ups take no lock: an open-addressing table whose slots are cache lines; the call that creates or frees a communicator inserts or removes
 // under one. A handle may be used again by MPI after MPI_Comm_free, so it is removed before the real call.
 //
 // The identity of a communicator must be the same on all its members without a message: a hash of its parent's identity, the creating
@@ -69,8 +69,8 @@ Communicator* remove_communicator(uint64_t key);
 /// It was not freed after all.
 void restore_communicator(Communicator* removed, uint64_t key);
 
-/// Registers a communicator whose creation was not seen; a call on it has just succeeded, so the handle is good. Windows and files that
-/// nobody saw being made stay unknown.
+/// Registers a communicator whose creation was not seen; a call on it has just succeeded, so the handle is good. Windows and files
+/// whose creation was not seen stay unknown.
 Communicator* learn_communicator(MPI_Comm comm);
 
 /// Before the first look-up: a key of 0, which is a null handle, must not find a free slot.

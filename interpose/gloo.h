@@ -1,8 +1,8 @@
 // Gloo's collectives (PyTorch on CPUs), by its exported C++ functions. Injected code.
 //
-// A collective runs in the call, on the thread that calls it: PyTorch's process groups have threads of their own for that, so it is what other
-// jobs do in a background thread. A context of Gloo is one process group on one rank. Its constructor says rank and size; who the others are,
-// and what the group is called, python/ddl_hooks says around it (ddl_group_begin()). Without that a group as large as the job is the job.
+// A collective runs in the call, on the thread that calls it: PyTorch's process groups have threads of their own for that, as other jobs
+// have background threads. A context of Gloo is one process group on one rank. Its constructor has rank and size; members and name come from
+// python/ddl_hooks around it (ddl_group_begin()). Without these a group as large as the job is the job.
 //
 // The number of a collective on its group is the tag that PyTorch counts up, not the order in which they begin: two threads serve a group.
 #pragma once

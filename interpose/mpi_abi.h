@@ -1,7 +1,7 @@
 // mpi.h of the MPI library that this flavour of the wrappers is for, without a reference to any of its symbols. Injected code.
 //
 // Two ABIs are known, each compiled into a library of its own from the same sources: Open MPI (libddl.so) and MPICH with its relatives
-// Intel MPI, MVAPICH and Cray MPI (libddl-mpich.so). What differs is below; everything else says MPI_X and means either.
+// Intel MPI, MVAPICH and Cray MPI (libddl-mpich.so). The differences are below; everything else says MPI_X and means either.
 //
 // Open MPI's handles (MPI_COMM_WORLD, MPI_FLOAT, ...) are addresses of objects inside libmpi. Using the macros as they are would make
 // libddl.so need libmpi in every process it is preloaded into, and would bind too early where libmpi is loaded later (mpi4py). So the macro
@@ -55,7 +55,7 @@ void* mpi_object(const char* name);
 
 /// The next function of that name after ours: RTLD_NEXT, else the scope of the caller, else whatever loaded object defines it. NULL: none.
 void* resolve(const char* name, const void* caller);
-/// The same for MPI_X; where nobody has it, PMPI_X.
+/// The same for MPI_X; PMPI_X where it is not defined.
 void* resolve_mpi(const char* name, const void* caller);
 
 /// Handles as keys of our tables: addresses in Open MPI, numbers in MPICH (there each kind of object has numbers of its own). Never 0 or 1
@@ -66,7 +66,7 @@ inline uint64_t key_of(T* handle) {
 }
 inline uint64_t key_of(int handle) { return static_cast<uint32_t>(handle); }
 
-/// The MPI functions that we call ourselves, always as PMPI_X: nobody else's wrapper sees them.
+/// The MPI functions that we call ourselves, always as PMPI_X: hidden from other wrappers.
 // clang-format off
 #define DDL_PMPI_FUNCTIONS(X)                                                                               \
   X(Query_thread) X(Get_library_version) X(Comm_rank) X(Comm_size) X(Comm_group) X(Comm_remote_group)       \
@@ -115,7 +115,7 @@ inline bool is_shared_request(MPI_Request request) {
 #endif
 }
 
-/// What a status says, from its fields: exact beyond 2 GiB, and no call into the library.
+/// A status read from its fields: exact beyond 2 GiB, and no call into the library.
 inline bool is_cancelled(const MPI_Status& status) {
 #ifdef OPEN_MPI
   return status._cancelled != 0;

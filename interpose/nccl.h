@@ -47,9 +47,9 @@ struct NcclGroupPart {
 void write_nccl_group(const NcclGroupPart& part, uint32_t context);
 constexpr uint32_t kMaxGroupParts = 8;
 
-/// What a thread is doing in NCCL.
+/// A thread's state in NCCL.
 struct NcclThread {
-  uint32_t depth;        ///< calls that are being recorded: what they call themselves passes through
+  uint32_t depth;        ///< calls being recorded; calls nested in them pass through
   uint32_t group_depth;  ///< ncclGroupStart without its end
   uint32_t group_parts;  ///< communicators that the group has work on; beyond kMaxGroupParts they are only counted
   NcclGroupPart group[kMaxGroupParts];
@@ -69,7 +69,7 @@ inline bool records_nccl(const void* site) {
 NcclCommunicator* use_nccl_communicator(ncclComm_t comm, const void* site);
 /// NULL: not known.
 NcclCommunicator* find_nccl_communicator(ncclComm_t comm);
-/// What is told of a communicator beside who is in it.
+/// Facts about a communicator beside its members.
 struct NcclOrigin {
   uint32_t op;                     ///< that made it
   const NcclCommunicator* parent;  ///< NULL: none
@@ -82,7 +82,7 @@ void add_nccl_communicator(ncclComm_t comm, uint64_t uid, int size, int rank, co
 /// The string id of the name that a program gave a communicator; 0: none. For calls that NCCL has accepted: it has read the name itself.
 uint32_t nccl_name_in(const ncclConfig_t* config);
 uint32_t nccl_name(const char* name);
-/// What NCCL's profiler calls it, where nobody else has said.
+/// The name by NCCL's profiler, where no other is known.
 void name_nccl_communicator(NcclCommunicator* communicator, uint32_t name);
 NcclCommunicator* remove_nccl_communicator(ncclComm_t comm);
 void restore_nccl_communicator(NcclCommunicator* removed, ncclComm_t comm);
@@ -90,7 +90,7 @@ void restore_nccl_communicator(NcclCommunicator* removed, ncclComm_t comm);
 bool have_nccl_communicators_ended();
 void reset_nccl_communicators();
 
-/// What was enqueued lately, for a profiler that is not told of calls (version 4 and older).
+/// Recently enqueued calls, for a profiler that is not told of them (version 4 and older).
 struct NcclEnqueued {
   NcclCommunicator* communicator;
   uint32_t op;

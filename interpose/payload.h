@@ -1,8 +1,8 @@
-// What a call sends, as Record::payload: bytes, datatype code, reduction code. Injected code; reads only arguments that MPI itself reads.
+// The payload of a call, as Record::payload: bytes, datatype code, reduction code. Injected code; reads only arguments that MPI itself reads.
 //
-// Predefined datatypes are known by heart. The size of any other one is a question to MPI, and asking about a datatype that is none would
-// raise the job's error handler a second time: so rows are evaluated before the call with PayloadArguments, which never asks, and once more
-// after a call that succeeded with AskedPayload where what the arguments come to was not known.
+// Sizes of predefined datatypes are known. MPI is asked for others, but asking about an invalid datatype would raise the job's error handler
+// a second time: so rows are evaluated before the call with PayloadArguments, which never asks, and, where that did not suffice, once more
+// with AskedPayload after a call that succeeded.
 #pragma once
 
 #include "interpose/communicators.h"
@@ -15,13 +15,12 @@ void learn_datatypes_and_reductions();
 constexpr uint64_t kIsPayload = 1;  ///< PayloadKey::reduction of a key whose type is the payload itself
 constexpr PayloadKey kUnknownPayload = {0, kAskLater, kIsPayload};
 
-/// What the arguments come to; kAskLater: not known before the call.
+/// The payload by the arguments; kAskLater: not known before the call.
 uint64_t known_payload(PayloadKey key);
 /// For receives: the datatype's code; the bytes come with the status.
 uint64_t received_type(PayloadKey key);
 
-/// The function `payload` of the table's rows before the call. Its result says what there is to send, and is not looked up where the call
-/// site has sent the same before.
+/// The function `payload` of the table's rows before the call; not evaluated where the call site has sent the same before.
 struct PayloadArguments {
   PayloadKey operator()(int64_t count, MPI_Datatype datatype) const { return {count, key_of(datatype)}; }
   PayloadKey operator()(int64_t count, MPI_Datatype datatype, MPI_Op op) const { return {count, key_of(datatype), key_of(op)}; }
@@ -73,16 +72,16 @@ inline bool is_root(const Communicator* c, int root) { return root == MPI_ROOT |
 /// Does this rank send to the root? In intercommunicators neither the root does nor those beside it, whose other arguments mean nothing.
 inline bool sends_to(int root) { return root != MPI_ROOT && root != MPI_PROC_NULL; }
 
-/// Payload of what has arrived: the bytes of the status.
+/// Payload of a received message: the bytes of the status.
 inline uint64_t received(const MPI_Status& status, uint32_t datatype_code) {
   return record_payload(is_cancelled(status) ? 0 : status_bytes(status), datatype_code, 0);
 }
-/// The same for what was read from a file: there MPI leaves in the status's `cancelled` whatever was in it.
+/// The same for data read from a file: there MPI leaves the status's `cancelled` as it was.
 inline uint64_t was_read(const MPI_Status& status, uint32_t datatype_code) {
   return record_payload(status_bytes(status), datatype_code, 0);
 }
 
-/// Whom a completed receive was from; a cancelled one was from nobody, whatever else its status says.
+/// The source of a completed receive; a cancelled one has none, whatever else its status says.
 inline int32_t source_of(const MPI_Status& status) { return is_cancelled(status) ? MPI_PROC_NULL : status.MPI_SOURCE; }
 
 }  // namespace ddl

@@ -20,7 +20,7 @@ void say(const char* format, ...) __attribute__((format(printf, 1, 2)));
 /// A child of a recorded process that has not become a process of MPI itself.
 bool is_forked_child();
 
-/// What python/ddl_hooks hooked of torch, in words: a fact of the process once it is recorded.
+/// The parts of torch that python/ddl_hooks hooked, in words: a fact of the process once it is recorded.
 void tell_hooks(const char* text);
 
 /// Facts "cpus", "numa" and "local_rank".

@@ -1,11 +1,11 @@
-// From an MPI_Request to the operation behind it: what was posted where and when, until some call completes it. Injected code.
+// From an MPI_Request to the operation behind it, with place and time of its post, until some call completes it. Injected code.
 //
 // A hash table whose slots are the entries, one cache line each, with a chain behind those that share a slot; the chain's entries come from
 // anonymous memory, so that any number of requests can be outstanding. Locks, striped, are taken only under MPI_THREAD_MULTIPLE.
 //
 // Under MPI_THREAD_MULTIPLE MPI may give a handle out again to another thread before the one that completed it comes back to us. So a
 // completing call takes hold of its requests before it calls MPI (find_request), and a post that finds its handle held adds a second entry;
-// the holder completes what it holds, not what has the handle by then.
+// the holder completes the held entry, not the newer one.
 #pragma once
 
 #include "interpose/communicators.h"
@@ -13,7 +13,7 @@
 
 namespace ddl {
 
-/// What completing adds to what is known since the post.
+/// Facts known at completion, beside those of the post.
 enum class Fill : uint8_t {
   kNothing,
   kMessage,       ///< bytes, source and tag (receives)
@@ -22,7 +22,7 @@ enum class Fill : uint8_t {
   kCommunicator,  ///< MPI_Comm_idup: `payload` is the key of what is duplicated, `new_comm` the duplicate, of use once complete
 };
 
-/// What the poster of an operation knows of it beyond the call's own record.
+/// Facts about an operation that its posting call knows beyond its own record.
 struct Posted {
   uint64_t payload;
   uint32_t sequence;  ///< of a collective; tag of a message
@@ -82,7 +82,7 @@ inline RequestInfo* request_slot(MPI_Request handle) {
 }
 /// Stands for no operation, or for one that is complete.
 inline bool is_no_request(MPI_Request handle) { return !key_of(handle) || handle == g_mpi.request_null || is_shared_request(handle); }
-/// What is_no_request() knows finds its slot taken, so that who finds a free one need not ask; but not these.
+/// Handles that is_no_request() knows find their slots taken, so that a free slot needs no such test; but not these.
 inline bool is_one_of_many_shared([[maybe_unused]] MPI_Request handle) {
 #ifdef OPEN_MPI
   return false;  // there is one
@@ -93,20 +93,20 @@ inline bool is_one_of_many_shared([[maybe_unused]] MPI_Request handle) {
 /// Before the first look-up, and once the handles are known.
 void reserve_request_slots();
 
-/// Remembers what `call` has posted and MPI has named `handle`. A handle that stands for "already complete" is recorded as such at once.
+/// Remembers the operation that `call` posted as `handle`. A handle that stands for "already complete" is recorded as such at once.
 /// `call` must have been recorded and have ended at `now`.
 void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted);
 
 /// post_as_recorded() where its slot is taken, threads are many, or the record may have been overwritten since (then the request is lost).
 void post_unusual(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective);
-/// The same where the call's record says all that there is to say of what was posted: in nearly all posts.
+/// The same where the call's record describes the operation completely: in nearly all posts.
 DDL_HOT void post_as_recorded(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {
   RequestInfo* slot = kept_address(request_slot(handle));
   const Record* record = call.record;
   const auto is_taken = [&] { return (key_of(slot->handle) | reinterpret_cast<uintptr_t>(slot->next)) != 0; };
   if (__builtin_expect(g_mpi.multiple, 0) || __builtin_expect(is_taken() || is_one_of_many_shared(handle), 0) ||
       __builtin_expect(record->start_ticks != call.start_ticks, 0)) {  // the ring went round during this call
-    // A copy, whose address may be known. What only this needs comes from the record, and is not kept during the call.
+    // A copy, whose address may be known. Values that only this needs come from the record, and are not kept during the call.
     const OpenCall copy = {call.thread,     call.record,  call.slot, call.entry, call.start_ticks, record->payload,
                            record->context, record->comm, call.op,   call.keep,  call.outermost};
     return post_unusual(handle, copy, now, fill, collective);
@@ -131,14 +131,14 @@ DDL_HOT RequestInfo* find_request(MPI_Request handle, bool hold) {
 }
 void release_request(RequestInfo* request);
 
-/// The same without MPI_THREAD_MULTIPLE, where it is found at first sight. NULL: there is none, or find_request() has to look.
+/// The same without MPI_THREAD_MULTIPLE, in the first place looked at. NULL: none, or find_request() has to look.
 DDL_HOT RequestInfo* request_at_hand(MPI_Request handle) {
   RequestInfo* slot = kept_address(request_slot(handle));
   return __builtin_expect(slot->handle == handle, 1) ? slot : nullptr;
 }
 
-/// The entry's operation is done, as a call of `thread` (NULL: one that is not recorded) that returned at `now` says. Nothing happens where
-/// it was done before (inactive persistent requests).
+/// Completes the entry's operation by a call of `thread` (NULL: one that is not recorded) that returned at `now`. Nothing happens where it
+/// was complete before (inactive persistent requests).
 void complete_request(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now);
 /// The same for an entry from request_at_hand().
 DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const MPI_Status& status, uint64_t now) {
@@ -171,7 +171,7 @@ DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const M
 void observe_completion(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now);
 
 void start_request(MPI_Request handle, uint64_t now);
-/// MPI_Request_free: what is still active can no longer be followed.
+/// MPI_Request_free: an active operation can no longer be followed.
 void forget_request(MPI_Request handle);
 
 /// How many are active now. Looks at every slot.

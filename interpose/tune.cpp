@@ -61,7 +61,7 @@ extern "C" void ddl_tune_follow(uint64_t step) {
   }
   if (g_follows && step != ddl::kTuneNoEnd) {
     if (const int error = g_follower.follow(step); error != 0) {
-      ddl::say("ddl: the schedule of ddl tune --in-run cannot be read: %s", strerror(error));
+      ddl::say("cannot read the schedule of ddl tune --in-run: %s", strerror(error));
       g_follows = false;
       tell("ddl_tune_block", -1);
     } else {

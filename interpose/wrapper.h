@@ -1,4 +1,4 @@
-// What every MPI wrapper is made of. Injected code.
+// The parts of every MPI wrapper. Injected code.
 //
 // Each intercepted call is exported under both its names. MPI_X is what C programs call; it forwards to the next MPI_X, so that other tools
 // in the chain see the call too. PMPI_X is what the MPI library's own Fortran layers call (Open MPI's bypass MPI_X) and what PMPI tools
@@ -62,7 +62,7 @@ inline bool is_off() {
   __atomic_load(&g_mpi.state, &state, __ATOMIC_RELAXED);
   return state == MpiState::kOff;
 }
-/// The thread, if what it calls now may take the short way (core/repeated_call.h); else NULL.
+/// The thread, if its present call may take the short way (core/repeated_call.h); else NULL.
 DDL_HOT Thread* idle_thread() {
   Thread* thread = t_thread;
   return __builtin_expect(thread != nullptr, 1) && __builtin_expect(may_repeat(thread), 1) ? thread : nullptr;

@@ -9,7 +9,7 @@
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
 PRAGMA user_version = 14;            -- schema version; a newer one is refused
 
--- ------------------------------------------------------------------------------------------------ what ran where
+-- ------------------------------------------------------------------------------------------------ processes and hosts
 
 -- Facts about the run as a whole, from job.json and the ingest.
 CREATE TABLE meta (
@@ -28,7 +28,7 @@ CREATE TABLE host (
   offset_ns INTEGER NOT NULL,  -- added to the host's CLOCK_MONOTONIC to reach the run's axis, at its zero
   drift_ppm REAL,          -- how much faster its clock runs than the reference's, over the run; NULL: not known
   sigma_ns REAL,           -- 1-sigma of its place on the axis against the reference, while it communicates; 0: shares the reference's clock. NULL: not known
-  method TEXT NOT NULL     -- single-host; reference: its clock is the axis; collectives: nobody leaves before all entered; clock-sync: that, and messages of ddl record --clock-sync; realtime: by date only
+  method TEXT NOT NULL     -- single-host; reference: its clock is the axis; collectives: no member leaves before all entered; clock-sync: these, and messages of ddl record --clock-sync; realtime: by date only
 );
 
 -- Processes that recorded something.
@@ -73,7 +73,7 @@ CREATE TABLE thread (
   PRIMARY KEY (process, thread)
 ) WITHOUT ROWID;
 
--- What is missing. Every row is shown in the report.
+-- Missing data. Every row is shown in the report.
 CREATE TABLE loss (
   world INTEGER,         -- NULL: the run as a whole
   rank INTEGER,          -- NULL: the run as a whole, or a process without a rank
@@ -131,11 +131,11 @@ CREATE TABLE communicator_split (
   color INTEGER NOT NULL             -- as the program gave it: tells those of one split apart
 );
 
--- The axis of parallelism that communicators serve, by the analyzer (specification.md "Axes of parallelism"). No row: none, or nobody can tell.
+-- The axis of parallelism that communicators serve, by the analyzer (specification.md "Axes of parallelism"). No row: none, or unknown.
 CREATE TABLE communicator_axis (
   communicator INTEGER PRIMARY KEY,  -- communicator.id
   axis TEXT NOT NULL,                -- tensor, pipeline, data, context, sequence, expert, embedding, model, or several with + between; by shape: all ranks, stride N, other
-  source TEXT NOT NULL               -- name: what its framework calls it; lineage: the name of what was split off with it, or of what it was split from; shape: where its members lie
+  source TEXT NOT NULL               -- name: its framework's; lineage: the name of a communicator that was split off with it, or that it was split from; shape: the places of its members
 );
 
 -- Steps, phases, layers and operators: the tree of annotated ranges, merged over processes.
@@ -185,7 +185,7 @@ CREATE TABLE range_profile (
   max_ns INTEGER             -- longest
 );
 
--- ------------------------------------------------------------------------------------------------ events: what the window kept
+-- ------------------------------------------------------------------------------------------------ events that the window kept
 
 -- Calls and requests. kind call: enter to leave of a call. kind request: post enter to leave of the completing call of a non-blocking operation.
 CREATE TABLE event (
@@ -234,10 +234,10 @@ CREATE TABLE flight_entry (
   seq INTEGER,                  -- number of the collective on the group, equal on all members; of messages: of collectives enqueued before it. NULL: not told
   p2p_seq INTEGER,              -- of messages: number on the group, counted by each rank for itself; NULL: not told, or no message
   op_id INTEGER,                -- number of all operations on the group, batched ones counted singly; NULL: not told
-  op TEXT NOT NULL,             -- as PyTorch names it: all_reduce, _all_gather_base, send, recv, coalesced (behind what was batched), ...
+  op TEXT NOT NULL,             -- as PyTorch names it: all_reduce, _all_gather_base, send, recv, coalesced (behind the batched ones), ...
   peer INTEGER,                 -- of send and recv: the other rank; NULL: none, or not told
   is_message INTEGER NOT NULL,  -- 1: point to point
-  state TEXT NOT NULL,          -- scheduled, started (where events are timed) or completed; of what was batched: that of the whole; of RAS: launched
+  state TEXT NOT NULL,          -- scheduled, started (where events are timed) or completed; batched ones have that of the whole; RAS: launched
   open INTEGER NOT NULL,        -- 1: not completed when the recorder was dumped
   retired INTEGER NOT NULL,     -- 1: PyTorch no longer watched it
   created_ns INTEGER,           -- when the host enqueued it; NULL: not told
@@ -253,7 +253,7 @@ CREATE TABLE flight_entry (
   stack INTEGER                 -- flight_stack.id; NULL: not told
 );
 
--- What flight recorders said of each group of each rank.
+-- Flight recorders' counts for each group of each rank.
 CREATE TABLE flight_status (
   process INTEGER NOT NULL,  -- process.id
   comm INTEGER NOT NULL,     -- communicator.id
@@ -277,9 +277,9 @@ CREATE TABLE stall (
   told_ns INTEGER NOT NULL,   -- when it was told
   since_ns INTEGER NOT NULL,  -- the last call or step that any rank finished; waiting: when the call was entered
   limit_ns INTEGER NOT NULL,  -- --stall
-  call TEXT,                  -- what the others wait in: operation, number, group; NULL: no collective
+  call TEXT,                  -- the collective that the others wait in: operation, number, group; NULL: no collective
   sentence TEXT NOT NULL,     -- as it was told
-  action TEXT,                -- what --on-stall did: abort, or its command; NULL: nothing
+  action TEXT,                -- taken by --on-stall: abort, or its command; NULL: none
   resumed_ns INTEGER          -- when something was finished again; NULL: not before the job ended
 );
 
@@ -304,7 +304,7 @@ CREATE TABLE stall_stack (
   rank INTEGER NOT NULL,    -- rank in MPI_COMM_WORLD
   language TEXT NOT NULL,   -- python or c
   position INTEGER NOT NULL,  -- 0: the main thread
-  thread TEXT NOT NULL,     -- main, what Python calls it: its pthread_t, or 'worker PID'
+  thread TEXT NOT NULL,     -- main, Python's name for it (its pthread_t), or 'worker PID'
   frames TEXT NOT NULL,     -- function (file:line), innermost first, with < between
   PRIMARY KEY (stall, rank, language, position)
 ) WITHOUT ROWID;
@@ -319,7 +319,7 @@ CREATE TABLE step (
   mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended, or inferred
 );
 
--- What the thread that trains had done so far, of processes whose MPI calls come from background threads: sampled where their
+-- Times of the training thread so far, in processes whose MPI calls come from background threads: sampled where their
 -- collectives begin and where those calls end, at most every half millisecond, as far as the window kept them.
 CREATE TABLE thread_sample (
   process INTEGER NOT NULL,  -- process.id; which thread: process_fact training_thread, a thread id
@@ -331,13 +331,13 @@ CREATE TABLE thread_sample (
   PRIMARY KEY (process, at_ns)
 ) WITHOUT ROWID;
 
--- What small bitwise ANDs by MPI_Allreduce said, of background threads: how ranks agree what they reduce next.
+-- Small bitwise ANDs by MPI_Allreduce in background threads, by which ranks agree what they reduce next.
 CREATE TABLE agreement (
   process INTEGER NOT NULL,      -- process.id
   comm INTEGER NOT NULL,         -- communicator.id
   seq INTEGER NOT NULL,          -- event.seq
-  own_bits INTEGER NOT NULL,     -- bits set in what this rank brought: tensors that it has ready, and a few of status
-  agreed_bits INTEGER NOT NULL,  -- bits set in the result: what all ranks have ready
+  own_bits INTEGER NOT NULL,     -- bits set by this rank: tensors that it has ready, and a few of status
+  agreed_bits INTEGER NOT NULL,  -- bits set in the result: tensors that all ranks have ready
   PRIMARY KEY (process, comm, seq)
 ) WITHOUT ROWID;
 
@@ -366,7 +366,7 @@ CREATE TABLE horovod_ready (
 -- started) and InfiniBand ports; of GPUs sm_mhz, memory_mhz, throttle_reasons (bits of NVML), power_watts, temperature_celsius, memory_used_bytes,
 -- memory_total_bytes, busy_ratio, pcie_tx_bytes_per_second, pcie_rx_bytes_per_second, nvlink_tx_bytes, nvlink_rx_bytes (since the driver started).
 CREATE TABLE node_sample (
-  process INTEGER NOT NULL,  -- process.id of who took it
+  process INTEGER NOT NULL,  -- process.id of the process that took it
   time_ns INTEGER NOT NULL,  -- when
   device TEXT NOT NULL,      -- eth0, mlx5_0/1, gpu BUS-ID
   name TEXT NOT NULL,        -- see above
@@ -378,12 +378,12 @@ CREATE TABLE counter (
   process INTEGER NOT NULL,  -- process.id
   number INTEGER NOT NULL,   -- 0, 1, ... in the order of --counters
   name TEXT NOT NULL,        -- PAPI_TOT_INS, page-faults, ...
-  source TEXT,               -- papi, getrusage or clock_gettime; NULL: nobody has it
+  source TEXT,               -- papi, getrusage or clock_gettime; NULL: none has it
   why TEXT,                  -- then why not
   PRIMARY KEY (process, number)
 ) WITHOUT ROWID;
 
--- What counters grew by in each region, on the thread that opened it, whole run. Inclusive of ranges inside, as range_profile.
+-- Growth of counters in each region, on the thread that opened it, whole run. Inclusive of ranges inside, as range_profile.
 CREATE TABLE counter_profile (
   process INTEGER NOT NULL,  -- process.id
   region INTEGER NOT NULL,   -- region.id
@@ -401,7 +401,7 @@ CREATE TABLE counter_event (
   start_ns INTEGER NOT NULL, -- begin of the range
   duration_ns INTEGER NOT NULL,  -- end - begin
   counter INTEGER NOT NULL,  -- counter.number
-  value INTEGER NOT NULL     -- what it grew by
+  value INTEGER NOT NULL     -- its growth
 );
 
 -- Phases, layers and operators as they happened.
@@ -426,7 +426,7 @@ CREATE TABLE value (
   value REAL                 -- the number; NULL: the program reported NaN, or marked the moment without a number
 );
 
--- What GPUs did, as CUPTI told it (or NCCL, of its own collectives). In which layer and step it belongs says the call that launched it.
+-- GPU activities by CUPTI (or NCCL, for its own collectives). Layer and step are those of the launching call.
 CREATE TABLE gpu_event (
   id INTEGER PRIMARY KEY,     -- grouped by process, in the order in which it became known
   process INTEGER NOT NULL,   -- process.id
@@ -460,12 +460,12 @@ CREATE TABLE nvlink (
   bus TEXT NOT NULL,      -- gpu.bus
   peer TEXT NOT NULL,     -- where the links lead to: another gpu.bus, cpu, or switch (of which all GPUs of the host hang on the same ones)
   link TEXT NOT NULL,     -- NVLink 4.0 x18: version, and how many are up
-  link_bytes_per_second REAL,  -- what they carry together in each direction: 20 GB/s each of NVLink 1, 25 of 2 to 4, 50 of 5; NULL: not known
+  link_bytes_per_second REAL,  -- bandwidth of all together in each direction: 20 GB/s each of NVLink 1, 25 of 2 to 4, 50 of 5; NULL: not known
   PRIMARY KEY (host, bus, peer)
 ) WITHOUT ROWID;
 
--- Streams that wait for others (cudaStreamWaitEvent): what was given to `stream` after the call `correlation` begins no earlier than what had been given to `on_stream`
--- before `on_correlation`, the call that recorded the event, is done.
+-- Streams that wait for others (cudaStreamWaitEvent): work given to `stream` after the call `correlation` begins only when all work given to `on_stream` before
+-- `on_correlation`, the call that recorded the event, is done.
 CREATE TABLE stream_wait (
   process INTEGER NOT NULL,      -- process.id
   context INTEGER NOT NULL,      -- of the stream that waits, as in gpu_event
@@ -490,14 +490,14 @@ CREATE TABLE gpu (
   name TEXT,                 -- NVIDIA H200
   bus TEXT,                  -- its place on the PCI bus: 0000:3b:00.0. With the host it tells GPUs apart
   link TEXT,                 -- how it hangs on the host: PCIe 5.0 x16, the slowest hop up to the root; NULL: not known
-  link_bytes_per_second REAL,  -- what that can carry in each direction, by its line rate and encoding
+  link_bytes_per_second REAL,  -- bandwidth in each direction, by its line rate and encoding
   PRIMARY KEY (process, device)
 ) WITHOUT ROWID;
 
 -- How NCCL carried out the events of kind 4.
 CREATE TABLE nccl_collective (
   event INTEGER PRIMARY KEY,     -- event.id
-  source TEXT NOT NULL,          -- who told the times: kernel (CUPTI saw it) or profiler (timers of NCCL's own, whose place in time is only near)
+  source TEXT NOT NULL,          -- source of the times: kernel (CUPTI) or profiler (NCCL's own timers, whose place in time is approximate)
   algorithm TEXT,                -- RING, TREE, NVLS, ...; NULL: NCCL's profiler did not tell
   protocol TEXT,                 -- LL, LL128, SIMPLE; NULL as algorithm
   channels INTEGER,              -- NULL as algorithm
@@ -513,7 +513,7 @@ CREATE TABLE nccl_collective (
   user_tag INTEGER               -- the number by which the program tagged the call (NCCL 2.31); NULL: none
 );
 
--- What NCCL's profiler told of the phases of a kernel on symmetric memory (version 7, NCCL 2.31): a second estimate of its waiting, beside the
+-- Phases of a kernel on symmetric memory by NCCL's profiler (version 7, NCCL 2.31): a second estimate of its waiting, beside the
 -- one by when the members began. Not verified on a GPU (docs/gpu-validation.md).
 CREATE TABLE nccl_phase (
   gpu_event INTEGER PRIMARY KEY,     -- gpu_event.id, of kind 7
@@ -535,7 +535,7 @@ CREATE TABLE collective (
   why TEXT                    -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE
 );
 
--- Who waited for whom (W10): symmetric collectives only.
+-- Waiting ranks and the late rank (W10): symmetric collectives only.
 CREATE TABLE blame (
   world INTEGER NOT NULL,  -- process.world
   late INTEGER NOT NULL,   -- rank that entered last
@@ -545,7 +545,7 @@ CREATE TABLE blame (
   sigma_ns REAL NOT NULL   -- clock sigma of wait_ns, as if all errors went one way; 0 within one host
 );
 
--- One row per message of the window: which send went to which receive, and who waited for whom (specification.md W5, W6). Sends and receives whose other
+-- One row per message of the window: its send and receive, and the waiting of either (specification.md W5, W6). Sends and receives whose other
 -- end cannot be told for sure have a row of their own, with NULL for the other end. MPI_PROC_NULL is not a message.
 CREATE TABLE message (
   send INTEGER,              -- event.id of the send: its request if it is non-blocking, else the call
@@ -558,7 +558,7 @@ CREATE TABLE message (
   why TEXT                   -- reason of a NULL: PARTIAL_RANKS (the other end, or all that comes before it, was not recorded), CLOCK_UNTRUSTED, NOT_APPLICABLE (another world, or several threads in one channel)
 );
 
--- Who waited for whose messages, summed over the run.
+-- Waiting for messages by waiter and late rank, summed over the run.
 CREATE TABLE message_blame (
   world INTEGER NOT NULL,   -- process.world
   late INTEGER NOT NULL,    -- rank that sent late, or was late to receive
@@ -592,7 +592,7 @@ CREATE TABLE inferred_steps (
   agreement REAL NOT NULL       -- of the sequence with itself one period later, corrected for chance (kappa); 1: it repeats exactly
 );
 
--- What inferred layers did in inferred steps.
+-- Times of inferred layers in inferred steps.
 CREATE TABLE inferred_layer (
   process INTEGER NOT NULL,     -- process.id
   region INTEGER NOT NULL,      -- region.id, of kind inferred
@@ -620,7 +620,7 @@ CREATE TABLE step_part (
   exposed_ns INTEGER NOT NULL,  -- |C \ K|: inside MPI calls
   wait_ns INTEGER,              -- the waiting in exposed_ns; NULL: not known
   xfer_ns INTEGER,              -- exposed_ns - wait_ns
-  idle_ns INTEGER NOT NULL,     -- |I|: 0 on CPU jobs, where what is outside MPI counts as compute
+  idle_ns INTEGER NOT NULL,     -- |I|: 0 on CPU jobs, where time outside MPI counts as compute
   why TEXT,                     -- reason of a NULL: NO_DATA, PARTIAL_RANKS, CLOCK_UNTRUSTED; PARTIAL_RANKS beside a wait_ns: that is a lower bound
   input_ns INTEGER,             -- of compute_ns: in ranges of the step's thread that load data; NULL: the run names none, or they were not kept
   bubble_ns INTEGER,            -- of wait_ns: for other stages of the same pipeline; NULL: in no pipeline, or wait_ns is NULL
@@ -660,18 +660,18 @@ CREATE TABLE gpu_part (
   active_xfer_ns INTEGER,        -- the same without the waiting inside kernels of collectives; NULL: see why
   idle_ns INTEGER NOT NULL,      -- |I|: nothing runs
   idle_input_ns INTEGER NOT NULL,   -- of which: while the host loaded data, on the thread of its steps
-  idle_host_ns INTEGER NOT NULL,    -- the host had not launched yet what came next
-  idle_launch_ns INTEGER NOT NULL,  -- what a launch takes (less than 20 us)
+  idle_host_ns INTEGER NOT NULL,    -- the host had not launched the next operation yet
+  idle_launch_ns INTEGER NOT NULL,  -- delay of a launch (less than 20 us)
   idle_kernel_ns INTEGER NOT NULL,  -- between two kernels that were both launched (less than 30 us)
-  idle_dep_comm_ns INTEGER NOT NULL,  -- what came next was launched, and waited for a collective of another GPU's stream (stream_wait)
+  idle_dep_comm_ns INTEGER NOT NULL,  -- the next operation was launched, and waited for a collective of another GPU's stream (stream_wait)
   idle_dep_copy_ns INTEGER NOT NULL,  -- likewise for a copy
-  idle_other_ns INTEGER NOT NULL,   -- the rest: nobody knows what was waited for, or when the next one was launched
+  idle_other_ns INTEGER NOT NULL,   -- the rest: the awaited operation, or the launch of the next one, is unknown
   why TEXT,                      -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED
   sigma_ns REAL                  -- clock sigma of the waiting inside kernels: sum over them, as if all errors went one way; NULL as wait_ns
 );
 CREATE INDEX gpu_part_process ON gpu_part(process, step);
 
--- What each GPU did for each layer in each step: lengths of unions over its streams, not sums.
+-- Times of each GPU by layer and step: lengths of unions over its streams, not sums.
 CREATE TABLE gpu_layer_part (
   process INTEGER NOT NULL,      -- process.id
   device INTEGER NOT NULL,       -- gpu_event.device
@@ -688,7 +688,7 @@ CREATE TABLE gpu_layer_part (
 -- idle_ns + compute_ns + non_compute_ns = kernel_time_ns.
 CREATE TABLE hta_part (
   process INTEGER NOT NULL,        -- process.id
-  whole INTEGER NOT NULL,          -- 1: all that GPUs did; 0: what HTA keeps of it, v_hta_event
+  whole INTEGER NOT NULL,          -- 1: all GPU activities; 0: those that HTA keeps, v_hta_event
   kernel_time_ns INTEGER NOT NULL, -- from the first begin to the last end of kernels, copies and memsets
   idle_ns INTEGER NOT NULL,        -- of which nothing ran
   compute_ns INTEGER NOT NULL,     -- of which a kernel computed, whatever ran beside it
@@ -722,7 +722,7 @@ CREATE TABLE collective_group (
   upper_bound INTEGER NOT NULL,  -- 1: non-blocking, xfer_ns is an upper bound (post to completion) and tells no bandwidth
   why TEXT,                    -- reason of a NULL bandwidth
   bus_factor REAL,             -- bus bandwidth over S / time, with the communicator's own size; NULL: not defined
-  completion_ns INTEGER,       -- symmetric, with trusted clocks: sum of what ranks stayed after the first one left (Scalasca's N x N completion); NULL: else
+  completion_ns INTEGER,       -- symmetric, with trusted clocks: sum over ranks of the time after the first one left (Scalasca's N x N completion); NULL: else
   sigma_ns REAL                -- clock sigma of wait_ns: sum over its calls, as if all errors went one way; NULL as wait_ns
 );
 
@@ -738,7 +738,7 @@ CREATE TABLE metric (
   p10 REAL,             -- 10th percentile over steps (nearest rank); NULL: not a per-step metric
   p90 REAL,             -- 90th percentile
   steps INTEGER,        -- steps that had a value; NULL: not a per-step metric
-  sigma REAL,           -- what the value may be wrong by because the clocks of hosts are (1 sigma, in its unit, as if all errors went one way); 0 within one host; NULL: it compares no clocks
+  sigma REAL,           -- error of the value through the clocks of hosts (1 sigma, in its unit, as if all errors went one way); 0 within one host; NULL: it compares no clocks
   PRIMARY KEY (id, world)
 ) WITHOUT ROWID;
 
@@ -753,7 +753,7 @@ CREATE TABLE rank_metric (
   PRIMARY KEY (id, world, rank)
 ) WITHOUT ROWID;
 
--- What to fix, most important first.
+-- Findings, most important first.
 CREATE TABLE finding (
   position INTEGER PRIMARY KEY,  -- 1, 2, ...
   id TEXT NOT NULL,         -- straggler, small_collectives, exposed_tail, ...
@@ -764,9 +764,9 @@ CREATE TABLE finding (
   share_ratio REAL,         -- saving_ns / mean of the steps that it is over: where something is late since a step, those from then on
   saving_bound TEXT,        -- of both: lower (at least that, since ranks left no record), upper (at most that); NULL: neither
   confidence TEXT NOT NULL, -- sure, likely, maybe
-  evidence TEXT NOT NULL,   -- what was seen, with numbers
+  evidence TEXT NOT NULL,   -- observations, with numbers
   evidence_sql TEXT,        -- a query that shows the rows
-  try TEXT NOT NULL         -- what to do next
+  try TEXT NOT NULL         -- advice
 );
 
 -- ------------------------------------------------------------------------------------------------ stable views
@@ -816,7 +816,7 @@ CREATE VIEW v_message_part AS
 SELECT p.world, p.rank, t.sends, t.receives, t.unmatched, t.call_ns, t.late_sender_wait_ns, t.late_receiver_wait_ns, t.unsplit_ns, t.why, t.sigma_ns
 FROM message_part t JOIN process p ON p.id = t.process;
 
--- Who waited for whom, over the events that the window kept: kind is collective (symmetric ones), late_sender or late_receiver.
+-- Waiting ranks and late ranks, over the events that the window kept: kind is collective (symmetric ones), late_sender or late_receiver.
 CREATE VIEW v_blame AS
 SELECT world, late, waiter, 'collective' AS kind, instances AS calls, wait_ns, sigma_ns FROM blame
 UNION ALL SELECT world, late, waiter, kind, calls, wait_ns, sigma_ns FROM message_blame;
@@ -840,7 +840,7 @@ FROM rank_part t JOIN process p ON p.id = t.process;
 -- occurs in several places of the tree with the same phase is one row. Where operators of a framework stand for layers, calls are theirs.
 -- Inferred layers (inferred = 1) are those of inferred steps only.
 CREATE VIEW v_layer AS
-WITH inside AS (  -- what the children of every region took
+WITH inside AS (  -- time of the children of every region
   SELECT g.process, q.parent AS region, sum(g.time_ns) AS time_ns, sum(g.mpi_ns) AS mpi_ns
   FROM range_profile g JOIN region q ON q.id = g.region
   GROUP BY g.process, q.parent
@@ -870,7 +870,7 @@ SELECT p.world, h.name AS host, s.device, s.name, count(*) AS samples, min(s.val
 FROM node_sample s JOIN process p ON p.id = s.process JOIN host h ON h.id = p.host
 GROUP BY p.world, p.host, s.device, s.name;
 
--- Counters of steps, phases and layers of each rank, whole run. A counter that nobody has is one row without a region and value, with its reason.
+-- Counters of steps, phases and layers of each rank, whole run. A counter that no rank has is one row without region and value, with its reason.
 CREATE VIEW v_counter AS
 SELECT p.world, p.rank, r.kind, r.layer, r.phase, c.name AS counter, sum(f.calls) AS calls, sum(f.value) AS value, c.source, c.why
 FROM counter c JOIN process p ON p.id = c.process LEFT JOIN counter_profile f ON f.process = c.process AND f.counter = c.number LEFT JOIN region r ON r.id = f.region
@@ -906,13 +906,13 @@ SELECT p.world, p.rank, g.step, r.layer, coalesce(g.copy, 'memset') AS kind, g.b
 FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region
 WHERE g.kind IN (2, 3);
 
--- Everything that GPUs did, also what v_kernel and v_memcpy leave out: synchronisation, overhead of the tracing, launches of graphs.
+-- All GPU activities, also those that v_kernel and v_memcpy leave out: synchronisation, overhead of the tracing, launches of graphs.
 CREATE VIEW v_gpu AS
 SELECT p.world, p.rank, g.step, r.layer, CASE g.kind WHEN 1 THEN 'kernel' WHEN 2 THEN 'memcpy' WHEN 3 THEN 'memset' WHEN 4 THEN 'sync' WHEN 5 THEN 'overhead' WHEN 6 THEN 'graph'
        ELSE 'collective' END AS kind, n.name, g.device, g.stream, g.start_ns, g.duration_ns, g.bytes, g.correlation, r.phase, g.graph_node, g.launch_ns, g.launch_duration_ns, g.id AS event
 FROM gpu_event g JOIN process p ON p.id = g.process JOIN region r ON r.id = g.region JOIN gpu_name n ON n.id = g.name;
 
--- What copies of each rank's GPUs carried, by direction and by the host's memory: pageable memory is copied twice. The peak is that of one direction of the
+-- Bytes and time of copies of each rank's GPUs, by direction and by the host's memory: pageable memory is copied twice. The peak is that of one direction of the
 -- link: to the host NVLink where that leads there, else PCIe; to another GPU NVLink, direct or through a switch, where NVML told of it; of other copies there is none.
 -- bytes NULL: not known of some copy.
 CREATE VIEW v_link AS
@@ -929,7 +929,7 @@ FROM (SELECT process, device, copy AS kind, CASE WHEN copy IN ('HtoD', 'HtoA') T
      LEFT JOIN nvlink t ON t.host = p.host AND t.bus = w.bus AND t.peer = 'switch'
      LEFT JOIN nvlink s ON s.host = p.host AND s.bus = u.bus AND s.peer = 'switch' AND t.bus IS NOT NULL;
 
--- What GPUs did for each layer of each rank, over the events that the window kept: sums over kernels and copies, which may run side by side.
+-- GPU times by layer and rank, over the events that the window kept: sums over kernels and copies, which may run side by side.
 CREATE VIEW v_gpu_layer AS
 SELECT p.world, p.rank, r.layer, r.phase, sum(CASE WHEN g.kind = 1 THEN 1 ELSE 0 END) AS kernels,
        sum(CASE WHEN g.kind = 1 AND n.class <> 'communication' AND g.comm IS NULL THEN g.duration_ns ELSE 0 END) AS compute_ns,
@@ -945,12 +945,12 @@ SELECT p.world, p.rank, g.device, g.step, g.duration_ns, g.compute_ns, g.comm_ns
        g.idle_ns, g.idle_input_ns, g.idle_host_ns, g.idle_launch_ns, g.idle_kernel_ns, g.idle_dep_comm_ns, g.idle_dep_copy_ns, g.idle_other_ns, g.why, g.wait_ns, g.sigma_ns
 FROM gpu_part g JOIN process p ON p.id = g.process;
 
--- What each GPU did for each layer in each step.
+-- Times of each GPU by layer and step.
 CREATE VIEW v_gpu_layer_part AS
 SELECT p.world, p.rank, g.device, g.step, g.layer, g.phase, g.compute_ns, g.comm_ns, g.copy_ns, g.exposed_comm_ns
 FROM gpu_layer_part g JOIN process p ON p.id = g.process;
 
--- Kernels, copies and memsets that HTA looks at. It reads a trace of several steps without the last one: only what was launched before that began, and nothing whose launch
+-- Kernels, copies and memsets that HTA counts. It reads a trace of several steps without the last one: only those launched before that began, and none whose launch
 -- the trace lacks. class as HTA tells it, by the name: COMMUNICATION, MEMORY, COMPUTATION.
 CREATE VIEW v_hta_event AS
 SELECT p.world, p.rank, g.step, CASE WHEN g.kind <> 1 THEN 'MEMORY' WHEN n.name GLOB 'nccl*' THEN 'COMMUNICATION' ELSE 'COMPUTATION' END AS class, n.name, g.device, g.stream,
@@ -966,7 +966,7 @@ SELECT p.world, p.rank, h.kernel_time_ns, h.idle_ns, h.compute_ns, h.non_compute
        100.0 * h.overlap_ns / nullif(h.comm_ns, 0) AS comp_comm_overlap_pctg
 FROM hta_part h JOIN process p ON p.id = h.process WHERE h.whole = 0;
 
--- Launches: the call that gave work to a GPU, and what came of it. launch_delay_ns: from the end of the call to the begin of the work; 0: it began before the call ended.
+-- Launches: the call that gave work to a GPU, and that work. launch_delay_ns: from the end of the call to the begin of the work; 0: it began before the call ended.
 CREATE VIEW v_launch AS
 SELECT p.world, p.rank, g.step, r.layer, CASE g.kind WHEN 1 THEN 'kernel' WHEN 2 THEN 'memcpy' ELSE 'memset' END AS kind, n.name, g.device, g.stream, g.launch_ns,
        g.launch_duration_ns, g.start_ns, g.duration_ns, max(0, g.start_ns - g.launch_ns - g.launch_duration_ns) AS launch_delay_ns, g.correlation, g.thread, g.id AS event
@@ -981,7 +981,7 @@ FROM (SELECT process, device, stream, launch_ns AS time_ns, 1 AS change, id AS e
       UNION ALL SELECT process, device, stream, max(start_ns, launch_ns), -1, id FROM gpu_event WHERE kind IN (1, 2, 3) AND launch_ns IS NOT NULL) q
      JOIN process p ON p.id = q.process;
 
--- What copies and memsets of a kind moved together, at each change: it holds until the kind's next row. kind as in v_memcpy.
+-- Rate of all copies and memsets of a kind, at each change: it holds until the kind's next row. kind as in v_memcpy.
 CREATE VIEW v_copy_rate AS
 SELECT p.world, p.rank, c.kind, c.time_ns,
        round(sum(c.change) OVER (PARTITION BY c.process, c.kind ORDER BY c.time_ns, c.change, c.event ROWS UNBOUNDED PRECEDING), 3) AS bytes_per_second
@@ -991,7 +991,7 @@ FROM (SELECT process, coalesce(copy, 'memset') AS kind, start_ns AS time_ns, byt
       WHERE kind IN (2, 3) AND bytes IS NOT NULL AND duration_ns > 0) c
      JOIN process p ON p.id = c.process;
 
--- Time between two kernels, copies or memsets of one stream, by what it waited for. host: from then on until the host had begun the next launch; launch: the rest of gaps in which
+-- Time between two kernels, copies or memsets of one stream, by its cause. host: from then on until the host had begun the next launch; launch: the rest of gaps in which
 -- the host came late; kernel: gaps below 30 us for which everything had been launched; other: longer ones. HTA counts all of a gap in which the host came late as host_wait.
 CREATE VIEW v_stream_idle AS
 SELECT p.world, p.rank, g.device, g.stream, g.end_ns AS start_ns, g.next_ns - g.end_ns AS duration_ns,

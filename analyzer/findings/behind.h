@@ -1,8 +1,8 @@
-// Who kept whom from going on when a run ended badly: the open calls of the ranks that wait in a collective, against the collectives that
+// The ranks that kept others from going on when a run ended badly: the open calls of the ranks that wait in a collective, against the collectives that
 // the other members have entered.
 //
 // How far a rank got on a communicator is the largest of: the collective calls its profile counts (exact, also where no events were kept;
-// posts included), the highest number among its events, the number of its open call. What follows from it is in stall_case.h.
+// posts included), the highest number among its events, the number of its open call. stall_case.h draws the conclusions.
 #pragma once
 
 #include <cstdint>
@@ -37,18 +37,18 @@ std::optional<Stall> find_stall(const FindingInput& input);
 /// "rank 1 never entered MPI_Allreduce number 57 on MPI_COMM_WORLD: ranks 0 and 2 sit in MPI_Allreduce"
 std::string stalled(const Stall& stall);
 
-/// "ranks 0 and 1 sit in MPI_Wait for number 794 on MPI_COMM_WORLD, which all its members had entered"; empty if nobody does.
+/// "ranks 0 and 1 sit in MPI_Wait for number 794 on MPI_COMM_WORLD, which all its members had entered"; empty if none do.
 std::string stuck_in_transfer(const FindingInput& input);
 
 /// When the job ended by the clock of `ddl record`; nothing for a job that ran without it.
 std::optional<int64_t> end_of_run_ns(const FindingInput& input);
 /// When the run was read, if it may have been going on then: no rank ended, no end is known from elsewhere, and the last sign of life was a
-/// few seconds old at most. What a moment of a healthy job looks like must not be taken for a hang or a kill.
+/// few seconds old at most. A moment of a healthy job must not be taken for a hang or a kill.
 std::optional<int64_t> read_while_running_ns(const FindingInput& input);
 /// The latest thing that any rank recorded.
 int64_t last_sign_of_life_ns(const FindingInput& input);
 
-/// "its last call is MPI_Send to rank 3, left at 12.1 s in step 4", or what it sits in.
+/// "its last call is MPI_Send to rank 3, left at 12.1 s in step 4", or the call that it is in.
 std::string last_seen(const FindingInput& input, int64_t rank);
 
 }  // namespace ddl

@@ -12,7 +12,7 @@ constexpr double kMinOverlapShare = 0.05;  // of the step
 }  // namespace
 
 DDL_FINDING(blocking_collectives, kSpeed, "timeline", "blocking reductions of gradients hide nothing, though computing lies between them",
-            "each rank's steps played again with the same transfers beside the computing") {
+            "a replay of each rank's steps with the same transfers beside the computing") {
   const auto replay = replay_overlap(input, false);
   if (!replay || replay->saving_ns < kMinOverlapShare * static_cast<double>(input.step_ns)) return {};
   Finding finding;

@@ -137,8 +137,8 @@ std::vector<std::string> hosts_of_world(const FindingInput& input) {
 }  // namespace
 
 DDL_FINDING(clocks_uncertain, kTrust, "", "a host's clock did not keep an even pace",
-            "collectives that join it to others, and contradict each other; calls that end before what they wait for begins; durations and "
-            "rates that no clock has; records from before their process began") {
+            "collectives that join it to others, and contradict each other; calls that end before the awaited ones begin; "
+            "impossible durations and rates; records from before their process began") {
   const std::vector<std::string> hosts = contradicting_hosts(input), back = hosts_set_back(input);
   const double violated = violations(input);
   const std::string impossible = impossible_clocks(input);

@@ -18,7 +18,7 @@ constexpr double kTailMinSavingShare = 0.03;  // of the step
 }  // namespace
 
 DDL_FINDING(exposed_tail, kSpeed, "timeline", "the last non-blocking collectives are not hidden",
-            "what completes after the last one was posted") {
+            "transfers that complete after the last one was posted") {
   if (!input.steps.annotated) return {};
   struct Step {
     double xfer_ns = 0, least_ns = 0;

@@ -27,9 +27,9 @@ struct Finding {
   std::optional<int64_t> since;      ///< first of the steps that saving_ns is over; nothing: all steady steps
   bool at_most = false;              ///< saving_ns is an upper bound (specification.md J7, J8)
   std::string confidence;            ///< sure, likely, maybe
-  std::string evidence;              ///< what was seen, with numbers
+  std::string evidence;              ///< observations, with numbers
   std::string evidence_sql;          ///< for `ddl query`; may be empty
-  std::string advice;                ///< what to try
+  std::string advice;                ///< next things to try
 };
 
 struct SharedAnswers;

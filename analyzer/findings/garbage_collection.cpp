@@ -8,7 +8,7 @@
 
 namespace ddl {
 
-DDL_FINDING(garbage_collection, kSpeed, "late", "Python collects garbage, on other ranks in other steps, and everybody waits each time",
+DDL_FINDING(garbage_collection, kSpeed, "late", "Python collects garbage, on other ranks in other steps, and all ranks wait each time",
             "ranges of full collections (hooked by ddl record): the longest busy rank of each step with and without "
             "them") {
   const std::optional<CostlyPauses> costly = costly_pauses(input, kCollectionRanges);

@@ -13,7 +13,7 @@ constexpr double kHeavy = 0.05;  // of the ranks' time
 
 }  // namespace
 
-DDL_FINDING(heavy_recording, kTrust, "", "recording took more than 5 % of the ranks' time", "what the processes themselves estimated") {
+DDL_FINDING(heavy_recording, kTrust, "", "recording took more than 5 % of the ranks' time", "the processes' own estimates") {
   double overhead_ns = 0, duration_ns = 0, worst = 0;
   int64_t processes = 0;
   Query row(input.db,

@@ -50,7 +50,7 @@ Finding late_start(double start_ns, double run_ns) {
 DDL_FINDING(host_bound, kSpeed, "idle",
             "GPUs wait until the host launches the next kernel, or the first one (runs without steps); or one rank's does, and the others "
             "wait for that",
-            "idle time before the launching call, less what the host spends in MPI; of one rank: whose GPU waits "
+            "idle time before the launching call, less what the host spends in MPI; of one rank: its GPU waits "
             "least for others") {
   if (const auto late = waited_for(input, "host")) return {late_host(input, *late)};
   Query row(

@@ -101,7 +101,7 @@ Finding late_loader(const FindingInput& input, const WaitedFor& found) {
 }  // namespace
 
 DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does, and the others wait for it",
-            "ranges that load data: the longest computing of a step with and without them; of GPUs, what they idled "
+            "ranges that load data: the longest computing of a step with and without them; of GPUs, their idling "
             "for it") {
   if (!input.steps.annotated || input.step_ns <= 0) return {};
   if (const auto late = waited_for(input, "input")) return {late_loader(input, *late)};

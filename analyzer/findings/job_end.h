@@ -23,7 +23,7 @@ JobEnd job_end(SQLite::Database& db);
 /// "SIGSEGV"
 std::string signal_name(int64_t number);
 
-/// What happened to ranks without a sign of their end, as far as the job's end tells: "crashed (SIGSEGV)", "was killed (SIGKILL)",
+/// The fate of ranks without a sign of their end, as far as the job's end tells: "crashed (SIGSEGV)", "was killed (SIGKILL)",
 /// "stopped without MPI_Finalize (exit code 3)", "was killed, crashed, left by _exit or still runs".
 std::string fate(const JobEnd& end, bool plural);
 

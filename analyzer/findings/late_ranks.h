@@ -1,4 +1,4 @@
-// How findings name those who are late: a rank, all ranks of a host, all that share a place on an axis of parallelism, or a few.
+// How findings name late ranks: a rank, all ranks of a host, all that share a place on an axis of parallelism, or a few.
 #pragma once
 
 #include <cstdint>
@@ -14,13 +14,13 @@ namespace ddl {
 /// and 3)", "ranks 2 and 5". `ranks` ascend.
 std::string those(const FindingInput& input, const std::vector<int64_t>& ranks);
 
-/// That they have more to do, if a place on an axis is what they share.
+/// Advice: they have more to do, if they share a place on an axis.
 std::optional<std::string> uneven_work_advice(const FindingInput& input, const std::vector<int64_t>& ranks);
-/// That, or to look at their hosts.
+/// The same, or advice to look at their hosts.
 std::string late_advice(const FindingInput& input, const std::vector<int64_t>& ranks);
 
-/// What is known about why they are slow: what samples of the health of their hosts say; of one rank also how the others on its host do. Sentences, each
-/// with a blank before it.
+/// Known reasons for their slowness: samples of the health of their hosts; for one rank also how the others on its host do. Sentences, each behind a
+/// blank.
 std::string health_of(const FindingInput& input, const std::vector<int64_t>& ranks);
 
 }  // namespace ddl

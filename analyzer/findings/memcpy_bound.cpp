@@ -29,7 +29,7 @@ struct Copies {
 
 }  // namespace
 
-DDL_FINDING(memcpy_bound, kSpeed, "where", "copies that nothing hides: of pageable memory, off the link's peak, or simply in the way",
+DDL_FINDING(memcpy_bound, kSpeed, "where", "exposed copies: of pageable memory, below the link's peak, or simply in the way",
             "exposed copies, their bandwidth against the link's line rate") {
   Query row(input.db,
             "SELECT total(exposed_copy_ns) / total(windows), total(duration_ns) / total(windows) FROM steady_gpu WHERE world = ?"

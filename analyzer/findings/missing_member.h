@@ -1,5 +1,5 @@
-// Collectives whose members did not all leave a record take what they take for one of two reasons: their network is slow, or one of those of
-// which nothing is known comes late (specification.md J7). What tells the two apart, as far as anything does.
+// A collective with members without a record is slow for one of two reasons: its network, or a late member that nothing is known of
+// (specification.md J7). Tells the two apart, as far as possible.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace ddl {
 
-/// What an upper bound must reach of a threshold: one that is hardly above it shows nothing.
+/// Margin for upper bounds against a threshold: one that is hardly above it shows nothing.
 constexpr double kClearBound = 1.25;
 
 /// How much longer one of a communicator's collectives takes in each step, and what it moves.
@@ -22,12 +22,12 @@ struct LongerTransfer {
 /// Most of it is in proportion to the bytes of each collective, as where a network is slow; a rank that comes late does so to the first of them.
 bool is_in_proportion_to_bytes(const std::vector<LongerTransfer>& collectives);
 
-/// Who comes late to collectives beside ranks without a record: whatever keeps these keeps those.
+/// Ranks that are late to collectives beside ranks without a record: one cause delays both.
 class LateNeighbours {
  public:
   explicit LateNeighbours(const FindingInput& input);
 
-  /// Somebody in another communicator of a member without a record costs those that wait for it most of `longer_ns` over the whole run.
+  /// A rank in another communicator of a member without a record costs its waiters most of `longer_ns` over the whole run.
   bool has_any(const CommunicatorInfo& communicator, double longer_ns) const;
 
  private:

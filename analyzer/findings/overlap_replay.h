@@ -1,8 +1,8 @@
 // What a step would take if its collectives went on beside computing: blocking ones that could be non-blocking, and non-blocking ones that are waited for at once.
 //
-// A replay of each rank's step: what it computes between collectives stays as it is, collectives follow each other on the network as before and take what their
-// transfer took, and nobody waits for one before the last of them was posted - results of gradients are needed by the optimizer, behind all of them. What is computed
-// behind the last one starts when the network is done. Waiting for other ranks stays. ns.
+// A replay of each rank's step: computing between collectives stays, collectives follow each other on the network as before and take the time of their
+// transfer, and no rank waits for one before the last was posted, since the optimizer needs the gradients behind all of them. Computing behind the last one
+// starts when the network is done. Waiting for other ranks stays. ns.
 //
 // Only reductions of gradients can be put off so: allreduces and reduce-scatters of at least 64 KiB, outside of forward and evaluation phases, on communicators that serve no
 // axis but data parallelism. One of them in a step has nothing to hide behind.

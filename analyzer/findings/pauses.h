@@ -1,9 +1,9 @@
-// Ranges in which a rank does not train - it writes a checkpoint, collects garbage, compiles, loads data -, step by step, and what the steps
-// would take without them.
+// Ranges in which a rank does not train - it writes a checkpoint, collects garbage, compiles, loads data -, step by step, and the time of the steps without
+// them.
 //
-// What a step would be shorter by is told by replaying it as one that everybody ends together: it takes as long as the rank that is busy longest, waiting for
-// others not counted, and ranges that are left out are taken from the rank that was in them. A pause that another rank's computing hides saves nothing so.
-// Ranges between two steps belong to the later one; what they spend inside MPI is not a pause. ns.
+// In the replay all ranks end a step together: it takes as long as the rank that is busy longest, waiting for others not counted, and a pause is taken from
+// the rank that was in it. A pause behind another rank's computing saves nothing. Ranges between two steps belong to the later one; their time inside MPI is
+// not a pause. ns.
 #pragma once
 
 #include <cstdint>

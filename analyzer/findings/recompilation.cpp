@@ -8,7 +8,7 @@
 
 namespace ddl {
 
-DDL_FINDING(recompilation, kSpeed, "late", "torch.compile compiles again after the first steps, and everybody waits",
+DDL_FINDING(recompilation, kSpeed, "late", "torch.compile compiles again after the first steps, and all ranks wait",
             "ranges of compilations (hooked by ddl record, torch 2.5 and later): the longest busy rank of each step with and "
             "without them") {
   const std::optional<CostlyPauses> costly = costly_pauses(input, kCompilationRanges);

@@ -12,7 +12,7 @@ namespace ddl {
 template <class Answer>
 class FoundOnce {
  public:
-  /// What the first `find` of all returned.
+  /// The result of the first `find`; later ones are not called.
   template <class Find>
   const Answer& get(const Find& find) {
     std::call_once(asked_, [&] { answer_ = find(); });

@@ -120,7 +120,7 @@ double exposed_xfer_ns(const FindingInput& input) {
 
 }  // namespace
 
-DDL_FINDING(small_collectives, kSpeed, "collectives", "many small ones where one would do",
+DDL_FINDING(small_collectives, kSpeed, "collectives", "many small collectives where one would do",
             "calls x transfer against one call with all bytes, between measured sizes") {
   const double steps = recorded_steps(input);
   if (!input.steps.annotated || steps == 0) return {};

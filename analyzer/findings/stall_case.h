@@ -28,7 +28,7 @@ struct StallCase {
   int64_t seq = 0;
   std::vector<int64_t> waiting;  ///< ranks in it, as they came in the input
   std::vector<int64_t> missing;  ///< the cause: members that did not enter it
-  bool circular = false;         ///< everybody who is missing here waits in another collective
+  bool circular = false;         ///< all missing ranks wait in another collective
   int64_t since_ns = 0;          ///< when the last of `waiting` entered
 };
 

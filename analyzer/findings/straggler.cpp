@@ -229,10 +229,10 @@ DDL_FINDING(straggler, kSpeed, "late",
             "one rank is late, or all ranks of a host, or a few that are late together, always or since a step; the evidence "
             "says whether the host is to blame; all ranks of a pipeline's stage, or of a place on another axis, have too much "
             "to do",
-            "blame: who entered last, and is inside MPI for as much less; else who computes longest, loading data "
+            "blame: the rank that entered last, and is inside MPI for as much less; else the one that computes longest, loading data "
             "not counted, in at least 80 % of the steps. Several count as one if they are fewer than half, stand apart from the "
             "others, and mending one of them would save less than half as much. On GPUs with several axes of parallelism, or "
-            "without all traces: whose GPUs wait least, and compute longer for it") {
+            "without all traces: the rank whose GPUs wait least, and compute longer instead") {
   if (asks_whom_gpus_wait_for(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   const StragglerInput rows = rows_of(input, ranks);

@@ -6,10 +6,10 @@
 // behind them.
 //
 // Blame comes from the instances (W10) and from the calls that waited for messages (W5, W6), and is booked where the lateness began
-// (find_late_roots()); what it costs comes from the partition of the steps, because the waits of overlapping non-blocking
+// (find_late_roots()); its cost comes from the partition of the steps, because the waits of overlapping non-blocking
 // collectives add up to more than the time lost. The instances with the shortest waits, which make up a tenth of all waiting together, are
-// left out of the late rate, as are those below a thousandth of the step: who is last there says nothing, and of the many collectives of a
-// step often only the first has to wait for the late rank. A rank that became slow in mid-run is found by cutting its blame per step in two
+// left out of the late rate, as are those below a thousandth of the step: their last rank says nothing, and often only the first of the many
+// collectives of a step has to wait for the late rank. A rank that became slow in mid-run is found by cutting its blame per step in two
 // where the means differ most.
 //
 // Times are ns. Pure functions; the rows are read several times and must be the same each time.
@@ -23,7 +23,7 @@
 
 namespace ddl {
 
-/// An instance, and one rank that entered last: what the others waited for it.
+/// An instance, one rank that entered last, and the others' waiting for it.
 struct LateRow {
   int64_t step = 0;
   int64_t rank = 0;
@@ -33,7 +33,7 @@ struct LateRow {
   bool message = false;   ///< calls that waited for messages, not a collective
 };
 
-/// Where one step of one rank went.
+/// The parts of one step of one rank.
 struct StepOfRank {
   int64_t step = 0;
   int64_t rank = 0;
@@ -55,8 +55,8 @@ struct StragglerInput {
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step = {};  ///< of steps with known waiting, by step
 };
 
-/// How the suspects and the others spent the steps that count. What several suspects wait all the same, as by the schedule of a pipeline, is
-/// no waiting for them: it is not counted in the waits of the others.
+/// How the suspects and the others spent the steps that count. Waiting that several suspects share, as by the schedule of a pipeline, is not
+/// waiting for them, and not counted in the others' waits.
 struct StragglerCosts {
   double others_wait_ns = 0;  ///< median over steps of the others' mean
   double least_wait_ns = 0;   ///< median over steps of the wait of the one that waited least: its lead is all that can be won
@@ -67,7 +67,7 @@ struct StragglerCosts {
   double blocked_ns = 0;  ///< of the suspect, neither computing nor in communication, median
   double others_blocked_ns = 0;
   double less_in_mpi_ns = 0;  ///< than the others, median over steps
-  double lead_ns = 0;         ///< what the one of the others that waited least waited longer than a suspect, median
+  double lead_ns = 0;         ///< least waiting among the others, less a suspect's, median
   double apart_ns = 0;        ///< waits of several suspects, the longest less the shortest, median
   /// The suspect's median time inside MPI that is not known to be waiting: the most that it can have waited for ranks without a record.
   double transfer_ns = 0;
@@ -82,7 +82,7 @@ struct StragglerCase {
   std::vector<int64_t> ranks;    ///< one, or several that are late together, ascending
   std::optional<int64_t> since;  ///< step from which on it is late; nothing: from the begin
   double blame_share = 0;        ///< of all waiting
-  double late_rate = 0;          ///< of the instances that make somebody wait
+  double late_rate = 0;          ///< of the instances that make ranks wait
   double late = 0;               ///< instances
   double messages = 0;           ///< of `late`, calls that waited for messages
   double instances = 0;
@@ -103,7 +103,7 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input);
 /// waiting. And steps in which another one was late may be hidden: it must be late in nearly all of enough of them. Several must be fewer than the
 /// others whose record is whole.
 bool is_sure(const StragglerCase& found);
-/// What the rank is late to: "collectives", "messages" or both.
+/// The rank is late to: "collectives", "messages" or both.
 const char* late_to(const StragglerCase& found);
 /// "rank 11 (nid0042) enters last in 87.0% of collectives since step 1795: the others wait 34.1 ms/step"; "ranks 2 and 5 are late: one of
 /// them enters last in ...". `who`: "rank 11 (nid0042)".

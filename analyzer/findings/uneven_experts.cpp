@@ -10,9 +10,9 @@
 namespace ddl {
 
 DDL_FINDING(uneven_experts, kSpeed, "late",
-            "a rank's experts get more data than others', and everybody waits for what it computes longer: uneven "
+            "a rank's experts get more data than others', and all ranks wait for its longer computing: uneven "
             "data, not a slow rank",
-            "bytes of all-to-alls, rank by rank, and the line of computing over them; whose GPUs wait least") {
+            "bytes of all-to-alls, rank by rank, and the line of computing over them; the GPUs that wait least") {
   const auto found = waited_for(input, "data");
   if (!found || !found->own_bytes || !found->others_bytes) return {};
   const bool one = found->ranks.size() == 1;

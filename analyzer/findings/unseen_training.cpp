@@ -6,7 +6,7 @@
 
 namespace ddl {
 
-DDL_FINDING(unseen_training, kTrust, "", "background threads make the MPI calls, and when the training threads computed is not known",
+DDL_FINDING(unseen_training, kTrust, "", "background threads make the MPI calls, and the computing of the training threads is unknown",
             "samples of the training threads, which are missing") {
   Query row(input.db, R"(
     SELECT count(*), total(b.sampled = 0)

@@ -12,7 +12,7 @@ constexpr double kMinUnusedShare = 0.05;  // of the step
 }  // namespace
 
 DDL_FINDING(unused_overlap, kSpeed, "timeline", "non-blocking reductions of gradients are waited for at once",
-            "each rank's steps played again with the same transfers beside the computing; of reductions that pass 90 % "
+            "a replay of each rank's steps with the same transfers beside the computing; of reductions that pass 90 % "
             "of their flight inside MPI") {
   const auto replay = replay_overlap(input, true);
   if (!replay || replay->saving_ns < kMinUnusedShare * static_cast<double>(input.step_ns)) return {};

@@ -32,7 +32,7 @@ bool asks_whom_gpus_wait_for(const FindingInput& input);
 
 /// "the others wait for rank 3 (node0) in 90% of steps: its GPU idles 4.9 ms for data, the others' 0.1 ms"; `what`: "for data".
 std::string idling_sentence(const FindingInput& input, const WaitedFor& found, std::string_view what);
-/// Rank, saving and how sure; rows behind it; what was seen, in one sentence and with the axis.
+/// Rank, saving and how sure; rows behind it; the observation in one sentence, with the axis.
 Finding describe(const FindingInput& input, const WaitedFor& found);
 
 }  // namespace ddl

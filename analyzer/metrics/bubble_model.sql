@@ -4,5 +4,5 @@
 -- better: lower
 -- scope: job
 -- source: specification.md B1, B3
--- sentence: What GPipe, 1F1B and interleaved 1F1B leave idle with equal stages and free transfers, as a fraction of the total time: (p - 1) / (v m + p - 1) with p stages, m micro-batches, v chunks on each device.
+-- sentence: Idle time of GPipe, 1F1B and interleaved 1F1B with equal stages and free transfers, as a fraction of the total time: (p - 1) / (v m + p - 1) with p stages, m micro-batches, v chunks on each device.
 SELECT max(of_total) AS value, 'NOT_APPLICABLE' AS why FROM pipeline_model WHERE world = :world

@@ -4,7 +4,7 @@
 -- better: higher
 -- scope: step
 -- source: specification.md F4: 3 fwd_flops / (t_fwd + t_bwd) is model_flops over that time, with backward twice forward
--- sentence: Arithmetic of the model in a step (ddl_value "model_flops") over the time of its phases named forward and backward, mean of a rank; without optimizer, time in MPI and all else, so larger than what the step achieves. Not of GPUs, which compute after the phases that launch it.
+-- sentence: Arithmetic of the model in a step (ddl_value "model_flops") over the time of its phases named forward and backward, mean of a rank; without optimizer, time in MPI and all else, so larger than the step's rate. Not for GPUs, which compute after the phases that launch their work.
 WITH timed AS (
   SELECT e.step, total(e.duration_ns - e.mpi_ns) AS ns, count(DISTINCT 2 * p.rank + (lower(r.name) = 'forward')) AS phases FROM (SELECT 1 FROM reported WHERE world = :world AND name = 'model_flops' LIMIT 1) CROSS JOIN range_event e
   JOIN region r ON r.id = e.region AND r.kind = 'phase' AND lower(r.name) IN ('forward', 'backward') JOIN process p ON p.id = e.process AND p.world = :world AND p.rank IS NOT NULL

@@ -5,7 +5,7 @@
 //   -- unit: ...           ns, ratio, samples/s
 //   -- better: higher|lower|none
 //   -- scope: job|step|rank
-//   -- bound: lower|upper  may be left out: what the value is where waits are lower bounds (specification.md J7)
+//   -- bound: lower|upper  may be left out: the value's kind where waits are lower bounds (specification.md J7)
 //   -- needs: computing|communication   may be left out: it has no value (NO_DATA) where the thread of a rank does not tell that, because
 //                          GPUs compute and communicate: recorded, then metrics of GPUs tell it, or a rank that calls NCCL whose GPUs left no
 //                          record. Its MPI calls still tell communication if it makes any
@@ -14,8 +14,8 @@
 //
 // The SELECT sees the store, the tables of the passes (analyzer/tables.sql) and :world. Scope job: one row (value, why). Scope step: rows (step, value, why), one per steady
 // step, of which the median is the metric's value. Scope rank: rows (rank, value, why), of which the worst is. `why` counts only where
-// value is NULL. More columns, by name: lo and hi, the ends of a 95 % interval (scope job); sigma, what the value may be wrong by because
-// the clocks are, in its unit.
+// value is NULL. More columns, by name: lo and hi, the ends of a 95 % interval (scope job); sigma, the error through the hosts'
+// clocks, in its unit.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -38,13 +38,13 @@ struct Metric {
 const std::vector<Metric>& all_metrics();
 
 enum class MetricBound { kLower, kUpper };
-/// What the metric's value is where waits are lower bounds; nothing: it rests on none.
+/// The kind of bound that the value is where waits are lower bounds; nothing: it rests on none.
 std::optional<MetricBound> bound_of(std::string_view id);
 
 /// Throws ddl::Error (ExitCode::kUsage) naming `file` if the header is not complete.
 Metric parse_metric(std::string_view file, std::string_view text);
 
-/// What a metric says of a world; in its unit.
+/// A metric's value for a world, in its unit.
 struct MetricResult {
   struct OfRank {
     int64_t rank = 0;

@@ -4,7 +4,7 @@
 -- better: higher
 -- scope: step
 -- source: specification.md F1
--- sentence: Arithmetic of the model in a step over what the processors could do in that time, all ranks together: ddl_value("model_flops", n) in each step (forward and backward without recomputation), and once ddl_value("peak_flops_per_second", n) of the rank's device, at the precision in use, without sparsity. Nothing is guessed.
+-- sentence: Arithmetic of the model in a step over the processors' peak in that time, all ranks together: ddl_value("model_flops", n) in each step (forward and backward without recomputation), and once ddl_value("peak_flops_per_second", n) of the rank's device, at the precision in use, without sparsity. Nothing is guessed.
 WITH device AS (
   SELECT total(peak) AS flops_per_second, count(DISTINCT iif(peak IS NOT NULL, rank, NULL)) AS ranks, max(world_size) AS all_ranks FROM counted WHERE world = :world
 )

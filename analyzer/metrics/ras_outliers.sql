@@ -4,7 +4,7 @@
 -- better: lower
 -- scope: job
 -- source: specification.md R7 (at the end of the run; live it needs two polls)
--- sentence: Ranks whose number of completed collectives on a communicator, at the end of what was recorded, is not that of most: groups of equal count that are at most a quarter of the members and ten ranks, as NCCL's RAS lists them.
+-- sentence: Ranks whose number of completed collectives on a communicator, at the end of the recording, differs from that of most: groups of equal count that are at most a quarter of the members and ten ranks, as NCCL's RAS lists them.
 WITH member AS (  -- of which something was recorded; one that completed none is at 0
   SELECT m.communicator AS comm, c.size, m.rank, coalesce(max(r.seq), 0) AS seq FROM communicator c JOIN communicator_member m ON m.communicator = c.id
   JOIN process p ON p.world = c.world AND p.rank = m.rank LEFT JOIN reached r ON r.comm = c.id AND r.process = p.id

@@ -4,7 +4,7 @@
 -- better: higher
 -- scope: step
 -- source: specification.md S1
--- sentence: Samples per second: what all ranks reported with ddl_value("samples", n) in a step, over the time of the slowest rank.
+-- sentence: Samples per second: all ranks' ddl_value("samples", n) in a step over the time of the slowest rank.
 SELECT s.step, iif(r.ranks = w.ranks, r.total * 1e9 / nullif(s.longest_ns, 0), NULL) AS value,
        CASE WHEN r.ranks IS NULL THEN 'NO_DATA' WHEN r.ranks < w.ranks THEN 'PARTIAL_RANKS' ELSE 'ZERO_DENOM' END AS why
 FROM steady_step s JOIN (SELECT max(world_size) AS ranks FROM counted WHERE world = :world) w LEFT JOIN reported r ON r.world = s.world AND r.name = 'samples' AND r.step = s.step

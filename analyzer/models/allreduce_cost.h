@@ -13,7 +13,7 @@
 
 namespace ddl::models {
 
-/// What one rank's link can do while all others use theirs.
+/// One rank's link while all others use theirs.
 struct Link {
   double alpha_s = 0;           ///< per message
   double beta_s_per_byte = 0;   ///< moving a byte
@@ -45,7 +45,7 @@ double allreduce_seconds(Algorithm algorithm, int64_t ranks, double bytes, const
 struct Dimension {
   int64_t ranks;
   Link link;
-  /// As tier of a cluster (ring_plan.h): what a byte takes where one rank alone uses a link that others could use as well; unset: each has
+  /// As tier of a cluster (ring_plan.h): time of a byte where one rank alone uses a link that others could use as well; unset: each has
   /// a link of its own.
   std::optional<double> alone_s_per_byte = {};
 };

@@ -1,4 +1,4 @@
-// Replays the computing and transfer times of a data-parallel job under other rules of parameter consistency: who waits for whom, how long a
+// Replays the computing and transfer times of a data-parallel job under other rules of parameter consistency: the waits between workers, how long a
 // step then takes, and how stale the parameters are that it begins with.
 //
 //   synchronous     all exchange gradients in every step; the job as it was recorded
@@ -43,7 +43,7 @@ struct ConsistencyReplay {
   double step_s = 0;          ///< time in which the job does as many steps as it has ranks, each in its rank
   double idle_ratio = 0;      ///< of the time of ranks: waiting for other ranks, or until a server's link is free
   double transfer_ratio = 0;  ///< likewise: exchanging
-  /// [n]: steps begun n steps ahead of the slowest rank: what they may not know of it. For partial collectives: exchanged n collectives late.
+  /// [n]: steps begun n steps ahead of the slowest rank: their staleness. For partial collectives: exchanged n collectives late.
   std::vector<int64_t> staleness;
   double missed_updates = 0;  ///< asynchronous, elastic: updates by other ranks between reading parameters and changing them, mean
   double sent_bytes = 0;      ///< by a rank, in a step, mean; allreduces by a ring: 2 (p-1)/p of the gradients

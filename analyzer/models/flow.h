@@ -56,9 +56,9 @@ ShortestPaths shortest_paths(const FlowNetwork& network, const std::vector<std::
 /// Shortest distances by lengths of arcs, [from][to]; infinite without a route. O(nodes arcs log nodes).
 std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length);
 
-// ---- The linear programs above over routes instead of flows on arcs, for networks where those are too many: a program knows some routes of each pair,
-// and its prices tell by shortest paths which others would help, until none would (column generation; Ford and Fulkerson 1958). What it ends with is
-// optimal, and certified, as that of the other program.
+// ---- The linear programs above over routes instead of flows on arcs, for larger networks, by column generation (Ford and Fulkerson 1958): a program
+// knows some routes of each pair, and shortest paths by its prices add those that help, until none does. The result is optimal, and certified, as that
+// of the other program.
 /// Pairs with traffic that are taken at most: each is a row of the program.
 constexpr size_t kMostPairs = 20000;
 

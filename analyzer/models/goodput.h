@@ -1,8 +1,8 @@
-// What the wall time of a job went to, over one run or the restarts of one job (specification.md J11).
+// The parts of a job's wall time, over one run or the restarts of one job (specification.md J11).
 //
-// Every rank's time from the start of its run to the end is cut into parts, in this order of precedence: a stall that `ddl record --stall` told; steps that
-// were done in vain; checkpoints; loading; waiting inside of steps; the rest of steps is productive. What lies before the first step is start-up, what lies
-// between steps or behind the last one is told apart. Between two runs nothing runs. Parts are means over the ranks, so they add up to the wall time.
+// Every rank's time from the start of its run to the end is cut into parts, in this order of precedence: a stall that `ddl record --stall` told; repeated
+// steps; checkpoints; loading; waiting inside of steps; the rest of steps is productive. Time before the first step is start-up; time between steps and
+// behind the last one are parts of their own, as is time between two runs. Parts are means over the ranks, so they add up to the wall time.
 // Ranks are processes that have steps, or all processes if none has. Pure but for the reading; throws ddl::Error (kDataMissing).
 #pragma once
 

@@ -1,11 +1,12 @@
-// Which rank should sit where: ranks that exchange much belong behind fast links, and no link should carry what others could (the subject of
-// IBM's DDL, 1708.02188). A placement costs the time of the direction of a link that is busy longest when its traffic is routed as well as can
-// be (flow.h: several routes at once), then the bytes times the time per byte of the fastest route of each.
+// Placement of ranks: ranks that exchange much belong behind fast links, and no link should carry what others could (the subject of IBM's
+// DDL, 1708.02188). A placement costs the time of the link direction that is busy longest under optimal routing (flow.h: several routes at
+// once); ties are decided by bytes times the time per byte of the fastest route.
 //
 // Up to kExactPlaces places the search is exact: branch and bound over placements. Lengths of links bound a placement from below (flow.h); a
 // placement that no known lengths rule out is routed, and either is the best so far or yields lengths that rule it out (cutting planes).
-// Beyond, a local search exchanges ranks, from several beginnings, over the same bounds; what it finds is routed. What no placement can be
-// better than is printed with it: of each lengths the Gilmore-Lawler bound of the quadratic assignment problem (Gilmore 1962, Lawler 1963).
+// Beyond, a local search exchanges ranks, from several beginnings, over the same bounds; the result is routed. The lower bound
+// of any placement comes with it: for each set of lengths the Gilmore-Lawler bound of the quadratic assignment problem (Gilmore 1962, Lawler
+// 1963).
 #pragma once
 
 #include <cstddef>
@@ -36,7 +37,7 @@ struct Mapping {
 
 class Network {
  public:
-  /// Nodes 0 to places - 1 take a rank each, those behind are switches: nobody sits there. Throws ddl::Error (kDataMissing): more than
+  /// Nodes 0 to places - 1 take a rank each, those behind are switches, without ranks. Throws ddl::Error (kDataMissing): more than
   /// kMostPlaces places, a link to nowhere or without bandwidth, or places that no route joins.
   Network(size_t places, size_t switches, const std::vector<PlaceLink>& links);
 

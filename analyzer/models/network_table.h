@@ -1,4 +1,4 @@
-// Tables of networks by layer, as the workload `network` has them (share/ddl/networks): what a layer needs whatever the machine.
+// Tables of networks by layer, as the workload `network` has them (share/ddl/networks): a layer's needs, whatever the machine.
 #pragma once
 
 #include <filesystem>

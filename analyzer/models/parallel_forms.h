@@ -1,4 +1,4 @@
-// How the layers of a network can be spread over ranks, what each way moves and needs, and which mix of them is fastest.
+// Ways to spread the layers of a network over ranks, the bytes that each moves and needs, and the fastest mix of them.
 //
 // Ranks form groups of g; the groups share the samples of a step (data parallelism). Within a group each layer takes one form, and its
 // activations lie in one of four layouts. x and y are a layer's input and output over the samples of a group, w its parameters, in bytes:
@@ -39,7 +39,7 @@ struct LayerShape {
   bool by_heads = false;                          ///< attention without parameters: parts of the channels compute alone
 };
 
-/// From type, shape and output of a row; what cannot be told is kOther, which is never split but by samples.
+/// From type, shape and output of a row; the rest is kOther, which is never split but by samples.
 LayerShape layer_shape(const NetworkLayer& layer);
 
 enum class Form { kSample, kSpatial, kChannel, kFilter, kColumn, kRow, kLocal, kReplicated };
@@ -59,7 +59,7 @@ struct ParallelMachine {
   double optimizer_values = 0;  ///< per weight
 };
 
-/// Cost of a form for one rank and step. `payload`: what is handed to MPI, as recordings count it: all of y for a reduce-scatter, and so on.
+/// Cost of a form for one rank and step. `payload`: bytes handed to MPI, as recordings count them: all of y for a reduce-scatter, and so on.
 struct FormCost {
   Form form = Form::kSample;
   Layout in = Layout::kSamples, out = Layout::kSamples;
@@ -87,7 +87,7 @@ std::optional<ParallelPlan> best_plan(const std::vector<ParallelLayer>& layers, 
                                       std::optional<double> memory_bytes);
 
 /// One form wherever it is possible: sample, spatial, channel, filter, or tensor (column and row in turn). Layers that cannot take it stay in
-/// the layout that they find, or are replicated. What `network --split` does.
+/// the layout that they find, or are replicated, as `network --split` does it.
 ParallelPlan plan_of_one_form(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine, std::string_view name);
 
 /// Stages of about the same computing on one rank each, `micro_batches` of a group's samples; each boundary sends the activations, and their

@@ -8,7 +8,7 @@
 
 namespace ddl::models {
 
-/// What is known; a rule whose inputs are not is silent.
+/// The known inputs; a rule that lacks one is silent.
 struct ParallelJob {
   double ranks = 1;                           ///< that are asked for
   std::optional<double> global_batch = {};    ///< samples of a step on that many

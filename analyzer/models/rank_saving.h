@@ -13,7 +13,7 @@
 namespace ddl::models {
 
 struct ReplayedSaving {
-  double seconds = 0;        ///< per step; what non-blocking collectives hid behind computing (RunReplay::hidden) takes no time
+  double seconds = 0;        ///< per step; time of non-blocking collectives behind computing (RunReplay::hidden) counts as none
   bool lower_bound = false;  ///< some transfers are upper bounds, so that more may be saved
 };
 

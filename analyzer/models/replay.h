@@ -1,9 +1,9 @@
-// Replays a job from what each operation took: when would every step have ended, had some of them taken longer or shorter?
+// Replays a job from the durations of its operations: when would every step have ended, had some of them taken longer or shorter?
 //
 // An operation begins when those that it comes after have ended. Operations of a group (the members of a collective, the two ends of a
 // message) begin together, when all of them could; then each takes its own duration, which is therefore the transfer without the waiting:
-// waiting is what the replay computes. What lies between operations of a rank without one of them accounting for it (launch delays) is left
-// out. Seconds. Not thread-safe while it is built; const afterwards.
+// the replay computes the waiting. Time between operations of a rank (launch delays) is left out.
+// Seconds. Not thread-safe while it is built; const afterwards.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +13,9 @@
 
 namespace ddl::models {
 
-/// What a kind of operation is: in an ideal job all operations of one kind take equally long.
+/// A kind of operation: in an ideal job all operations of one kind take equally long.
 struct ReplayKind {
-  std::string type;  ///< what its share of a slowdown is reported as; several kinds may share one
+  std::string type;  ///< name under which its share of a slowdown is reported; several kinds may share one
   bool transfer = false;
   bool upper_bound = false;  ///< transfers that nobody saw end: their durations say "at most"
 };

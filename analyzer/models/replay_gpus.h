@@ -1,4 +1,4 @@
-// A job that waits inside kernels of collectives as a replay: what its GPUs did, what their hosts launched, and what waited for what.
+// A job that waits inside kernels of collectives as a replay: its GPUs' activities, their hosts' launches, and the dependencies between them.
 //
 //   streams       an operation begins when what its stream was given before is over
 //   other streams when the last operation of theirs that was launched before it is over, if in no step, and on no rank with the same
@@ -21,7 +21,7 @@
 
 namespace ddl::models {
 
-/// What a transfer on the communicator took of its time, had its network been as others are; `seq`: its number.
+/// Share of a transfer's time on the communicator, had its network been as others are; `seq`: its number.
 using TransferFactor = std::function<double(int64_t seq)>;
 
 /// Seconds by which a step would be shorter if transfers on the communicator took that share of their time; mean over the steady steps
@@ -30,7 +30,7 @@ using TransferFactor = std::function<double(int64_t seq)>;
 std::optional<double> saving_of_transfers(SQLite::Database& db, const Catalog& catalog, int64_t world, int64_t comm,
                                           const TransferFactor& factor, std::optional<int64_t> since = {});
 
-/// What becomes of what late ranks have to do more than others.
+/// The fate of the extra work of late ranks.
 enum class LateWork {
   kAsOthers,  ///< it is not there: they are slowed down
   kEvenly,    ///< all share it: they got more data

@@ -1,13 +1,12 @@
 // The steps of a job with GPUs as a replay in which operators can take another time: the graph through which the critical path goes
-// (specification.md J12), with everything that is awaited, not only what was awaited last, so that another path may become the longest.
+// (specification.md J12), with all dependencies, not only the last one, so that another path may become the longest.
 //
-//   an operation   begins when its launching call has begun, and when all is over that its stream comes after: the operation before, and what
-//                  it was told to wait for (table stream_wait; where a trace tells of none, as in replay_gpus.h). What it took from then to its
-//                  begin it takes again
-//   the host       comes to its calls at the pace at which it did, and out of a synchronisation, or a copy that ended inside its call, when
-//                  what it waited for is over; if that is sooner than it comes, without waiting
+//   an operation   begins when its launching call has begun and its stream's dependencies are over: the operation before, and those of table
+//                  stream_wait (where a trace has none, as in replay_gpus.h). Its recorded delay from then to its begin stays
+//   the host       comes to its calls at the recorded pace, and out of a synchronisation, or a copy that ended inside its call, when the
+//                  awaited operation is over; without waiting, if that is sooner
 //   collectives    and messages begin on all members together, when the last has come, and take their transfer time
-// Steps follow one another without what lies between them. Ranks wait for each other in collectives only.
+// Steps follow one another without the time between them. Ranks wait for each other in collectives only.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -33,9 +32,7 @@ class OperatorReplay {
   OperatorReplay(SQLite::Database& db, const Catalog& catalog, int64_t world);
 
   int64_t steps() const { return steps_; }
-  double recorded_step_s() const {
-    return recorded_step_s_;
-  }  ///< mean over steps of the longest rank, what runs on behind its end included
+  double recorded_step_s() const { return recorded_step_s_; }  ///< mean over steps of the longest rank, activities beyond its end included
   double replayed_step_s() const { return replayed_step_s_; }
   /// Operations of these, on all ranks and in all steps.
   int64_t operations(const IsOfOperator& is_of) const;
@@ -65,7 +62,7 @@ std::vector<std::string> names_of_operators(SQLite::Database& db);
 struct OperatorOnPath {
   std::string name;
   IsOfOperator is_of;
-  double path_ns = 0;  ///< what it has on the critical path of a steady step of a rank in the mean, without waiting
+  double path_ns = 0;  ///< its time on the critical path of a steady step of a rank in the mean, without waiting
 };
 /// The `most` operators (where there are none, layers; else kernels) that have most on critical paths.
 std::vector<OperatorOnPath> operators_on_path(SQLite::Database& db, int64_t world, size_t most);

@@ -24,7 +24,7 @@ struct PipelineOp {
   double start_s = 0, duration_s = 0;
 };
 
-/// Transfers are told from waiting: what is left from the latest begin of those who meet. Throws ddl::Error for the same operation twice or a
+/// Transfers count from the latest begin of those who meet; the time before is waiting. Throws ddl::Error for the same operation twice or a
 /// message of which one end is missing.
 Replay pipeline_replay(const std::vector<PipelineOp>& ops);
 

@@ -1,5 +1,5 @@
 // The steady steps of a recorded MPI job as a replay: on each rank computing and calls alternate, one after the other; collectives and
-// messages tie the ranks together as the analyzer's waiting says they did. Steps follow one another without what lies between them.
+// messages tie the ranks together by the analyzer's waiting. Steps follow one another without the time between them.
 //
 //   symmetric collectives   begin on all members together, when the last has come, and take their transfer time
 //   broadcast, scatter      wait for the root to come; reduce, gather: the root waits for the others
@@ -9,10 +9,10 @@
 //   members without a record  take no part; what their collectives take is what their like take of which all members are known, else the
 //                           shortest of their like
 //   messages                receives wait for their send to begin; a send waits for its receive only where it was seen to
-//   other calls             take as long as they took
-// In the ideal job computing before the same call of a step (operation, bytes, how many before it), or in the same place of it, is of one
-// kind, whichever tells durations apart better; computing that a rank does where no other does is one more. Transfers of one operation,
-// size of communicator and bytes are of one kind.
+//   other calls             keep their time
+// In the ideal job, computing before the same call of a step (operation, bytes, ordinal), or in the same place of it, is of one kind,
+// whichever separates durations better; computing where no other rank computes is one more kind. Transfers of one operation, size of
+// communicator and bytes are of one kind.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

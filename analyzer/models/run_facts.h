@@ -28,7 +28,7 @@ std::vector<Sample> samples_of(const std::vector<MeasuredCollective>& collective
 
 // The rest reads the steady steps of an analyzed run (analyzer/tables.sql). Throws ddl::Error (kDataMissing) if it has none.
 
-/// What a rank does in a steady step, in the mean: on its GPUs if these did anything, else outside MPI (RankFacts).
+/// A rank's mean steady step: on its GPUs if these were active, else outside MPI (RankFacts).
 struct RankStep {
   int64_t rank = 0;
   double compute_s = 0;
@@ -42,7 +42,7 @@ std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::
 /// the whole run as one (facts.h).
 struct MeanStep {
   StepParts parts;
-  bool split = true;  ///< all waiting could be told from transferring; what could not is in parts.transfer_s
+  bool split = true;  ///< all waiting could be told from transfer; the rest is in parts.transfer_s
   std::string why;    ///< it could not
 };
 MeanStep mean_step(SQLite::Database& db, int64_t world);

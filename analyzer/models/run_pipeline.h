@@ -25,8 +25,8 @@ struct RunPipeline {
   bool phases = false;             ///< forward and backward were told apart; else all computing is in forward_s
   std::optional<PassOrder> order;  ///< as the phases followed one another on the first stage; unset: they do not tell
   double hop_s = 0;                ///< median time of a message that its receiver waited for, from when it was sent
-  int64_t messages = 0;            ///< that the median is over; 0: nobody waited, or the messages were not kept
-  double slowest_stage_s() const;  ///< what the stage that computes longest computes in a step
+  int64_t messages = 0;            ///< that the median is over; 0: no rank waited, or the messages were not kept
+  double slowest_stage_s() const;  ///< computing time of the slowest stage in a step
   double schedule_s(PassOrder order, int64_t micro_batches) const;
 };
 

@@ -56,7 +56,7 @@ struct ScalingRow {
 };
 
 /// Rows by series (in the order of their first points) and size. `base_workers`: of all series; unset: the smallest size of each. `worker`:
-/// what workers are called. Throws ddl::Error: no points, a size that is not positive, a throughput that is not, a series without the base.
+/// the name of a worker. Throws ddl::Error: no points, a size that is not positive, a throughput that is not, a series without the base.
 std::vector<ScalingRow> scaling_rows(const std::vector<ScalingPoint>& points, std::optional<double> base_workers,
                                      const std::string& worker);
 

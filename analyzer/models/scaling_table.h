@@ -26,7 +26,7 @@ struct ScalingTable {
   std::vector<Stated> stated;  ///< of each point
 };
 
-/// What `names` below may name.
+/// The columns that `names` below may name.
 std::vector<std::string> scaling_column_names();
 
 /// `names`: other columns for the names above. Throws ddl::Error for columns that are missing, and for values with file and line.

@@ -42,7 +42,7 @@ struct StepGradients {
 /// steady step, or `layers` that are not the recorded ones.
 StepGradients step_gradients(SQLite::Database& db, int64_t world, const std::vector<LayerGradient>& layers = {});
 
-/// What non-blocking allreduces took, by size: from when the last member had posted, and the one before on that communicator was over, until
+/// Times of non-blocking allreduces, by size: from when the last member had posted, and the one before on that communicator was over, until
 /// that member saw it end in a call that waited for it. Medians over the last kNonblockingSteps steady steps. That is their transfer where
 /// the library moves data beside computing; where it does not, computing is in it, and the times do not follow the size.
 constexpr int64_t kNonblockingSteps = 64;

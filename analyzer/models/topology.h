@@ -1,6 +1,6 @@
-// What joins the places that ranks sit at: links between GPUs, PCIe switches, sockets, hosts and the switches of the network, in any number
-// of tiers. Places take a rank each; nobody sits on a switch. Files say how things are joined, and few say how fast: what a tier carries
-// comes from the file, from whoever asks, from a fit to a recorded run, or is assumed, and `from` says which.
+// The links between the places of ranks: between GPUs, PCIe switches, sockets, hosts and the switches of the network, in any number of
+// tiers. Places take a rank each, switches none. Files say how things are joined, few how fast: a tier's bandwidth comes from the file, from
+// the user, from a fit to a recorded run, or is assumed, and `from` says which.
 #pragma once
 
 #include <cstdint>
@@ -59,7 +59,7 @@ struct TierShape {
 };
 std::vector<TierShape> shape_of(const Topology& topology);
 
-/// What a rank gets of a tier's narrowest link, in bytes per second: all of it where nobody else uses it, and an equal part where all places
+/// A rank's bandwidth on a tier's narrowest link, in bytes per second: all of it where it is alone, an equal part where all places
 /// behind that link send over it at once. Unset: the topology has no link of this tier. Throws as rate_of().
 struct TierRate {
   double alone = 0, shared = 0;

@@ -353,7 +353,7 @@ Topology of_slurm(const std::string& text, const std::string& name) {
     SlurmSwitch one;
     for (const std::string& word : words_of_line(line)) {
       const size_t equals = word.find('=');
-      if (equals == std::string::npos) refuse_topology(name, fmt::format("line {}: '{}' is no NAME=VALUE", number, word));
+      if (equals == std::string::npos) refuse_topology(name, fmt::format("line {}: '{}' is not NAME=VALUE", number, word));
       const std::string key = lower_case(word.substr(0, equals)), value = word.substr(equals + 1);
       if (key == "switchname" || key == "blockname") {
         me = value;

@@ -56,8 +56,8 @@ std::vector<double> balanced(const Replay& replay);
 /// What computing of each operation is a layer's, `layer_s` (empty: there is none), takes in each step on all ranks that have it the mean over them, operation by operation:
 /// its work is spread evenly.
 std::vector<double> even_layer(const Replay& replay, std::span<const double> layer_s);
-/// Mean step if transfers hid behind computing altogether: that of free transfers, but no rank transfers longer than a step. What waits for
-/// another rank still does.
+/// Mean step if transfers hid behind computing altogether: that of free transfers, but no rank transfers longer than a step. Waits for other
+/// ranks stay.
 double overlapped_step_seconds(const Replay& replay);
 
 }  // namespace ddl::models

@@ -8,7 +8,7 @@
 //             where some have a name and all that have one agree; else that of the nearest communicator above it that has one: the parts of
 //             a tensor's ranks still serve the tensor
 //   by shape  what has no such name says nothing of its purpose: "all ranks", "stride 1" (neighbours), "stride 8" (every eighth rank),
-//             "other". Nobody guesses that neighbours are a tensor's parts: they may be the ranks of a node
+//             "other". Neighbours are not taken for a tensor's parts: they may be the ranks of a node
 // Communicators of one rank, files, windows and those between groups serve none.
 #pragma once
 
@@ -31,7 +31,7 @@ std::string axis_in_name(std::string_view label);
 /// `ranks`: members by their rank in the world, in the communicator's order.
 std::string axis_of_shape(const std::vector<int64_t>& ranks, int64_t world_size);
 
-/// What is known of a communicator.
+/// The known facts about a communicator.
 struct AxisInput {
   std::string label;
   bool groups_ranks = true;  ///< it is not a file, no window, and not between two groups

@@ -30,7 +30,7 @@ struct BackgroundProcess {
   int64_t last_event = -1;        ///< ... to here
 };
 
-/// What a collective of a background thread is by its own description: 1: coordination; 0: not told (no bytes: the root of a gather); -1: it moves
+/// A background thread's collective by its own description: 1: coordination; 0: not told (no bytes: the root of a gather); -1: it moves
 /// data. Names of predefined datatypes and reductions; empty: none of those.
 int coordination_vote(OpClass op_class, std::string_view datatype, std::string_view reduction, int64_t bytes);
 

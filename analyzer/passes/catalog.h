@@ -1,4 +1,4 @@
-// The small tables of a run in memory: what operations, processes and communicators the events refer to. Grows with ranks and
+// The small tables of a run in memory: operations, processes and communicators that events refer to. Grows with ranks and
 // communicators, never with events.
 #pragma once
 
@@ -17,7 +17,7 @@
 
 namespace ddl {
 
-/// What a host's times may be wrong by.
+/// The clock error of a host.
 struct HostClock {
   int64_t clock = 0;               ///< hosts of the same number share their clock
   std::optional<double> sigma_ns;  ///< against the reference's clock; nothing: unknown
@@ -43,7 +43,7 @@ struct ProcessInfo {
   bool calls_overlap = false;             ///< several threads may be in MPI at a time
   bool damaged = false;                   ///< parts of its spool are lost, and nobody knows of what
   HostClock clock;                        ///< of its host
-  bool blind = false;  ///< damaged, or some of its threads recorded nothing: nobody knows what it did between the calls of the others
+  bool blind = false;  ///< damaged, or some of its threads recorded nothing: its activity between the calls of the others is unknown
 };
 
 struct CommunicatorInfo {

@@ -16,7 +16,7 @@
 
 namespace ddl {
 
-/// What the instance transferred for, as its group's bandwidth takes it. `split` must be known.
+/// The instance's transfer time for its group's bandwidth. `split` must be known.
 double transfer_time_ns(const Instance& instance, const Split& split);
 
 class CollectiveGroups {

@@ -1,11 +1,11 @@
 // The critical path of one step of one rank, through its host and its GPUs (specification.md J12): from the end of the step back to its
-// begin, each time to what was awaited last.
+// begin, each time to the dependency that ended last.
 //
-//   an operation   begins when its launch has reached the GPU, what its stream was given before is over, and what the stream was told to wait
-//                  for (table stream_wait)
+//   an operation   begins when its launch has reached the GPU, and earlier work of its stream and the stream's dependencies (table
+//                  stream_wait) are over
 //   the host       goes on when the call in which it waited returns: a synchronisation, or a copy that ended inside its call
-//   the path       ends with the step, or with the last operation that the step launched, if that is later; and begins with the step, or where the
-//                  path comes to what an earlier step launched
+//   the path       ends with the step, or with the last operation that the step launched, if that is later; and begins with the step, or where it
+//                  reaches an earlier step's launch
 // The threads of a process count as one host. The pieces add up to the path.
 #pragma once
 
@@ -43,7 +43,7 @@ struct PathStreamWait {
   int64_t on_call = 0;
 };
 
-/// What a thread of the host was in.
+/// A range that a thread of the host was in.
 struct PathRange {
   Interval interval;
   int64_t region = 0;

@@ -32,7 +32,7 @@ class CriticalPaths {
   explicit CriticalPaths(SQLite::Database& db);
   /// The activities of a process, by their begin.
   void add(const PathActivity& activity) { activities_->add(activity); }
-  /// What was added was all of the process. `steps`: without any, `run` counts as one.
+  /// The process is complete. `steps`: without any, `run` counts as one.
   void finish(int64_t process, const std::map<int64_t, Interval>& steps, const Interval& run);
   /// Steps left out because they have more activities than are held.
   int64_t too_long() const { return too_long_; }

@@ -36,7 +36,7 @@ struct AxisSums {
   bool split = true;  ///< the waiting of all of them is known
 };
 
-/// What the operations in a window add up to.
+/// Sums over the operations in a window.
 struct WindowSums {
   DevicePartition partition;
   double sigma_ns = 0;

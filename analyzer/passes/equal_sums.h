@@ -1,5 +1,5 @@
 // Finds the step in a sequence of reductions that is not the same in each step (specification.md R4): a runtime that fuses what is ready (Horovod)
-// reduces the same tensors in every step, in batches that depend on the moment. What does not change is how many bytes they are together.
+// reduces the same tensors in every step, in batches that depend on the moment. Their bytes together do not change.
 //
 // The bytes of a step are the smallest number at whose multiples, counted from some reduction on, a reduction ends again and again. Where all
 // batches are of one size that says nothing of how many are a step; then the pauses do: the longest one comes before the first batch of a step,

@@ -19,7 +19,7 @@
 
 namespace ddl {
 
-constexpr double kNoiseMemory = 0.99;  ///< what a step's weight is multiplied by with each later one
+constexpr double kNoiseMemory = 0.99;  ///< a step's weight is multiplied by this with each later one
 constexpr size_t kMinNoiseSteps = 5;
 
 /// One step: mean of squared norms over the ranks, squared norm of the reduced gradient, samples of one rank and of all.

@@ -1,13 +1,11 @@
 // One collective instance: how long each member waited for others and how long it transferred (specification.md "Waiting").
 //
 // Two estimators. Max-start (W2): everything before the last member entered is waiting; needs the members' clocks on one axis. Min-duration
-// (W3): the shortest stay is all transfer, what others stay longer is waiting; needs no clock, but only holds where all members do the
-// same. Non-blocking operations use W2 with the post as the enter; what remains up to the completing call is an upper bound of the
-// transfer.
+// (W3): the shortest stay is all transfer, the rest of longer ones is waiting; needs no clock, but only holds where all members do the
+// same. Non-blocking operations use W2 with the post as the enter; the rest up to the completing call is an upper bound of the transfer.
 //
-// Where members left no record the last one known bounds the last one from below, and so its estimator the waiting: waits are at least,
-// transfers at most what is told (J7). Who waits for a root does so for the root alone, so that only a root without a record, or a root that
-// waits for others, leaves a bound.
+// Where members left no record, the last known enter bounds the last one from below: waits are lower bounds, transfers upper ones (J7).
+// Members wait for a root alone, so that only a root without a record, or a root that waits for others, leaves a bound.
 //
 // Pure functions over plain values: units are ns on the run's axis; wait_ns + xfer_ns = duration_ns holds exactly by construction.
 #pragma once
@@ -63,10 +61,9 @@ struct Split {
   Why why = Why::kNone;                       ///< why `wait_ns` is empty
   std::vector<int64_t> wait_ns;               ///< per member; empty: not known
   std::vector<int64_t> min_duration_wait_ns;  ///< W3 per member; empty: not symmetric, not blocking or not complete
-  std::optional<int64_t>
-      completion_ns;             ///< what the members stayed after the first one left, all had entered (W7); blocking symmetric ones
-  int64_t clock_violations = 0;  ///< members that left before the last one entered: clipped (n_ccv)
-  std::vector<size_t> late;      ///< members that entered last (W10); empty: not symmetric or not known
+  std::optional<int64_t> completion_ns;  ///< the members' time after the first one left, all having entered (W7); blocking symmetric ones
+  int64_t clock_violations = 0;          ///< members that left before the last one entered: clipped (n_ccv)
+  std::vector<size_t> late;              ///< members that entered last (W10); empty: not symmetric or not known
 
   /// As a new one, but for the memory.
   void clear();

@@ -43,7 +43,7 @@ struct SplitEvent {
   Why why;
 };
 
-/// What `nccl_collective` says beside its times.
+/// Columns of `nccl_collective` beside its times.
 struct KernelOfEvent {
   int64_t share_begin = 0, share_end = 1, share_total = 1;
   int32_t comm_rank = InstanceEvent::kNobody;  ///< if it is known

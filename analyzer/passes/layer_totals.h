@@ -1,4 +1,4 @@
-// Table layer_total: what v_layer has of each rank, summed over the ranks once, for reports that show no single one.
+// Table layer_total: v_layer's rows summed over the ranks once, for reports that show no single rank.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

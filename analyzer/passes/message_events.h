@@ -1,5 +1,5 @@
-// The events that have to do with messages, of all processes, merged in the order of their begin; what begins at one moment in one process
-// comes as one batch. One cursor per process runs along the index event(process, start_ns), so nothing is sorted and nothing kept.
+// The events of messages, of all processes, merged in the order of their begin; those that begin at one moment in one process come as one
+// batch. One cursor per process runs along the index event(process, start_ns), so nothing is sorted and nothing kept.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -13,12 +13,12 @@
 
 namespace ddl {
 
-/// The processes that use messages and, in the matcher's numbers, who is who.
+/// The processes that use messages, and the ranks' processes by the matcher's numbers.
 class MessageWorld {
  public:
   MessageWorld(SQLite::Database& db, const Catalog& catalog);
 
-  /// By the matcher's number. Those without messages stay known, as somebody else's peers.
+  /// By the matcher's number. Those without messages stay known, as peers of others.
   const std::vector<const ProcessInfo*>& processes() const { return processes_; }
   const std::vector<MessageProcess>& traits() const { return traits_; }
   bool uses_messages(int32_t process) const { return uses_[static_cast<size_t>(process)]; }

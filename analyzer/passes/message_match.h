@@ -36,7 +36,7 @@
 
 namespace ddl {
 
-/// What the matcher must know of a process. They are named by their place in a list.
+/// The matcher's input on a process. Processes are numbered by their place in a list.
 struct MessageProcess {
   int64_t complete_until_ns = INT64_MAX;  ///< everything that began earlier was recorded
   bool sends_known = true;                ///< the records name all sends (persistent ones that never completed are not named)
@@ -158,7 +158,7 @@ class MessageMatcher {
     bool done = false;        ///< wait_ns is what it will be
   };
   struct Call {
-    MessageCall told;  ///< what of it is known so far
+    MessageCall told;  ///< known so far
     std::vector<Index> halves;
     int unresolved = 0;  ///< halves whose partner is not known yet
     bool seen = false;   ///< the call itself was among the events
@@ -213,7 +213,7 @@ class MessageMatcher {
   void give_up(Index half, Why why);
   void resolve(Index half);
   void take_probe(Index receive);
-  /// What the receiver posts on the communicator from now on is unknown; `broken`: what it has posted, too.
+  /// Later posts of the receiver on the communicator are unknown; `broken`: earlier ones, too.
   void doubt(int32_t receiver, int64_t comm, bool broken);
   bool is_doubtful(int32_t receiver, int64_t comm) const { return !doubtful_.empty() && doubtful_.contains({receiver, comm}); }
   bool is_broken(int32_t receiver, int64_t comm) const;

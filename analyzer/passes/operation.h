@@ -25,10 +25,10 @@ enum class SizeRule {
 /// busbw = algbw * factor.
 enum class BusRule { kNone, kOne, kAllReduce /* 2(n-1)/n */, kShare /* (n-1)/n */ };
 
-/// Who has to wait for whom.
+/// Which members wait for which.
 enum class WaitRule {
   kNone,       ///< not defined (scans, neighbourhoods)
-  kSymmetric,  ///< nobody leaves before everybody entered: W1 to W3
+  kSymmetric,  ///< no member leaves before all have entered: W1 to W3
   kLateRoot,   ///< the others wait for the root: W9
   kEarlyRoot,  ///< the root waits for the others: W8
 };
@@ -42,7 +42,7 @@ struct Operation {
   WaitRule wait = WaitRule::kNone;
   /// No member can leave before the last one entered, whatever the counts: leaving earlier violates the clock condition.
   bool strict = false;
-  /// Of NCCL: the call enqueues it, a device does it.
+  /// NCCL: the call enqueues it, a device does it.
   bool on_device = false;
   /// Every call takes the next sequence number of its communicator.
   bool numbered = false;

@@ -31,7 +31,7 @@ struct Flight {
   int64_t bytes = 0;  ///< S
 };
 
-/// What the events say about one window. Intervals may reach over its edges.
+/// The events of one window. Intervals may reach over its edges.
 struct WindowEvents {
   std::vector<Interval> calls;        ///< MPI calls of the owning thread
   std::vector<Interval> completions;  ///< those of them that complete requests: Wait and Test families

@@ -1,15 +1,15 @@
-// Who is late to a collective because another one, on another communicator, had kept it waiting: that lateness is booked to the rank with
-// which it began (specification.md J8).
+// Lateness to a collective that another collective, on another communicator, caused: booked to the rank with which it began
+// (specification.md J8).
 //
 // A rank that computes longer is last in its data-parallel group; the others of that group are last on their nodes in turn, and soon every
-// rank of the job has kept somebody waiting, all but one of them without fault. So instances are gone through in the order of time. Whoever
-// enters one last left its collective before that at some moment, and those that wait for it left theirs. As far as the last one left later
-// than they did, and that collective was late itself, the wait is passed on: if that is at least half of it, the instance is booked to the
-// rank to which the collective before was booked. All else is the last rank's own. Ranks that come about as late as the last one keep the
-// cause of their own lateness, and what a whole world takes part in leaves nobody later than anybody else.
+// rank of the job has kept others waiting, all but one without fault. So instances are visited in the order of time. As far as the last rank
+// to enter left its previous collective later than its waiters left theirs, and that collective was late itself, the wait is passed on: if
+// that is at least half of it, the instance is booked to the rank to which the previous collective was booked. All else is the last rank's
+// own. Ranks that come about as late as the last one keep the cause of their own lateness; collectives of a whole world pass nothing on,
+// since all ranks leave them together.
 //
-// Times of several hosts are compared although waits of single collectives may be too short for that: what is passed on must be long against
-// the error of the clocks.
+// Times of several hosts are compared although waits of single collectives may be too short for that: a wait that is passed on must be long
+// against the error of the clocks.
 //
 // Memory: 32 bytes per member of an instance, and nothing where a world has one communicator only, for then all leave the collective before
 // together. Time: that of sorting the instances.
@@ -55,7 +55,7 @@ class PassedOn {
     size_t first_visit;
     uint32_t visits;
     double sigma_ns;
-    bool whole;  ///< of all ranks: nobody leaves it later than others
+    bool whole;  ///< of all ranks: all leave it together
   };
   /// How late a rank left a collective, and because of whom.
   struct Late {

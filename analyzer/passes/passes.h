@@ -38,35 +38,34 @@ class Ticker {
   int64_t next_ = kEvery;
 };
 
-// ---- Who was late where background threads negotiate (specification.md J2, J3): what is reduced is what all ranks have ready, and the reduction begins
-// when the last one is. So it shows no waiting; the cycles of coordination before it do.
+// ---- Late ranks where background threads negotiate (specification.md J2, J3): tensors are reduced once all ranks have them ready. So the reduction
+// shows no waiting; the cycles of coordination before it do.
 //
-// In each cycle a rank says how far it is: by the bits that it sets for tensors which are ready (table agreement), or by the bytes of the
-// requests that it sends to rank 0. What a reduction needs is what the rank that was least far had by the cycle that led to it; a rank was ready
-// for the reduction when it entered the first cycle in which it was as far, so that is late by a cycle at most. Ranks whose clocks are not the same
-// are compared by cycle. Rank 0 sends no requests to itself: it is the late one if all others were ready earlier.
-// Where a timeline of Horovod was recorded beside (table horovod_ready) that names the cycle, of rank 0 as well.
+// In each cycle a rank announces its progress: by the bits that it sets for tensors which are ready (table agreement), or by the bytes of the
+// requests that it sends to rank 0. A reduction needs the progress that the least advanced rank had in the cycle that led to it; a rank was ready
+// when it entered the first cycle in which it was as far, which is late by a cycle at most. Ranks with different clocks are compared by cycle.
+// Rank 0 sends no requests to itself: it is the late one if all others were ready earlier.
+// A timeline of Horovod recorded beside (table horovod_ready) names the cycle, of rank 0 as well.
 //
-// What was not agreed on when the record ends is pending: of a job that hangs it tells who did not come.
+// Tensors not agreed on when the record ends are pending: in a job that hangs they name the ranks that did not come.
 //
 // A rank waited as long as its training thread was blocked from its readiness to that of the last; the late one is to blame.
 /// Fills tables negotiation and pending_negotiation, and adds to late and blame.
 void analyze_negotiations(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background);
 
-// ---- Who is late because a message kept it waiting: lateness that is passed on is booked to where it began.
+// ---- Ranks that are late because a message kept them waiting: passed-on lateness is booked to where it began.
 //
 // A rank that computes longer makes its neighbours wait; they are late in turn and make theirs wait, in this step or the next, and soon
 // every rank but one waits for another that is not to blame. So each row of blame walks up: from the late rank to the rank whose messages
-// that one waited for most in the same step, as long as it waited at least half as long as the wait in question. Who waits for himself in
-// the end (A for B, B for A) gets no pardon: the row stays where it was.
+// that one waited for most in the same step, as long as it waited at least half as long as the wait in question. In a cycle (A waits for
+// B, B for A) the row stays where it was.
 //
-// Sums per step are enough for that, because lateness that comes back step after step is what findings are about; table message_blame keeps
-// who waited for whom directly.
+// Sums per step suffice, because findings are about lateness that recurs step after step; table message_blame keeps the direct waits.
 /// Needs `late` (blame.h) and `message_late` (below). Moves the rows of `late` to the ranks where the lateness
 /// began and adds rows for the waits in messages.
 void find_late_roots(SQLite::Database& db);
 
-// ---- Pass 2: pairs sends with receives (message_match.h) and splits what it finds into waiting and the rest.
+// ---- Pass 2: pairs sends with receives (message_match.h) and splits their time into waiting and the rest.
 //
 // Clocks: ranks of one host share a clock. Across hosts a wait is believed only if the sigma of the clocks is below a tenth of the median
 // wait between those two hosts (as W2 for collectives), which takes a first pass over the events; else it is CLOCK_UNTRUSTED.
@@ -81,15 +80,15 @@ struct MessageLosses {
 /// Fills `message`, `message_blame`, `message_part`, `call_wait` and `message_late`.
 MessageLosses analyze_messages(SQLite::Database& db, const Catalog& catalog, const PassProgress& progress);
 
-// ---- Where the time of GPUs went by the rules of Meta's Holistic Trace Analysis, for people who compare (specification.md "Breakdown by HTA").
+// ---- The time of GPUs by the rules of Meta's Holistic Trace Analysis, for comparison (specification.md "Breakdown by HTA").
 //
-// HTA looks at all GPU events of a rank, whatever their device, from the first begin to the last end: at neither edge of the window there
-// is idling. What runs beside a kernel that computes counts as computing; everything else that is not idle is "non-compute". Its names tell
-// kernels of collectives. Our own rules are in device_partition.h.
+// HTA looks at all GPU events of a rank, whatever their device, from the first begin to the last end: neither edge of the window idles.
+// Activities beside a kernel that computes count as computing; the rest that is not idle is "non-compute". Kernels of collectives are known by
+// their names. Our own rules are in device_partition.h.
 /// Fills table hta_part. One pass over the events of GPUs in the order of time, in constant memory.
 void analyze_hta(SQLite::Database& db);
 
-// ---- What several metrics read, gathered once for all of them: tables reported, counted, pipeline_model, batch_fit and mean_transfer.
+// ---- Inputs of several metrics, gathered once: tables reported, counted, pipeline_model, batch_fit and mean_transfer.
 /// Fills them; needs the tables of select_steady_steps() and select_steady_devices().
 void gather_metric_inputs(SQLite::Database& db);
 
@@ -106,9 +105,9 @@ struct StepResults {
   RegionWaits waits;           ///< in collectives that threads carried out
 };
 
-/// Needs `collective`, `call_wait` and `negotiation`. For processes in `background` where the training thread's time went (training_thread.h):
-/// nothing where that was not sampled. Fills `step_part`, `rank_part` and `tail`.
-/// `events`: what analyze_collectives() left. Reads `inputs`. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h): ranges of
+/// Needs `collective`, `call_wait` and `negotiation`. For processes in `background`, the parts of the training thread's time
+/// (training_thread.h): nothing where that was not sampled. Fills `step_part`, `rank_part` and `tail`.
+/// `events`: those that analyze_collectives() left. Reads `inputs`. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h): ranges of
 /// processes are read at the same time.
 StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
                           const InstanceEvents& events, InputRanges& inputs, const PassProgress& progress, unsigned threads);
@@ -122,7 +121,7 @@ struct CollectiveLosses {
 };
 
 /// Fills `collective`, `blame`, `collective_group`, `late`, `reached`, `comm_step`, `wire` and `unsplit`. With several `threads` one splits while
-/// the calling one writes. In the place of `events`, which nothing was taken of yet, there are then the rows of table `collective`, if all are held.
+/// the calling one writes; the rows of table `collective`, if all are held, then take the place of the still untouched `events`.
 CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, InstanceEvents& events, const PassProgress& progress,
                                      unsigned threads);
 

@@ -2,8 +2,8 @@
 //
 // A training pipeline hands activations down a chain of stages and gradients back up. So, of two neighbours, the lower stage sends nothing
 // to the upper one before it received from it, and answers each message; only the first stage begins by sending; and the first stage sends
-// a second micro-batch before the first one came back. That tells a pipeline from exchanges of neighbours (halos, rings: everybody begins
-// by sending), from a server and its clients (no chain) and from question and answer (never two under way). One micro-batch at a time is
+// a second micro-batch before the first one came back. That tells a pipeline from exchanges of neighbours (halos, rings: all begin by
+// sending), from a server and its clients (no chain) and from question and answer (never two under way). One micro-batch at a time is
 // not told from question and answer and is not a pipeline here.
 //
 // Interleaved stages (several chunks of the model on each device) close the chain to a ring: the last device sends forward to the first one

@@ -1,8 +1,8 @@
-// What an operation of a GPU waits for on other streams, by the events between them (table stream_wait).
+// The operations on other streams that a GPU operation waits for, by the events between them (table stream_wait).
 //
-// A stream does what it is given in the order of the calls, which CUPTI numbers. What a stream was told to wait for since its last
-// operation holds up the next one: the last operation that the other stream had been given before the event, and what that stream waited
-// for in turn. Memory grows with the operations that were held up so, not with all of them.
+// A stream works in the order of the calls, which CUPTI numbers. Waits that a stream was given since its last operation hold up the next
+// one: until the last operation that the other stream had been given before the event, and those that this one waited for in turn. Memory
+// grows with the operations held up, not with all of them.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -17,7 +17,7 @@
 
 namespace ddl {
 
-/// What the names in gpu_event mean, by number: passes that read millions of events do not ask for the text of each.
+/// Kinds of the names in gpu_event, by number: passes that read millions of events do not ask for the text of each.
 class GpuNameClasses {
  public:
   explicit GpuNameClasses(SQLite::Database& db);

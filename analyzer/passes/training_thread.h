@@ -20,7 +20,7 @@
 
 namespace ddl {
 
-/// What the training thread of a rank does.
+/// Activities of a rank's training thread.
 enum class TrainingState { kUnknown, kComputing, kPolling, kAsleep };
 /// From its shares of a time. `busy`: on a CPU or ready for one; `spun`: of that, polling for another thread.
 TrainingState training_state(double busy, double spun);

@@ -1,18 +1,18 @@
-// For whom everybody waits, in jobs that wait inside kernels of collectives: the rank, or the host, or the few ranks
-// that stand apart from all others, whose GPUs spend least in collectives, and what they do instead.
+// The rank that all others wait for, in jobs that wait inside kernels of collectives: a rank, a host, or a few ranks
+// that stand apart, whose GPUs spend least time in collectives; and what they do instead.
 //
-// Where collectives serve several axes of parallelism, who entered last does not tell who began: a rank that is late to
-// its tensor's neighbours makes them late to the data's, and these the next. But whoever everybody waits for, at first
-// or third hand, has no time to lose in collectives. So ranks are compared by how long they are in them while nothing
-// computes. What the one with least is in them less than the next one is what a step without its lateness would take
-// less, for then the next one would be the last. Transfers count with the waiting: while the late one still computes,
-// the bytes of the others move with nothing to hide them. No clocks are compared.
+// Where collectives serve several axes of parallelism, the last rank to enter need not be the first that was late: a rank that is late to
+// its tensor's neighbours makes them late to the data's, and these the next. But a rank that all wait for, directly or
+// not, spends little time in collectives. So ranks are compared by their time in collectives while nothing computes.
+// The least one's shortfall against the next is the time per step that its lateness costs, for then the next one would
+// be the last. Transfers count with the waiting: while the late one still computes, the bytes of the others move with
+// nothing to hide them. No clocks are compared.
 //
-// Where its time goes instead - the parts of a step add up (specification.md J1) - is the cause: computing, idling for
-// the host or for data, copies. Computing that is longer because a rank's experts get more data is not a matter of the
-// rank: that is told by the bytes of all-to-alls. If the line of computing over bytes, through all ranks and steps by
-// their distance from the step's mean, gives half of what the rank computes longer, and it gets so much more that this
-// can be, the cause is the data.
+// The cause is the part of the step that is longer instead (the parts add up, specification.md J1): computing, idling
+// for the host or for data, copies. Longer computing because a rank's experts get more data is not the rank's fault;
+// the bytes of all-to-alls show it. If the regression of computing on bytes, over all ranks and steps by their distance
+// from the step's mean, explains half of the rank's longer computing, and it gets enough more bytes for that, the cause
+// is the data.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -46,22 +46,43 @@ static int split(char* line, char** cells) {
   return count;
 }
 
-/* What is wrong with a line, or NULL; `bad` is the cell, NULL: the line itself. */
-static const char* parse(char* line, struct tuner_rule* rule, const char** bad) {
+/* A rejected line: what is wrong, the cell (NULL: the line itself), and what the cell can be: words, or a sentence. */
+struct problem {
+  const char *what, *cell, *valid;
+  const char* const* known;
+};
+
+static int word_index(const char* what, const char* cell, const char* const* known, struct problem* problem) {
+  *problem = (struct problem){.what = what, .cell = cell, .known = known};
+  return index_of(cell, known);
+}
+
+static int parse(char* line, struct tuner_rule* rule, struct problem* problem) {
   char* cells[kMostCells];
   const int count = split(line, cells);
   long long low, high, number[5] = {kAny, kAny, kAny, kAny, kAny};
-  *bad = NULL;
-  if (count < kFewestCells || count > kMostCells) return "not 8 to 10 cells";
-  if ((rule->function = index_of(*bad = cells[0], kFunctions)) < 0) return "no collective";
-  if (!integer(*bad = cells[1], 0, LLONG_MAX, &low)) return "no size";
-  if (!integer(*bad = cells[2], -1, LLONG_MAX, &high) || (high >= 0 && high < low)) return "no size, or less than the first";
-  if ((rule->algorithm = index_of(*bad = cells[3], kAlgorithms)) < 0) return "no algorithm";
-  if ((rule->protocol = index_of(*bad = cells[4], kProtocols)) < 0) return "no protocol";
+  *problem = (struct problem){.what = "not 8 to 10 cells"};
+  if (count < kFewestCells || count > kMostCells) return -1;
+  if ((rule->function = word_index("unknown collective", cells[0], kFunctions, problem)) < 0) return -1;
+  *problem = (struct problem){.what = "invalid smallest size", .cell = cells[1], .valid = "0 or more bytes"};
+  if (!integer(cells[1], 0, LLONG_MAX, &low)) return -1;
+  *problem = (struct problem){.what = "invalid largest size", .cell = cells[2], .valid = "not below the smallest size, or -1: no limit"};
+  if (!integer(cells[2], -1, LLONG_MAX, &high) || (high >= 0 && high < low)) return -1;
+  if ((rule->algorithm = word_index("unknown algorithm", cells[3], kAlgorithms, problem)) < 0) return -1;
+  if ((rule->protocol = word_index("unknown protocol", cells[4], kProtocols, problem)) < 0) return -1;
   for (int i = 5; i < count; ++i) {
-    const long long highest = i == 5 ? 64 : i == 9 ? 1 : INT_MAX;
-    if (!integer(*bad = cells[i], kAny, highest, &number[i - 5]) || (i < 9 && number[i - 5] == 0))
-      return "neither -1 nor a number that can be here";
+    static const struct {
+      const char *what, *valid;
+      int least, most;
+    } kNumbers[] = {{"invalid channels", "1 to 64, or -1: NCCL's choice", 1, 64},
+                    {"invalid nodes", "1 or more, or -1: any", 1, INT_MAX},
+                    {"invalid ranks", "1 or more, or -1: any", 1, INT_MAX},
+                    {"invalid pipe_ops", "1 or more, or -1: any", 1, INT_MAX},
+                    {"invalid registered", "0, 1, or -1: any", 0, 1}};
+    const int cell = i - 5;
+    *problem = (struct problem){.what = kNumbers[cell].what, .cell = cells[i], .valid = kNumbers[cell].valid};
+    if (!integer(cells[i], kAny, kNumbers[cell].most, &number[cell]) || (number[cell] != kAny && number[cell] < kNumbers[cell].least))
+      return -1;
   }
   rule->min_bytes = (uint64_t)low;
   rule->max_bytes = high < 0 ? UINT64_MAX : (uint64_t)high;
@@ -70,20 +91,21 @@ static const char* parse(char* line, struct tuner_rule* rule, const char** bad) 
   rule->ranks = (int)number[2];
   rule->pipe_ops = (int)number[3];
   rule->registered = (int)number[4];
-  return NULL;
+  return 0;
 }
 
-static int fail(char* why, size_t bytes, const char* path, int line, const char* what, const char* cell) {
-  char shown[40];
+static int fail(char* why, size_t bytes, const char* path, int line, const struct problem* problem) {
+  if (problem->cell == NULL) return snprintf(why, bytes, "%s:%d: %s", path, line, problem->what), -1;
+  char shown[40], valid[160] = "";
   size_t length = 0;
-  for (; cell != NULL && cell[length] != '\0' && length + 1 < sizeof shown; ++length)
-    shown[length] = cell[length] < ' ' || cell[length] > '~' ? '?' : cell[length];
+  for (; problem->cell[length] != '\0' && length + 1 < sizeof shown; ++length)
+    shown[length] = problem->cell[length] < ' ' || problem->cell[length] > '~' ? '?' : problem->cell[length];
   shown[length] = '\0';
-  if (cell == NULL) {
-    snprintf(why, bytes, "%s:%d: %s", path, line, what);
-  } else {
-    snprintf(why, bytes, "%s:%d: '%s': %s", path, line, shown, what);
+  for (int i = 0; problem->known != NULL && problem->known[i] != NULL; ++i) {
+    const size_t used = strlen(valid);
+    snprintf(valid + used, sizeof valid - used, "%s%s", i == 0 ? "known: " : ", ", problem->known[i]);
   }
+  snprintf(why, bytes, "%s:%d: %s '%s'; %s", path, line, problem->what, shown, problem->known != NULL ? valid : problem->valid);
   return -1;
 }
 
@@ -92,20 +114,25 @@ int read_tuner_rules(const char* path, struct tuner_rule* rules, char* why, size
   if (file == NULL) return snprintf(why, why_bytes, "cannot read %s: %s", path, strerror(errno)), -1;
   char text[kLineBytes];
   int count = 0, line = 0;
-  const char *what = NULL, *bad = NULL;
-  while (what == NULL && fgets(text, sizeof text, file) != NULL) {
+  struct problem problem = {0};
+  int bad = 0;
+  while (!bad && fgets(text, sizeof text, file) != NULL) {
     ++line;
     const size_t length = strlen(text);
     if (length == 0 || (text[length - 1] != '\n' && !feof(file))) {
-      what = "longer than 1023 bytes, or not text", bad = NULL;
+      problem = (struct problem){.what = "longer than 1023 bytes, or not text"};
+      bad = 1;
     } else if (text[0] != '#' && trimmed(text)[0] != '\0') {
-      bad = NULL;
-      what = count == kMostRules ? "more than 1024 rules" : parse(text, &rules[count], &bad);
+      problem = (struct problem){.what = "more than 1024 rules"};
+      bad = count == kMostRules || parse(text, &rules[count], &problem) != 0;
       ++count;
     }
   }
-  if (ferror(file)) what = strerror(errno), bad = NULL;
-  if (what != NULL) count = fail(why, why_bytes, path, line, what, bad);
+  if (ferror(file)) {
+    problem = (struct problem){.what = strerror(errno)};
+    bad = 1;
+  }
+  if (bad) count = fail(why, why_bytes, path, line, &problem);
   fclose(file);
   return count;
 }

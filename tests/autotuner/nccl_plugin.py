@@ -105,14 +105,22 @@ def test_what_was_emitted(folder):
 
 def test_wrong_files_are_not_used(folder):
     good = "allreduce,0,-1,tree,ll,-1,-1,-1\n"
-    wrong = {"allreduce,0,-1,rnig,ll,-1,-1,-1": "'rnig': no algorithm", "AllReduce,0,-1,ring,ll,-1,-1,-1": "'AllReduce': no collective",
-             "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks": "'collective_type': no collective",
-             "allreduce,0,-1,ring,ll256,-1,-1,-1": "'ll256': no protocol", "allreduce,x,-1,ring,ll,-1,-1,-1": "'x': no size", "allreduce,0,5k,ring,ll,-1,-1,-1": "'5k': no size",
-             "allreduce,9,8,ring,ll,-1,-1,-1": "'8': no size, or less than the first", "allreduce,-1,8,ring,ll,-1,-1,-1": "'-1': no size",
-             "allreduce,0,99999999999999999999,ring,ll,-1,-1,-1": "'99999999999999999999': no size", "allreduce,0,-1,ring,ll,0,-1,-1": "'0': neither -1", "allreduce,0,-1,ring,ll,65,-1,-1": "'65': neither -1",
-             "allreduce,0,-1,ring,ll,-1,-2,-1": "'-2': neither", "allreduce,0,-1,ring,ll,-1,-1": "not 8 to 10 cells", "allreduce,0,-1,ring,ll,-1,-1,-1,-1,-1,-1": "not 8 to 10 cells",
-             "allreduce,0,-1,ring,ll,-1,-1,-1,-1,2": "'2': neither", "allreduce,0,-1,,ll,-1,-1,-1": "'': no algorithm", "x" * 2000: "longer than",
-             "allreduce,0,-1,\x1b[31m,ll,-1,-1,-1": "'?[31m': no algorithm"}
+    words = {"collective": FUNCTIONS, "algorithm": ALGORITHMS, "protocol": PROTOCOLS}
+
+    def unknown(what, cell):
+        return f"unknown {what} '{cell}'; known: {', '.join(words[what])}"
+
+    wrong = {"allreduce,0,-1,rnig,ll,-1,-1,-1": unknown("algorithm", "rnig"), "AllReduce,0,-1,ring,ll,-1,-1,-1": unknown("collective", "AllReduce"),
+             "collective_type,min_bytes,max_bytes,algorithm,protocol,channels,nNodes,nRanks": unknown("collective", "collective_type"),
+             "allreduce,0,-1,ring,ll256,-1,-1,-1": unknown("protocol", "ll256"), "allreduce,x,-1,ring,ll,-1,-1,-1": "invalid smallest size 'x'; 0 or more bytes",
+             "allreduce,0,5k,ring,ll,-1,-1,-1": "invalid largest size '5k'; not below the smallest size, or -1: no limit",
+             "allreduce,9,8,ring,ll,-1,-1,-1": "invalid largest size '8'; not below", "allreduce,-1,8,ring,ll,-1,-1,-1": "invalid smallest size '-1'",
+             "allreduce,0,99999999999999999999,ring,ll,-1,-1,-1": "invalid largest size '99999999999999999999'",
+             "allreduce,0,-1,ring,ll,0,-1,-1": "invalid channels '0'; 1 to 64, or -1: NCCL's choice", "allreduce,0,-1,ring,ll,65,-1,-1": "invalid channels '65'",
+             "allreduce,0,-1,ring,ll,-1,-2,-1": "invalid nodes '-2'; 1 or more, or -1: any", "allreduce,0,-1,ring,ll,-1,-1,0": "invalid ranks '0'",
+             "allreduce,0,-1,ring,ll,-1,-1": "not 8 to 10 cells", "allreduce,0,-1,ring,ll,-1,-1,-1,-1,-1,-1": "not 8 to 10 cells",
+             "allreduce,0,-1,ring,ll,-1,-1,-1,0": "invalid pipe_ops '0'", "allreduce,0,-1,ring,ll,-1,-1,-1,-1,2": "invalid registered '2'; 0, 1, or -1: any",
+             "allreduce,0,-1,,ll,-1,-1,-1": unknown("algorithm", ""), "x" * 2000: "longer than", "allreduce,0,-1,\x1b[31m,ll,-1,-1,-1": unknown("algorithm", "?[31m")}
     for line, what in wrong.items():
         answers, errors = ask(folder, good + "# comment\n" + line + "\n" + good, [(4, 100, 1, 0, -1)])
         said = [text for text in errors.splitlines() if not text.startswith("LOG")]

@@ -471,7 +471,7 @@ void mistakes(const Group& group) {
       check(std::strstr(error.what(), words) != nullptr, std::string("said: ") + error.what());
     }
   };
-  refused([] { parse_choice("rings"); }, "no such algorithm");
+  refused([] { parse_choice("rings"); }, "unknown algorithm");
   refused([] { parse_choice("ring:2x2"); }, "takes no dimensions");
   for (const char* text :
        {"multi_ring:", "multi_ring:2x", "multi_ring:0x4", "multi_ring:-2x2", "multi_ring:2*2", "multi_ring:99999999999"}) {

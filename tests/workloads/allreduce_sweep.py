@@ -112,7 +112,7 @@ def wrong_sums(_):
 
 
 def mistakes(_):
-    wrong = ((["--algorithms", "rings"], "no such algorithm"), (["--algorithms", "openmpi:rings"], "Open MPI has "),
+    wrong = ((["--algorithms", "rings"], "unknown algorithm 'rings'; known: "), (["--algorithms", "openmpi:rings"], "Open MPI has "),
                            (["--algorithms", "multi_ring:3x5"], "do not make 1 ranks"), (["--algorithms", "ring,"], "empty"),
                            (["--bytes", "6"], "multiple"), (["--bytes", "4X"], "number of bytes"), (["--bytes", "0"], "number of bytes"),
                            (["--bytes", "99999999G"], "number of bytes"), (["--segments", "-1"], "number of bytes"), (["--segments", "2G"], "number of bytes"),

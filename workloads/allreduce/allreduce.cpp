@@ -57,7 +57,7 @@ std::vector<int> parse_dimensions(const std::string& text) {
 Choice parse_choice(const std::string& text, std::size_t segment_bytes) {
   const std::size_t colon = text.find(':');
   const Algorithm* algorithm = find_algorithm(text.substr(0, colon));
-  if (!algorithm) throw std::invalid_argument("'" + text + "': no such algorithm; there are " + all_names());
+  if (!algorithm) throw std::invalid_argument("unknown algorithm '" + text + "'; known: " + all_names());
   Choice choice{algorithm, algorithm->takes_segment ? segment_bytes : 0, {}};
   if (colon != std::string::npos) {
     if (!algorithm->takes_dimensions)
