@@ -220,8 +220,8 @@ class RunReader {
     EachRow rows(db_,
                  "e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer, k.xfer_ns,"
                  " k.wait_method IS 'lower-bound'",
-                 fmt::format("{} LEFT JOIN collective k ON k.event = e.id WHERE {} AND e.start_ns BETWEEN ?3 AND ?4",
-                             of_processes.table(), of_processes.condition()));
+                 fmt::format("{} LEFT JOIN collective k ON k.event = e.id WHERE {} AND e.start_ns BETWEEN ?3 AND ?4", of_processes.table(),
+                             of_processes.condition()));
     const auto events_held = static_cast<size_t>(events_);
     participants_.reserve(events_held);
     by_position_.reserve(events_held + windows_.size());
