@@ -143,7 +143,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   select_steady_waits(db);
   find_waited_for(db);
   analyze_gradient_noise(db);
-  score_sections(db);
+  std::map<int64_t, LayerSpreads> layers = score_sections(db);
   find_step_changes(db);
   gather_metric_inputs(db);
 
@@ -151,7 +151,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   let_others_read();
   for (const auto& [world, used] : steady) compute_metrics(db, world, threads);
   tell("looking for findings", 0.95);
-  const std::map<int64_t, std::string> doubts = store_findings(db, catalog, steady, inputs, threads);
+  const std::map<int64_t, std::string> doubts = store_findings(db, catalog, steady, inputs, std::move(layers), threads);
   write_on();
   for (const auto& [world, used] : steady) store_verdict(db, world, doubts.contains(world) ? doubts.at(world) : "");
   transaction->commit();

@@ -351,6 +351,8 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
   const bool ring = chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing);
   thread_local std::vector<unsigned char> buffer, buffer_again;
   const std::span<const unsigned char> bytes = read_chunk(chunk, buffer);
+  if (ring && bytes.size() >= sizeof(ChunkHeader) && all_zero(bytes.data() + sizeof(ChunkHeader), bytes.size() - sizeof(ChunkHeader)))
+    return;  // as nearly always: the log took everything
   // A ring's slots are written over while we read. A slot that is the same in two reads was not being written at the first.
   const std::span<const unsigned char> again = ring ? read_chunk(chunk, buffer_again) : std::span<const unsigned char>();
   const size_t end = ring ? std::min(bytes.size(), again.size()) : bytes.size();

@@ -16,6 +16,7 @@
 
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/input_ranges.h"
+#include "analyzer/passes/layer_spreads.h"
 #include "analyzer/passes/steady_steps.h"
 
 namespace ddl {
@@ -75,9 +76,9 @@ std::span<const FindingRow> finding_rows();
   const FindingRow kFinding_##id = {#id, FindingKind::kind, figure, find_##id}; \
   static std::vector<Finding> find_##id(const FindingInput& input)
 
-/// Runs all finders and fills table `finding`. `inputs`: as analyze_steps() left them. Returns why the numbers of a world are doubtful, of those where they are. `threads` as
+/// Runs all finders and fills table `finding`. `inputs`: as analyze_steps() left them. `layers`: of score_sections(). Returns why the numbers of a world are doubtful, of those where they are. `threads` as
 /// read_in_parallel() takes them (analyzer/parallel_reads.h).
 std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady,
-                                              InputRanges& inputs, unsigned threads = 1);
+                                              InputRanges& inputs, std::map<int64_t, LayerSpreads> layers, unsigned threads = 1);
 
 }  // namespace ddl

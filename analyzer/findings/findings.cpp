@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 #include <set>
 
 #include "analyzer/findings/shared.h"
@@ -50,6 +51,14 @@ std::optional<std::string> bound_of(const Finding& finding, bool bounded) {
   return finding.at_most ? "upper" : "lower";
 }
 
+/// In which order the finders are asked: the one that takes as long as all others together would go on alone if it came late.
+std::vector<size_t> longest_first(const std::vector<const FindingRow*>& rows) {
+  std::vector<size_t> turns(rows.size());
+  std::iota(turns.begin(), turns.end(), size_t{0});
+  std::stable_partition(turns.begin(), turns.end(), [&](size_t i) { return rows[i]->id == "straggler"; });
+  return turns;
+}
+
 /// Three significant digits.
 std::string rounded(double value) {
   const double size = std::abs(value);
@@ -59,7 +68,7 @@ std::string rounded(double value) {
 }  // namespace
 
 std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady,
-                                              InputRanges& inputs, unsigned threads) {
+                                              InputRanges& inputs, std::map<int64_t, LayerSpreads> layers, unsigned threads) {
   std::vector<Found> found;
   std::map<int64_t, std::string> doubts;
   for (const auto& [world, steps] : steady) {
@@ -67,14 +76,16 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
     const int64_t step_ns = typical_step_ns(db, world, steps.annotated);
     const bool bounded = !coverage.empty();
     SharedAnswers shared;
+    shared.layers = std::move(layers[world]);
     for (const bool speed : {false, true}) {
       if (speed && doubts.contains(world)) continue;
       std::vector<const FindingRow*> rows;
       for (const FindingRow& row : finding_rows())
         if ((row.kind == FindingKind::kSpeed) == speed) rows.push_back(&row);
       std::vector<std::vector<Finding>> findings(rows.size());
+      const std::vector<size_t> turns = longest_first(rows);
       read_in_parallel(db, threads, rows.size(), [&, world = world, &steps = steps](size_t i, SQLite::Database& connection) {
-        findings[i] = rows[i]->find({connection, catalog, world, steps, step_ns, bounded, shared, inputs});
+        findings[turns[i]] = rows[turns[i]]->find({connection, catalog, world, steps, step_ns, bounded, shared, inputs});
       });
       for (size_t i = 0; i < rows.size(); ++i) {
         for (Finding& finding : findings[i]) {

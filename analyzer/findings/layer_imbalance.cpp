@@ -7,12 +7,9 @@
 
 #include <algorithm>
 #include <map>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
-#include "analyzer/each_row.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/shared.h"
 #include "analyzer/models/rank_saving.h"
@@ -29,56 +26,14 @@ constexpr double kStandsOut = 2;               // against the excess of the othe
 constexpr size_t kLayerMinSteps = 5;
 constexpr double kMostOfLonger = 0.5;  // of what a rank computes longer, and of what the layer takes longer
 
-std::map<std::string, UnevenLayer> read_layers(const FindingInput& input) {
+/// `spreads` are used up.
+std::map<std::string, UnevenLayer> compare_layers(LayerSpreads& spreads) {
   std::map<std::string, UnevenLayer> layers;
-  std::unordered_map<int64_t, UnevenLayer*> layer_of;  // by region
-  Query regions(input.db, "SELECT id, layer FROM region WHERE kind = 'layer'");
-  while (regions.next()) layer_of[regions.integer(0)] = &layers[regions.text(1)];
-  std::unordered_set<int64_t> steady;
-  Query numbers(input.db, "SELECT step FROM steady_number WHERE world = ?");
-  for (numbers.bind(input.world); numbers.next();) steady.insert(numbers.integer(0));
-
-  struct Own {
-    UnevenLayer* layer;
-    int64_t step;
-    double ns;
-  };
-  std::vector<Own> of_process;
-  int64_t process = 0, rank = -1;  // no rank: another world's, or none
-  const auto close = [&] {
-    std::stable_sort(of_process.begin(), of_process.end(),
-                     [](const Own& a, const Own& b) { return std::pair(a.layer, a.step) < std::pair(b.layer, b.step); });
-    for (auto own = of_process.begin(); own != of_process.end();) {
-      const auto [layer, step, first_ns] = *own;
-      double ns = 0;
-      for (; own != of_process.end() && own->layer == layer && own->step == step; ++own) ns += own->ns;
-      LayerSpread& spread = layer->steps[step];
-      spread.sum_ns += ns;
-      ++spread.ranks;
-      if (ns > spread.longest_ns) {
-        spread.longest_ns = ns;
-        spread.longest_rank = rank;
-      }
-    }
-    of_process.clear();
-  };
-  // Rows lie by process already: one process's layers and steps are in memory at a time, and one row per layer and step for all of them.
-  EachRow rows(input.db, "process, region, step, duration_ns - mpi_ns", "range_event WHERE step IS NOT NULL");
-  rows.run([&](const RowValues& range) {
-    if (range.integer(0) != process) {
-      close();
-      process = range.integer(0);
-      const ProcessInfo& info = input.catalog.process(process);
-      rank = info.world == input.world ? info.rank : -1;
-    }
-    const auto layer = rank < 0 ? layer_of.end() : layer_of.find(range.integer(1));
-    if (layer == layer_of.end() || !steady.contains(range.integer(2))) return;
-    of_process.push_back({layer->second, range.integer(2), range.real(3)});
-    layer->second->region = range.integer(1);
-  });
-  close();
-  std::erase_if(layers, [](const auto& layer) { return layer.second.steps.empty(); });
-  for (auto& [name, layer] : layers) {
+  for (auto& [name, in_steps] : spreads) {
+    UnevenLayer& layer = layers[name];
+    layer.name = name;
+    layer.region = in_steps.region;
+    layer.steps = std::move(in_steps.steps);
     std::map<int64_t, size_t> steps_of;  // by the longest rank
     for (const auto& [step, spread] : layer.steps) {
       const double mean_ns = spread.sum_ns / static_cast<double>(spread.ranks);
@@ -111,12 +66,11 @@ std::string longest_text(const UnevenLayer& layer) {
 
 std::optional<UnevenLayer> look_for_uneven_layer(const FindingInput& input) {
   if (!input.steps.annotated) return std::nullopt;
-  std::map<std::string, UnevenLayer> layers = read_layers(input);
+  std::map<std::string, UnevenLayer> layers = compare_layers(input.shared.layers);
   const auto worst =
       std::max_element(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.second.excess_ns < b.second.excess_ns; });
   if (worst == layers.end() || worst->second.steps.size() < kLayerMinSteps) return std::nullopt;
   UnevenLayer& layer = worst->second;
-  layer.name = worst->first;
   std::vector<double> others;
   for (const auto& [name, other] : layers) {
     if (name != worst->first) others.push_back(other.excess());

@@ -9,17 +9,9 @@
 #include <vector>
 
 #include "analyzer/findings/finding.h"
+#include "analyzer/passes/layer_spreads.h"
 
 namespace ddl {
-
-/// A layer in one step, over the ranks.
-struct LayerSpread {
-  double longest_ns = 0, sum_ns = 0;
-  int64_t ranks = 0, longest_rank = -1;
-
-  /// The longest time less the mean of the others.
-  double over_others_ns() const { return ranks < 2 ? 0 : longest_ns - (sum_ns - longest_ns) / static_cast<double>(ranks - 1); }
-};
 
 struct UnevenLayer {
   std::string name;

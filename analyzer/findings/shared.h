@@ -25,6 +25,7 @@ class FoundOnce {
 };
 
 struct SharedAnswers {
+  LayerSpreads layers;  ///< for whoever finds the uneven layer
   FoundOnce<std::optional<SlowLoader>> slow_loader;
   FoundOnce<std::optional<UnevenLayer>> uneven_layer;
 };

@@ -26,6 +26,36 @@ size_t count_ranks(const FindingInput& input) {
                                            [&](const auto& p) { return p.second.world == input.world && p.second.rank >= 0; }));
 }
 
+std::vector<LateRow> late_rows(const FindingInput& input) {
+  Query late(input.db, input.steps.annotated
+                           ? "SELECT l.step, l.rank, l.instances * 1.0 / l.ties, l.wait_ns, l.longest_ns, l.message"
+                             " FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
+                           : "SELECT 0, rank, instances * 1.0 / ties, wait_ns, longest_ns, message FROM late WHERE world = ?");
+  std::vector<LateRow> rows;
+  for (late.bind(input.world); late.next();)
+    rows.push_back({late.integer(0), late.integer(1), late.real(2), late.real(3), late.real(4), late.integer(5) != 0});
+  return rows;
+}
+
+std::vector<StepOfRank> steps_of_ranks(const FindingInput& input) {
+  Query parts(input.db,
+              "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns, p.exposed_ns FROM steady_wait p JOIN steady_step s"
+              " ON s.world = p.world AND s.step = p.step WHERE p.world = ? AND s.wait_ns IS NOT NULL ORDER BY p.step, p.rank");
+  std::vector<StepOfRank> rows;
+  for (parts.bind(input.world); parts.next();)
+    rows.push_back({parts.integer(0), parts.integer(1), parts.real(2), parts.real(3), parts.real(4), parts.real(5)});
+  return rows;
+}
+
+/// The rule goes over the rows several times, over those of the steps only if it has a suspect.
+template <class Row>
+auto each_of(std::vector<Row> (*read)(const FindingInput&), const FindingInput& input) {
+  return [read, &input, rows = std::optional<std::vector<Row>>()](const std::function<void(const Row&)>& use) mutable {
+    if (!rows) rows = read(input);
+    for (const Row& row : *rows) use(row);
+  };
+}
+
 StragglerInput rows_of(const FindingInput& input, size_t ranks) {
   StragglerInput rows{.annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .all_ranks = world_size(input)};
   Query negotiated(input.db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
@@ -34,21 +64,8 @@ StragglerInput rows_of(const FindingInput& input, size_t ranks) {
   Query known(input.db, "SELECT step FROM steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
   known.bind(input.world);
   while (known.next()) rows.steps.push_back(known.integer(0));
-  rows.each_late = [&input](const std::function<void(const LateRow&)>& use) {
-    Query late(input.db, input.steps.annotated
-                             ? "SELECT l.step, l.rank, l.instances * 1.0 / l.ties, l.wait_ns, l.longest_ns, l.message"
-                               " FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
-                             : "SELECT 0, rank, instances * 1.0 / ties, wait_ns, longest_ns, message FROM late WHERE world = ?");
-    late.bind(input.world);
-    while (late.next()) use({late.integer(0), late.integer(1), late.real(2), late.real(3), late.real(4), late.integer(5) != 0});
-  };
-  rows.each_step = [&input](const std::function<void(const StepOfRank&)>& use) {
-    Query parts(input.db,
-                "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns, p.exposed_ns FROM steady_wait p JOIN steady_step s"
-                " ON s.world = p.world AND s.step = p.step WHERE p.world = ? AND s.wait_ns IS NOT NULL ORDER BY p.step, p.rank");
-    parts.bind(input.world);
-    while (parts.next()) use({parts.integer(0), parts.integer(1), parts.real(2), parts.real(3), parts.real(4), parts.real(5)});
-  };
+  rows.each_late = each_of(late_rows, input);
+  rows.each_step = each_of(steps_of_ranks, input);
   return rows;
 }
 

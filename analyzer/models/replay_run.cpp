@@ -182,7 +182,8 @@ class RunReader {
     int64_t process = -1;
     bool counts_here = false;
     // Grouped by process: what the last event said holds for the next one mostly.
-    EachRow(db_, "process, step", "event NOT INDEXED WHERE step IS NOT NULL").run([&](const RowValues& event) {
+    EachRow(db_, "process, step", "event NOT INDEXED").run([&](const RowValues& event) {
+      if (event.is_null(1)) return;
       if (const int64_t of_row = event.integer(0); of_row != std::exchange(process, of_row)) counts_here = processes.contains(of_row);
       if (!counts_here) return;
       const int64_t step = event.integer(1);
@@ -222,9 +223,8 @@ class RunReader {
     EachRow rows(db_,
                  "e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer, k.xfer_ns,"
                  " k.wait_method IS 'lower-bound'",
-                 fmt::format("{} LEFT JOIN collective k ON k.event = e.id WHERE {} AND e.kind IN (1, 2) AND e.start_ns >= ?3"
-                             " AND e.start_ns < ?4",
-                             of_processes.table(), of_processes.condition()));
+                 fmt::format("{} LEFT JOIN collective k ON k.event = e.id WHERE {} AND e.start_ns BETWEEN ?3 AND ?4", of_processes.table(),
+                             of_processes.condition()));
     const auto events_held = static_cast<size_t>(events_);
     participants_.reserve(events_held);
     by_position_.reserve(events_held + windows_.size());
@@ -248,12 +248,13 @@ class RunReader {
         events.clear();
       };
       const auto add = [&](const RowValues& row) {
+        if (row.integer(2) > 2) return;  // neither a call of MPI nor a request
         const int64_t begin_ns = row.integer(6);
         while (at < end && begin_ns >= windows_[at].interval.end_ns) close();
         if (at < end && begin_ns >= windows_[at].interval.begin_ns) events.push_back(event_of(row));
       };
       const ProcessEvents::Parameters where = of_processes.of(process, windows_[first].interval.begin_ns);
-      rows.run(add, where.first, where.second, windows_[first].interval.begin_ns, windows_[end - 1].interval.end_ns);
+      rows.run(add, where.first, where.second, windows_[first].interval.begin_ns, windows_[end - 1].interval.end_ns - 1);
       while (at < end) close();
     }
   }

@@ -3,11 +3,11 @@
 //
 //   symmetric collectives   begin on all members together, when the last has come, and take their transfer time
 //   broadcast, scatter      wait for the root to come; reduce, gather: the root waits for the others
-//   non-blocking ones       begin when the last member has posted and take the shortest transfer seen among them, or where clocks do not say who
-//                           posted last the shortest time under way (upper bounds: what completes while a rank computes is seen when it
-//                           asks); the completing call waits for them
-//   members without a record  take no part; what their collectives take is what their like take of which all members are known, else the
-//                           shortest of their like
+//   non-blocking ones       begin when the last member has posted and take their shortest transfer, or where clocks do not say who posted
+//                           last the shortest time under way (upper bounds: a completion while a rank computes is seen when it asks); the
+//                           completing call waits for them
+//   members without record  take no part; their collectives take the time of like ones whose members are all known, else the shortest of
+//                           their like
 //   messages                receives wait for their send to begin; a send waits for its receive only where it was seen to
 //   other calls             keep their time
 // In the ideal job, computing before the same call of a step (operation, bytes, ordinal), or in the same place of it, is of one kind,
@@ -43,9 +43,9 @@ struct RunReplay {
   bool nonblocking = false;           ///< some transfers are upper bounds
   bool nonblocking_messages = false;  ///< some of these are messages
   std::vector<Replay::Op> hidden;  ///< non-blocking collectives that were nowhere the last of those that were seen to be over in one call
-  std::vector<Replay::Op> unawaited;  ///< non-blocking collectives that no rank was seen to wait for: when they were over is not known
-  std::vector<Replay::Op> small;      ///< the calls that were asked for, rank by rank in the order of time
-  std::vector<double> within_s;  ///< of each operation, what of its computing is within the ranges that were asked for; empty: none were
+  std::vector<Replay::Op> unawaited;  ///< non-blocking collectives that no rank was seen to wait for: their ends are unknown
+  std::vector<Replay::Op> small;      ///< the requested calls, rank by rank in the order of time
+  std::vector<double> within_s;       ///< of each operation, the part of its computing within the requested ranges; empty: none were requested
 };
 
 constexpr int64_t kMostReplayedEvents = 1'000'000;

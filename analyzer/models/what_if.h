@@ -53,8 +53,8 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
 std::vector<double> larger_batch(const Replay& replay, double factor, std::span<const double> within_s = {});
 /// All computing at the mean of its kind, transfers as they were.
 std::vector<double> balanced(const Replay& replay);
-/// What computing of each operation is a layer's, `layer_s` (empty: there is none), takes in each step on all ranks that have it the mean over them, operation by operation:
-/// its work is spread evenly.
+/// Spreads a layer's work evenly: its part of each operation's computing, `layer_s` (empty: there is none), takes in each step the mean over
+/// the ranks that have it.
 std::vector<double> even_layer(const Replay& replay, std::span<const double> layer_s);
 /// Mean step if transfers hid behind computing altogether: that of free transfers, but no rank transfers longer than a step. Waits for other
 /// ranks stay.

@@ -67,7 +67,7 @@ EachRow InstanceEvents::rows_of(SQLite::Database& db) const {
                      : "e.start_ns, e.duration_ns, e.bytes, e.peer, e.step";
   std::string from = "event e NOT INDEXED";
   if (joined_) from += " LEFT JOIN nccl_collective n ON n.event = e.id";
-  from += " WHERE e.seq >= ?1 AND e.seq < ?2 AND e.comm IS NOT NULL AND e.id >= ?3 AND e.id < ?4";
+  from += " WHERE e.seq BETWEEN ?1 AND ?2 AND e.id >= ?3 AND e.id < ?4";
   if (coordinates_) from += " AND e.id NOT IN (SELECT event FROM coordination)";
   return {db, columns, from};
 }
@@ -122,6 +122,7 @@ void InstanceEvents::read(EachRow& rows, Run& run, int64_t first_seq, int64_t en
   int64_t comm = 0;
   bool known = false;
   const auto add = [&](const RowValues& row) {
+    if (row.is_null(1)) return;
     if (const int64_t of_row = row.integer(1); of_row != std::exchange(comm, of_row)) known = communicators_.contains(of_row);
     if (!known) return;
     InstanceEvent e = {};
@@ -149,7 +150,7 @@ void InstanceEvents::read(EachRow& rows, Run& run, int64_t first_seq, int64_t en
     }
     if (!row.is_null(15)) kernel.comm_rank = static_cast<int32_t>(row.integer(15));
   };
-  rows.run(add, first_seq, end_seq, first_id, end_id);
+  rows.run(add, first_seq, end_seq - 1, first_id, end_id);
   uint64_t comms = 1;
   for (const Slot& slot : run.slots) comms = std::max<uint64_t>(comms, uint64_t{slot.event.communicator} + 1);
   if (run.slots.empty() || static_cast<uint64_t>(most_seq) - static_cast<uint64_t>(least_seq) < uint64_t{1} << 32) {

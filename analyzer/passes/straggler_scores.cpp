@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <string_view>
 #include <unordered_map>
 #include <unordered_set>
 #include <utility>
@@ -49,19 +50,20 @@ class Reader {
  public:
   explicit Reader(std::map<int64_t, size_t> windows) : windows_(windows.begin(), windows.end()) {}
 
-  /// They come grouped by rank.
-  void add(const SectionTime& one) {
+  /// They come grouped by rank. False: the step is not steady.
+  bool add(const SectionTime& one) {
     if (rank_ != one.rank) {
       flush();
       rank_ = one.rank;
     }
     const auto window = windows_.find(one.step);
-    if (window == windows_.end()) return;
+    if (window == windows_.end()) return false;
     Sketches& sketches = sections_[one.section];
     const double ns = std::max(0.0, one.ns);
     sketches.all.add(ns);
     sketches.windows[window->second].add(ns);
     sketches.total_ns += ns;
+    return true;
   }
   /// By rank and section. Starts over.
   std::map<int64_t, std::map<int64_t, SectionTimes>> finish() {
@@ -113,7 +115,8 @@ std::map<int64_t, SectionScore> score_sections(const std::map<int64_t, std::map<
   return scores;
 }
 
-void score_sections(SQLite::Database& db) {
+std::map<int64_t, LayerSpreads> score_sections(SQLite::Database& db) {
+  std::map<int64_t, LayerSpreads> spreads;
   Query insert(db, "INSERT INTO section_score (world, rank, relative, individual, why, individual_why) VALUES (?, ?, ?, ?, ?, ?)");
   Query worlds(db, "SELECT world, count(DISTINCT rank) FROM process WHERE rank IS NOT NULL GROUP BY world");
   while (worlds.next()) {
@@ -123,20 +126,24 @@ void score_sections(SQLite::Database& db) {
     Query members(db, "SELECT id, rank FROM process WHERE world = ? AND rank IS NOT NULL");
     for (members.bind(world); members.next();) ranks_of[members.integer(0)] = members.integer(1);
     std::map<int64_t, std::map<int64_t, SectionTimes>> sections;
-    for (const char* kind : {"layer", "phase"}) {
+    for (const std::string_view kind : {"layer", "phase"}) {
       std::unordered_set<int64_t> regions;
       Query of_kind(db, "SELECT id FROM region WHERE kind = ?");
       for (of_kind.bind(kind); of_kind.next();) regions.insert(of_kind.integer(0));
       if (regions.empty()) continue;
+      std::optional<LayerSpreadSums> layers;
+      if (kind == "layer") layers.emplace(db);
       int64_t process = -1;
       auto rank = ranks_of.end();
       EachRow rows(db, "process, region, step, duration_ns - mpi_ns", "range_event WHERE step IS NOT NULL");
       rows.run([&](const RowValues& range) {
         if (const int64_t of_row = range.integer(0); of_row != std::exchange(process, of_row)) rank = ranks_of.find(of_row);
-        if (rank != ranks_of.end() && regions.contains(range.integer(1)))
-          reader.add({rank->second, range.integer(1), range.integer(2), range.real(3)});
+        if (rank == ranks_of.end() || !regions.contains(range.integer(1))) return;
+        const SectionTime one = {rank->second, range.integer(1), range.integer(2), range.real(3)};
+        if (reader.add(one) && layers) layers->add(process, one.rank, one.section, one.step, one.ns);
       });
       sections = reader.finish();
+      if (layers) spreads[world] = layers->finish();
       if (!sections.empty()) break;
     }
     if (sections.empty()) {
@@ -157,6 +164,7 @@ void score_sections(SQLite::Database& db) {
                  "NO_DATA");
     }
   }
+  return spreads;
 }
 
 }  // namespace ddl

@@ -10,6 +10,8 @@
 #include <optional>
 #include <vector>
 
+#include "analyzer/passes/layer_spreads.h"
+
 namespace ddl {
 
 constexpr int kScoreWindows = 5;  ///< parts of the steady steps whose medians are compared for R2
@@ -29,7 +31,8 @@ struct SectionScore {
 /// `sections[rank][section]`. Sections that some rank lacks do not count for `relative`.
 std::map<int64_t, SectionScore> score_sections(const std::map<int64_t, std::map<int64_t, SectionTimes>>& sections);
 
-/// Fills `section_score`; needs `steady_number`, `step_part` and `range_event`, whose rows are grouped by process.
-void score_sections(SQLite::Database& db);
+/// Fills `section_score`; needs `steady_number`, `step_part` and `range_event`, whose rows are grouped by process. Returns what the ranges of layers say
+/// beside the scores, by world: who wants to know it need not read them again.
+std::map<int64_t, LayerSpreads> score_sections(SQLite::Database& db);
 
 }  // namespace ddl

@@ -1,5 +1,6 @@
 #include "store/ingest/spool_table.h"
 
+#include <SQLiteCpp/Database.h>
 #include <SQLiteCpp/Exception.h>
 #include <sqlite3.h>
 

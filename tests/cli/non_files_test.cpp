@@ -438,9 +438,10 @@ TEST_F(NonFiles, InThePlaceOfFolders) {
         EXPECT_NE(ended.text.find(c.place.string()), std::string::npos) << which << ended.text;
         EXPECT_NE(ended.text.find("hint: "), std::string::npos) << which << ended.text;
       }
-      if (!c.by_user && c.verb[0] != "record" && c.verb[0] != "import")
+      if (!c.by_user && c.verb[0] != "record" && c.verb[0] != "import") {
         EXPECT_NE(ended.text.find(c.place.string() + ": a " + kKindNames[static_cast<int>(kind)] + ", not a folder"), std::string::npos)
             << which << ended.text;
+      }
       take_away(c.place);
     }
     if (c.place == out) fs::remove_all(out);
