@@ -12,17 +12,17 @@ argument, CODE the exit code of mpirun that is right. unsteady: with this MPI li
 again, three times at most. A/B: A with Open MPI, B with MPICH; -: not run. Programs in c/ are run once (those in c/mpi4 with MPICH only); those in fortran/ are compiled for three bindings, mpif_h (include 'mpif.h'), mpi (use mpi) and f08 (use mpi_f08), and run in each
 that the MPI library has; their call sites must be in the program.
 
-Most programs write the same in every binding and on each of two threads: the first run without the library is what all runs with it are compared with.
-One that differs from it is run without the library as well, in its own binding and threads, and judged by that.
+Most sources write the same in every binding: what the first one writes without the library is what all are compared with. One that differs from it is run
+without the library in its own binding as well, and judged by that.
 
 A row counts as covered for a binding if a program of that binding left completed calls of it in the recorded profile (calls that never
 return, MPI_Abort: an open one). Rows for which the MPI library has no Fortran function are listed and not asked for.
 """
 import argparse
 import concurrent.futures
-import copy
 import csv
 import io
+import itertools
 import os
 import platform
 import re
@@ -201,20 +201,13 @@ def sites_outside(run_dir, binary):
     return sorted((row["op"], row["module"]) for row in rows if row["module"] != str(binary))
 
 
-def on_threads(run, threads):
-    """A run on one thread as if each of several had written what that one did: transcripts are RANK.THREAD."""
-    several = copy.copy(run)
-    several.transcripts = {f"{name.removesuffix('.0')}.{thread}": lines for name, lines in run.transcripts.items() for thread in range(threads)}
-    return several
-
-
 class FailsByItself(Exception):
     """Without the library, which is not judged by it."""
 
 
 def conform(flavour, rows, ranks, case, expected, threads, binary, folder, library, unsteady, reference):
     """Runs a program both ways; up to three times one that is unsteady, or fails by itself. Returns what is wrong, the operations that were recorded, a summary,
-    and the run without the library, which is the `reference` of the source's other runs."""
+    and the run without the library, which is the `reference` of the source's other bindings."""
     for attempt in range(3):
         here = folder / str(attempt)
         here.mkdir()
@@ -237,8 +230,8 @@ def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, 
     plain = traced = None
     if reference:
         traced = run("traced", library)
-        if not any(differences(on_threads(reference, threads), traced, flavour.loses_codes)):
-            plain = on_threads(reference, threads)
+        if not any(differences(reference, traced, flavour.loses_codes)):
+            plain = reference
     plain = plain or run("plain", None)
     if plain.code == 77:
         return [], set(), "skipped: " + " ".join(plain.stderr), None
@@ -260,8 +253,8 @@ def conform_once(flavour, rows, ranks, case, expected, threads, binary, folder, 
 
 
 def source_of(check):
-    """Equal for one source and case in several bindings and on several threads."""
-    return check.program.binding == "c", check.program.name, check.case
+    """Equal for one source and case in several bindings."""
+    return check.program.binding == "c", check.program.name, check.case, check.threads
 
 
 def checks_of(chosen, flavour, binaries):
@@ -306,29 +299,36 @@ def main():
         rows[binding], without[binding] = rows_of(library, binding, binaries)
     covered = {binding: set() for binding in bindings}
     folder = Path(tempfile.mkdtemp(prefix="conformance-"))
-    failed, began, references = 0, time.monotonic(), {}
+    failed, began = 0, time.monotonic()
 
-    def do(check):
+    def do(check, reference):
         start = time.monotonic()
         here = folder / check.label.replace(" ", "_")
         here.mkdir()
         program = check.program
         *found, plain = conform(flavour, rows[program.binding], of_flavour(program.ranks, options.flavour), check.case, check.expected, check.threads,
-                                check.binary, here, None if options.without else library, program.unsteady, references.get(source_of(check)))
-        if not options.without:
-            references.setdefault(source_of(check), plain)
-        return (*found, time.monotonic() - start)
+                                check.binary, here, None if options.without else library, program.unsteady, reference)
+        return plain, (check, *found, time.monotonic() - start)
 
-    checks = list(checks_of(chosen, options.flavour, binaries))
-    first = {source_of(check): check for check in reversed(checks)}.values()
+    def do_all(checks):
+        """Of one source, one after the other."""
+        reference, results = None, []
+        for check in checks:
+            plain, result = do(check, reference)
+            reference = reference or (plain if not options.without else None)
+            results.append(result)
+        return results
+
+    sources = {}
+    for check in checks_of(chosen, options.flavour, binaries):
+        sources.setdefault(source_of(check), []).append(check)
     with concurrent.futures.ThreadPoolExecutor(flavour.jobs) as pool:
-        for wave in ([check for check in checks if check in first], [check for check in checks if check not in first]):
-            for check, (wrong, ops, summary, took_s) in zip(wave, pool.map(do, wave)):
-                covered[check.program.binding] |= ops
-                print(f"{check.label}: {'DIFFERS' if wrong else 'equal'} ({summary}), {took_s:.1f} s", flush=True)
-                for line in wrong:
-                    print("  " + line.replace("\n", "\n  "), flush=True)
-                failed += bool(wrong)
+        for check, wrong, ops, summary, took_s in itertools.chain.from_iterable(pool.map(do_all, sources.values())):
+            covered[check.program.binding] |= ops
+            print(f"{check.label}: {'DIFFERS' if wrong else 'equal'} ({summary}), {took_s:.1f} s", flush=True)
+            for line in wrong:
+                print("  " + line.replace("\n", "\n  "), flush=True)
+            failed += bool(wrong)
     print(f"{len(chosen)} programs, {failed} runs differ, {time.monotonic() - began:.1f} s")
     for binding in bindings if not options.without else ():
         missing = rows[binding] - covered[binding] - flavour.not_asked - (NOT_FROM_FORTRAN if binding in FORTRAN else set())
