@@ -45,7 +45,7 @@ struct RunReplay {
   std::vector<Replay::Op> hidden;  ///< non-blocking collectives that were nowhere the last of those that were seen to be over in one call
   std::vector<Replay::Op> unawaited;  ///< non-blocking collectives that no rank was seen to wait for: their ends are unknown
   std::vector<Replay::Op> small;      ///< the requested calls, rank by rank in the order of time
-  std::vector<double> within_s;       ///< of each operation, the part of its computing within the requested ranges; empty: none were requested
+  std::vector<double> within_s;  ///< of each operation, the part of its computing within the requested ranges; empty: none were requested
 };
 
 constexpr int64_t kMostReplayedEvents = 1'000'000;

@@ -58,7 +58,7 @@ def step_ms(folder, steps, **knobs):
 def by_ddl(folder, seed):
     begin = time.monotonic()
     out = folder / f"tuned{seed}"
-    job.run([job.DDL, "tune", "-o", out, "--budget", "280s", "--seed", seed, "--tunable", "algorithm=default", *SPACE, "--", *command(30, "--marks")], timeout=420, check_rc=0)
+    job.run([job.DDL, "tune", "-o", out, "--budget", "200s", "--seed", seed, "--tunable", "algorithm=default", *SPACE, "--", *command(30, "--marks")], timeout=420, check_rc=0)
     took_s = time.monotonic() - begin
     said = json.loads((out / "manifest.json").read_text())
     chosen = {choice["name"]: choice["value"] for choice in said["choices"] if choice["name"] in START}
