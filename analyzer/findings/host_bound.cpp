@@ -11,6 +11,7 @@
 #include "analyzer/facts.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/waited_for.h"
+#include "analyzer/passes/device_partition.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -45,6 +46,15 @@ Finding late_start(double start_ns, double run_ns) {
   return finding;
 }
 
+/// How long the first launch of a GPU takes to reach it, as far as that counts as the launch's; mean over the GPUs.
+double first_launch_ns(const FindingInput& input) {
+  Query row(input.db,
+            "SELECT avg(iif(after_ns < ?2, after_ns, 0)) FROM (SELECT min(g.start_ns) - g.launch_ns AS after_ns FROM gpu_event g"
+            " JOIN process p ON p.id = g.process WHERE p.world = ?1 AND g.kind IN (1, 2, 3) GROUP BY g.process, g.device)");
+  row.bind(input.world, kLaunchLatencyNs);
+  return row.next() ? row.maybe_real(0).value_or(0) : 0;
+}
+
 }  // namespace
 
 DDL_FINDING(host_bound, kSpeed, "idle",
@@ -65,7 +75,8 @@ DDL_FINDING(host_bound, kSpeed, "idle",
   std::vector<Finding> findings;
   if (until_first_ns >= kHostMinSavingShare * window_ns) findings.push_back(late_start(until_first_ns, window_ns));
   if (until_launched_ns < kHostMinSavingShare * window_ns) return findings;
-  const double until_reached_ns = row.real(3);  // a launch that comes before the GPU has nothing to do reaches it in time
+  // A launch that comes before the GPU has nothing to do reaches it in time; that of the first one is a part of the start.
+  const double until_reached_ns = row.real(3) - (input.steps.annotated ? 0 : first_launch_ns(input));
   Query kernels(input.db,
                 "SELECT count(*) * 1.0 / nullif((SELECT sum(windows) FROM steady_gpu WHERE world = ?1), 0), avg(g.duration_ns)"
                 " FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ?1 AND g.kind = 1"

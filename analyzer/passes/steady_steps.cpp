@@ -57,7 +57,8 @@ constexpr const char* kSteadyRanks = R"(
   FROM steady_part s
   GROUP BY s.world, s.rank)";
 
-// The first step counts where a process used a number twice: min() takes the end from its row.
+// The first step counts where a process used a number twice: min() takes the end from its row. total(), for a process with a damaged clock is
+// decades away in each of its steps, and a sum of integers that overflows ends the analysis.
 constexpr const char* kJobWindows = R"(
   WITH part AS (
     SELECT p.world, s.step, min(s.start_ns) AS begin_ns, s.start_ns + s.duration_ns AS end_ns
@@ -75,7 +76,7 @@ constexpr const char* kJobWindows = R"(
     FROM part
     GROUP BY world, step
   )
-  SELECT world, sum(max(duration_ns, 0)), count(*)
+  SELECT world, CAST(total(max(duration_ns, 0)) AS INTEGER), count(*)
   FROM whole
   GROUP BY world)";
 

@@ -4,6 +4,7 @@
 #include "analyzer/models/run_facts.h"
 #include "analyzer/passes/steady_steps.h"
 #include "analyzer/tables.h"
+#include "store/ingest/clocks.h"
 #include "tests/analyzer/analyzed.h"
 #include "tests/analyzer/tables.h"
 
@@ -202,6 +203,15 @@ TEST(MetricValues, SamplesOfSomeRanksAreNotThroughput) {
   run.exec("DELETE FROM value WHERE process = 2");
   run.analyze();
   EXPECT_EQ(run.why("throughput"), "PARTIAL_RANKS");
+}
+
+// A damaged header puts all steps of its process 73 years from those of the others.
+TEST(MetricValues, AClockThatIsDecadesAwayDoesNotEndTheAnalysis) {
+  Tables run = training(20, 32, 1e9);
+  run.exec("UPDATE step SET start_ns = start_ns + " + std::to_string(store::kFarthestNs) + " WHERE process = 2");
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT duration_ns FROM job_window"), INT64_MAX);
+  EXPECT_GT(run.metric("throughput").value_or(-1), 0);
 }
 
 TEST(MetricValues, ArithmeticOfAToken) {

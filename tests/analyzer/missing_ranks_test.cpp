@@ -356,7 +356,8 @@ TEST(MissingRanks, ADamagedHeaderAccusesNobody) {
       {false, [](FileHeader& h) { h.overhead_ticks = 1ull << 45; }},  // not too much for a job of days, but for this one
       {true, [](FileHeader& h) { h.loss[2] = 1ull << 60; }},
       {true, [](FileHeader& h) { h.latest.ticks += 1ull << 60; }},
-      {false, [](FileHeader& h) { h.host[1] = '\x07'; }},  // of a name any byte may be right
+      {false, [](FileHeader& h) { h.flags |= kMpiAborted; }},  // it left MPI_Finalize
+      {false, [](FileHeader& h) { h.host[1] = '\x07'; }},      // of a name any byte may be right
       {true,
        [](FileHeader& h) {
          h.flags = kMpiAborted;

@@ -60,7 +60,7 @@ while read -r ranks words options; do
   expect "exit code of: $options" 2 "$code"
   grep '^train: error: ' err | tr ' ' '_' | grep -qF -e "$words" || fail "$options: expected '$words' in $(grep '^train: error' err)"
 done <<END
-1 no_such_algorithm --allreduce rings
+1 unknown_algorithm --allreduce rings
 2 do_not_make_2_ranks --allreduce multi_ring --dims 3x2
 1 takes_no_dimensions --allreduce ring --dims 2
 1 only_--allreduce_multi_ring --dims 2

@@ -149,7 +149,7 @@ void check_reduction(Options& options, const Typed& typed) {
       options.allreduce = allreduce::parse_choice(typed.allreduce + dimensions);
     }
   } catch (const std::invalid_argument& error) {
-    throw UsageError(std::string("--allreduce ") + error.what());
+    throw UsageError(std::string("--allreduce: ") + error.what());
   }
   const allreduce::Algorithm* algorithm = options.allreduce.algorithm;
   if (!typed.dimensions.empty() && !algorithm) throw UsageError("--dims: only --allreduce multi_ring has dimensions");
