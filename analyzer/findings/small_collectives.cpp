@@ -154,12 +154,11 @@ DDL_FINDING(small_collectives, kSpeed, "collectives", "many small collectives wh
                                      duration_text(small.xfer_ns), duration_text(small.xfer_ns / small.calls), bytes_text(small.bytes),
                                      fmt::format("{}{}", by_bytes ? "no less than " : "", duration_text(fused_ns)),
                                      measured   ? "between them and this job's larger ones"
-                                     : by_bytes ? "as one of them: nothing tells what more bytes cost"
+                                     : by_bytes ? "the time of one of them: the cost of more bytes is unknown"
                                                 : "estimated from their own times");
     }
     if (replayed && replayed->at_most)
-      finding.evidence +=
-          " Behind them non-blocking transfers went on, and when these were over nobody saw: without them less may be saved.";
+      finding.evidence += " Non-blocking transfers ran beside them, and no rank was seen to wait for their end: the saving may be smaller.";
     finding.evidence_sql = fmt::format(
         "SELECT op, comm, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns FROM v_collective WHERE world = {} AND op = '{}' AND step "
         "IS NOT NULL"

@@ -57,8 +57,8 @@ ShortestPaths shortest_paths(const FlowNetwork& network, const std::vector<std::
 std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length);
 
 // ---- The linear programs above over routes instead of flows on arcs, for larger networks, by column generation (Ford and Fulkerson 1958): a program
-// knows some routes of each pair, and shortest paths by its prices add those that help, until none does. The result is optimal, and certified, as that
-// of the other program.
+// knows some routes of each pair, and shortest paths by its prices add those that help, until none does. The result is optimal, and certified like the
+// other program's.
 /// Pairs with traffic that are taken at most: each is a row of the program.
 constexpr size_t kMostPairs = 20000;
 

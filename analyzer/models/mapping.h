@@ -4,8 +4,8 @@
 //
 // Up to kExactPlaces places the search is exact: branch and bound over placements. Lengths of links bound a placement from below (flow.h); a
 // placement that no known lengths rule out is routed, and either is the best so far or yields lengths that rule it out (cutting planes).
-// Beyond, a local search exchanges ranks, from several beginnings, over the same bounds; the result is routed. The lower bound
-// of any placement comes with it: for each set of lengths the Gilmore-Lawler bound of the quadratic assignment problem (Gilmore 1962, Lawler
+// Beyond, a local search exchanges ranks, from several beginnings, over the same bounds; the result is routed. A lower bound
+// for every placement comes with it: for each set of lengths the Gilmore-Lawler bound of the quadratic assignment problem (Gilmore 1962, Lawler
 // 1963).
 #pragma once
 

@@ -57,7 +57,7 @@ TEST(Findings, Straggler) {
   }
 }
 
-/// Of six steps rank 1 takes 6 ms longer in five, and rank 0 in one: in few steps that may be chance.
+/// Rank 1 takes 6 ms longer in five of six steps, rank 0 in the sixth: in so few steps that may be chance.
 TEST(Findings, WhatMayBeChanceIsNotSure) {
   for (const int64_t steps : {36, 120}) {
     Tables run = training(2, steps, 5_ms, [](int64_t s, int64_t r) { return 40_ms + (r == (s % 6 == 5 ? 0 : 1) ? 6_ms : 0); });
