@@ -28,7 +28,12 @@ struct Recorded {
 
 Recorded recorded(const RunView& run) {
   Recorded result;
-  Query span(run.db, "SELECT min(start_ns), max(end_ns) FROM process WHERE world = ? AND (rank IS NOT NULL OR ?)");
+  // When a process ran is not known of one whose header is damaged: years may be between it and the others.
+  Query span(
+      run.db,
+      "SELECT coalesce(min(start_ns) FILTER (WHERE whole), min(start_ns)), coalesce(max(end_ns) FILTER (WHERE whole), max(end_ns))"
+      " FROM (SELECT start_ns, end_ns, rank IS NULL OR rank NOT IN (SELECT rank FROM loss WHERE world = ?1 AND kind = 'damaged_header'"
+      " AND rank IS NOT NULL) AS whole FROM process WHERE world = ?1 AND (rank IS NOT NULL OR ?2))");
   span.bind(run.world, run.ranks == 0 ? 1 : 0);
   if (span.next()) result.start_ns = span.integer(0), result.end_ns = span.integer(1);
   // Ids are dense and grouped by process, so this is exact without counting ten million rows.

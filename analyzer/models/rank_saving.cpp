@@ -2,7 +2,9 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <numeric>
+#include <set>
 #include <utility>
 
 #include "analyzer/models/replay_imported.h"
@@ -71,14 +73,19 @@ std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, con
   }
 }
 
-/// One call for all of a rank's in a step, in the place of the last one.
-Durations fused(const RunReplay& run, double fused_s) {
+/// One call for all of a rank's on a communicator in a step, in the place of the last one.
+Durations fused(const RunReplay& run, const std::map<int64_t, double>& fused_s) {
   Durations durations = run.replay.recorded();
   const std::vector<ReplayOp>& ops = run.replay.ops();
-  for (size_t i = 0; i < run.small.size(); ++i) {
-    const ReplayOp& op = ops[run.small[i]];
-    const bool is_last = i + 1 == run.small.size() || ops[run.small[i + 1]].rank != op.rank || ops[run.small[i + 1]].step != op.step;
-    durations[run.small[i]] = is_last ? fused_s : 0;
+  std::set<int64_t> seen;  // communicators of a rank's step, whose last calls come first
+  for (size_t i = run.small.size(); i-- > 0;) {
+    const ReplayOp& op = ops[run.small[i].op];
+    if (i + 1 < run.small.size()) {
+      const ReplayOp& after = ops[run.small[i + 1].op];
+      if (after.rank != op.rank || after.step != op.step) seen.clear();
+    }
+    const int64_t comm = run.small[i].comm;
+    durations[run.small[i].op] = seen.insert(comm).second ? fused_s.at(comm) : 0;
   }
   return durations;
 }
@@ -103,11 +110,11 @@ std::optional<ReplayedSaving> saving_of_twice_the_batch(SQLite::Database& db, in
       &RunReplay::nonblocking, 2);
 }
 
-std::optional<FusedSaving> saving_of_fused(SQLite::Database& db, int64_t world, const SmallCalls& calls, double fused_s) {
+std::optional<FusedSaving> saving_of_fused(SQLite::Database& db, int64_t world, const SmallCalls& calls) {
   try {
     const std::optional<ReplayOfSteps> replayed = replay_steps(db, world, {}, calls);
     if (!replayed || replayed->run.small.empty()) return std::nullopt;
-    Durations durations = fused(replayed->run, fused_s);
+    Durations durations = fused(replayed->run, calls.fused_s);
     const std::optional<double> least_s = mean_saving(*replayed, {}, step_seconds(replayed->run, durations));
     for (const Replay::Op op : replayed->run.unawaited) durations[op] = 0;
     const std::optional<double> most_s = mean_saving(*replayed, {}, step_seconds(replayed->run, durations));

@@ -37,7 +37,8 @@ struct FusedSaving {
       false;  ///< a non-blocking transfer that nobody was seen to wait for went on behind the calls: less is saved if it ended late
 };
 
-/// If of the calls of a step the last one took `fused_s`, with the bytes of all, and the others were not there. Nothing: as above.
-std::optional<FusedSaving> saving_of_fused(SQLite::Database& db, int64_t world, const SmallCalls& calls, double fused_s);
+/// If of a step's calls on each of the communicators the last one took the fused time, with the bytes of all, and the others were not there.
+/// Nothing: as above.
+std::optional<FusedSaving> saving_of_fused(SQLite::Database& db, int64_t world, const SmallCalls& calls);
 
 }  // namespace ddl::models

@@ -6,7 +6,6 @@
 #include <numeric>
 #include <utility>
 
-#include "analyzer/places_by_key.h"
 #include "core/error.h"
 
 namespace ddl::models {
@@ -73,10 +72,13 @@ void Replay::finish(bool chained) {
 
 // Groups, an operation without one being its own, are sorted such that each comes after all that one of its members waits for.
 void Replay::order() {
-  PlacesByKey places;
-  places.reserve(ops_.size());
-  for (const ReplayOp& op : ops_) places.add(static_cast<uint64_t>(op.group) + 1);  // those without one first
-  const std::vector<Op> by_group = places.sorted();
+  int64_t most = -1;
+  for (const ReplayOp& op : ops_) most = std::max(most, op.group);
+  std::vector<uint32_t> next(static_cast<size_t>(most) + 3, 0);  // place of each group, those without one first
+  for (const ReplayOp& op : ops_) ++next[static_cast<size_t>(op.group + 2)];
+  std::partial_sum(next.begin(), next.end(), next.begin());
+  std::vector<Op> by_group(ops_.size());
+  for (Op op = 0; op < ops_.size(); ++op) by_group[next[static_cast<size_t>(ops_[op].group + 1)]++] = op;
   std::vector<uint32_t> begin;  // of each group in by_group
   std::vector<uint32_t> group_of(ops_.size());
   for (uint32_t i = 0; i < by_group.size(); ++i) {
@@ -90,7 +92,7 @@ void Replay::order() {
   std::vector<uint32_t> followers(edges_.size());  // groups, by what they follow
   for (const auto& [later, earlier] : edges_) ++waits[group_of[later]], ++first[group_of[earlier] + 1];
   std::partial_sum(first.begin(), first.end(), first.begin());
-  std::vector<uint32_t> next = first;
+  next = first;
   for (const auto& [later, earlier] : edges_) followers[next[group_of[earlier]]++] = group_of[later];
 
   std::vector<uint32_t> ready;

@@ -24,7 +24,7 @@ struct ReplayOp {
   int64_t rank = 0, step = 0;
   size_t kind = 0;
   double seconds = 0;
-  int64_t group = -1;  ///< the same number: begin together; -1: alone
+  int64_t group = -1;  ///< the same number, counted from 0: begin together; -1: alone
 };
 
 class Replay {

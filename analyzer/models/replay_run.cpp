@@ -117,6 +117,9 @@ class RunReader {
     complete();
     choose_kinds();
     share_kinds();
+    // The largest part of what is held, and no longer needed where most memory is.
+    participants_ = {};
+    by_position_ = {};
     if (unsplit_ns_ > kUnsplitShare * call_ns_)
       throw Error(fmt::format("waiting is unknown for {:.1f}% of the time inside calls", 100 * unsplit_ns_ / call_ns_),
                   "ddl report loss, or ddl analyze --metric wait_share, says why", ExitCode::kDataMissing);
@@ -313,9 +316,9 @@ class RunReader {
     const PartInCall member{op, compute, window.rank, {event.interval.begin_ns, end_ns}, event.xfer_ns};
     if (messages_) members_by_event_[event.id] = member;
     if (collective) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
-    if (collective && small_ && event.op == small_->op && *event.comm == small_->comm && event.bytes > 0 &&
-        event.bytes <= small_->most_bytes)
-      result_.small.push_back(op);
+    if (collective && small_ && event.op == small_->op && event.bytes > 0 && event.bytes <= small_->most_bytes &&
+        small_->fused_s.contains(*event.comm))
+      result_.small.push_back({op, *event.comm});
     return op;
   }
 

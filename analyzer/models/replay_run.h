@@ -30,9 +30,10 @@ namespace ddl::models {
 
 using Regions = std::unordered_set<int64_t>;  ///< region.id
 
-/// Blocking collectives of one operation on one communicator with as many bytes, or fewer.
+/// Blocking collectives of one operation on some communicators with as many bytes, or fewer.
 struct SmallCalls {
-  int64_t op = 0, comm = 0, most_bytes = 0;
+  int64_t op = 0, most_bytes = 0;
+  std::map<int64_t, double> fused_s;  ///< by communicator: what one call in the place of all of a step would take
 };
 
 struct RunReplay {
@@ -44,7 +45,11 @@ struct RunReplay {
   bool nonblocking_messages = false;  ///< some of these are messages
   std::vector<Replay::Op> hidden;  ///< non-blocking collectives that were nowhere the last of those that were seen to be over in one call
   std::vector<Replay::Op> unawaited;  ///< non-blocking collectives that no rank was seen to wait for: their ends are unknown
-  std::vector<Replay::Op> small;      ///< the requested calls, rank by rank in the order of time
+  struct SmallCall {
+    Replay::Op op = 0;
+    int64_t comm = 0;
+  };
+  std::vector<SmallCall> small;  ///< the requested calls, rank by rank in the order of time
   std::vector<double> within_s;  ///< of each operation, the part of its computing within the requested ranges; empty: none were requested
 };
 

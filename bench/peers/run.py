@@ -21,6 +21,7 @@ import sqlite3
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -255,21 +256,24 @@ def main():
         print_page(bench, tools, missing, costs, counting, folder)
 
 
+def print_text(text):
+    """A paragraph and the empty line behind it."""
+    print(textwrap.fill(text, 120, break_long_words=False, break_on_hyphens=False) + "\n")
+
+
 def print_page(bench, tools, missing, costs, counting, folder):
     m = measure.machine(bench.build)
     print("# Beside other recorders\n")
-    print(
-        "Written by `bench/peers/run.py --sources DIR`; its `--help` lists the sources it needs.\n"
-    )
-    print(
+    print_text("Written by `bench/peers/run.py --sources DIR`; its `--help` lists the sources it needs.")
+    print_text(
         f"{m['processor']}, {m['cores']} cores, Linux {m['kernel']}, {m['mpi']}; {m['date']}, commit"
         f" {m['commit']}, {bench.rounds} rounds; load average"
-        f" {m['load']:.1f} when the tables were printed.\n"
+        f" {m['load']:.1f} when the tables were printed."
     )
-    print(
+    print_text(
         "ns added per call, against the same call without the tool in the same process; tools take turns in random"
         " order. Hot: fastest block of 1,000 calls; cold: median after 8 MB were touched. The floors only store 32"
-        " bytes a call (`bench/floor.c`).\n"
+        " bytes a call (`bench/floor.c`)."
     )
     print(
         "| tool | kind | MPI_Allreduce, hot | Isend + Irecv + Waitall, hot, a call | MPI_Allreduce, cold |\n"
@@ -281,9 +285,10 @@ def print_page(bench, tools, missing, costs, counting, folder):
             f"| {name} | {kind} | {cell('allreduce_self', 'quiet')} | {cell('isend_irecv_waitall', 'quiet')} |"
             f" {cell('allreduce_self_cold', 'median')} |"
         )
-    print(
-        f"\n{CALLS:,} calls of `MPI_Allreduce` on one rank: bytes written per call, and processor time of the"
-        " tool's own program to turn them into text:\n"
+    print()
+    print_text(
+        f"{CALLS:,} calls of `MPI_Allreduce` on one rank: bytes written per call, and processor time of the"
+        " tool's own program to turn them into text:"
     )
     print("| tool | bytes a call | first answer |\n| --- | --- | --- |")
     for tool in tools:
@@ -297,9 +302,10 @@ def print_page(bench, tools, missing, costs, counting, folder):
             f"| {tool.name} | {f'{size / CALLS:.2f}' if size > CALLS else f'{size:,} in all'} |"
             f" {answer if code == 0 else 'the job fails'} |"
         )
-    print(
-        "\nTwo ranks make known calls (`bench/peers/counts.c`, `counts.F90`): whether they are counted right, from C"
-        " and Fortran, and how many `MPI_Allreduce` are reported if both ranks get SIGKILL 1.5 s after their calls:\n"
+    print()
+    print_text(
+        "Two ranks make known calls (`bench/peers/counts.c`, `counts.F90`): whether they are counted right, from C"
+        " and Fortran, and how many `MPI_Allreduce` are reported if both ranks get SIGKILL 1.5 s after their calls:"
     )
     print("| tool | C | `use mpi` | `use mpi_f08` | SIGKILL |\n| --- | --- | --- | --- | --- |")
     calls = {"MPI_Allreduce": 2000, "MPI_Barrier": 1000}
@@ -314,12 +320,13 @@ def print_page(bench, tools, missing, costs, counting, folder):
         print("\nNot run:\n")
         for name, why in missing.items():
             print(f"- {name}: {why}")
-    print(
-        "\nIPM counts Fortran by a separate library, which does not link here. ddl's bytes a call are"
-        " those of its spools."
+    print()
+    print_text(
+        "IPM counts Fortran by a separate library, which does not link here. ddl's bytes a call are those of its"
+        " spools."
     )
-    print(
-        "\nTALP, Score-P, Caliper, Extrae and TAU are not here; [performance](performance.md#beside-a-tracer) cites"
+    print_text(
+        "TALP, Score-P, Caliper, Extrae and TAU are not here; [performance](performance.md#beside-a-tracer) cites"
         " figures from another machine."
     )
 

@@ -173,6 +173,9 @@ TEST(Metrics, RecordingOverheadIsOverTheTimeOfThoseThatSayIt) {
   said.exec("UPDATE process SET overhead_ns = 30000000 WHERE rank = 1");
   said.analyze();
   EXPECT_NEAR(*said.metric("recording_overhead"), 0.015, 1e-12);
+  said.exec("UPDATE process SET overhead_ns = 3000000000 WHERE rank = 0");  // more than it lived, as a damaged header says
+  said.analyze();
+  EXPECT_NEAR(*said.metric("recording_overhead"), 0.015, 1e-12);
 }
 
 TEST(Metrics, WarmupIsLeftOutOfLongRunsOnly) {

@@ -194,6 +194,15 @@ TEST(Overview, HowLongTheRunTookIsNotKnownByAClockThatWasSetBack) {
   EXPECT_EQ(told["duration_ns_why"], "CLOCK_UNTRUSTED");
 }
 
+TEST(Overview, TheRunIsAsLongAsItsWholeHeadersSay) {
+  HandmadeRun run;
+  const nlohmann::json before = json_of(run.db())["run"]["duration_ns"];
+  run.db().exec("UPDATE process SET end_ns = end_ns + 500000000000000000 WHERE rank = 1");
+  EXPECT_NE(json_of(run.db())["run"]["duration_ns"], before);
+  run.db().exec("INSERT INTO loss VALUES (0, 1, 'damaged_header', 4096, 'its header says what cannot be')");
+  EXPECT_EQ(json_of(run.db())["run"]["duration_ns"], before);
+}
+
 TEST(Overview, WithoutStepsTheRunIsTheStep) {
   HandmadeRun run;
   run.db().exec(

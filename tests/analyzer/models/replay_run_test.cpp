@@ -224,7 +224,7 @@ TEST(ReplayRun, OneCallForAllSmallOnes) {
     const Replayed other(job_of(behind_ns, 1, 300_us));
     const int64_t op = run.run.integer("SELECT id FROM op WHERE name = 'MPI_Allreduce'");
     const int64_t comm = run.run.integer("SELECT comm FROM event WHERE op = " + std::to_string(op) + " LIMIT 1");
-    const std::optional<FusedSaving> saving = saving_of_fused(run.run.db, run.view.world, {op, comm, 64 * 1024}, 300e-6);
+    const std::optional<FusedSaving> saving = saving_of_fused(run.run.db, run.view.world, {op, 64 * 1024, {{comm, 300e-6}}});
     ASSERT_TRUE(saving);
     const double truth_s = run.truth_s() - other.truth_s();
     if (behind_ns == 6_ms) {
@@ -240,7 +240,7 @@ TEST(ReplayRun, OneCallForAllSmallOnes) {
       test::run().ranks(4).steps(kSteps).compute(10_ms).allreduce(1_KiB, 200_us).allreduce(2_KiB, 200_us).allreduce(1_MiB, 4_ms));
   const int64_t op = blocking.run.integer("SELECT id FROM op WHERE name = 'MPI_Allreduce'");
   const int64_t comm = blocking.run.integer("SELECT comm FROM event WHERE op = " + std::to_string(op) + " LIMIT 1");
-  const std::optional<FusedSaving> saving = saving_of_fused(blocking.run.db, blocking.view.world, {op, comm, 64 * 1024}, 250e-6);
+  const std::optional<FusedSaving> saving = saving_of_fused(blocking.run.db, blocking.view.world, {op, 64 * 1024, {{comm, 250e-6}}});
   ASSERT_TRUE(saving);
   EXPECT_NEAR(saving->seconds, 150e-6, 5e-6);
   EXPECT_FALSE(saving->at_most);
