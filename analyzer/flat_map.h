@@ -2,6 +2,7 @@
 // allocation. Open addressing, at most seven eighths full; nothing is ever removed.
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstddef>
 #include <cstdint>
@@ -18,6 +19,11 @@ inline uint64_t key_of_pair(int64_t a, int64_t b) {
 template <class Value>
 class FlatMap {
  public:
+  struct Entry {
+    uint64_t key = UINT64_MAX;
+    Value value = {};
+  };
+
   /// The value of `key`, any number but UINT64_MAX; a new one is Value(). Valid until the next call.
   Value& operator[](uint64_t key) {
     if (8 * (size_ + 1) > 7 * entries_.size()) grow();
@@ -47,12 +53,17 @@ class FlatMap {
       if (entry.key != kNobody) use(entry.key, entry.value);
   }
 
+  /// All of them by key, in the map's own memory. Leaves it empty.
+  std::vector<Entry> take_sorted() {
+    std::vector<Entry> entries = std::exchange(entries_, {});
+    size_ = 0;
+    std::erase_if(entries, [](const Entry& entry) { return entry.key == kNobody; });
+    std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.key < b.key; });
+    return entries;
+  }
+
  private:
   static constexpr uint64_t kNobody = UINT64_MAX;
-  struct Entry {
-    uint64_t key = kNobody;
-    Value value = {};
-  };
 
   /// Neighbouring numbers, which nearly always come one after the other, lie side by side in blocks of eight. The block's place is in the product's
   /// highest bits, in which all bits of the key have a part.

@@ -179,11 +179,11 @@ Fusing fuse(const FindingInput& input, const Family& family) {
   return result;
 }
 
-/// "MPI_COMM_WORLD", "each of 64 communicators (tp#0 and others of the axis 'tensor')".
+/// "MPI_COMM_WORLD", "each of 64 groups (tp#0 and others of the axis 'tensor')".
 std::string communicators_text(const FindingInput& input, const Family& family) {
   const std::string& label = input.catalog.communicators.at(family.front().comm).label;
   if (family.size() == 1) return label;
-  return fmt::format("each of {} communicators ({} and others of the axis '{}')", family.size(), label, family.front().axis);
+  return fmt::format("each of {} groups ({} and others of the axis '{}')", family.size(), label, family.front().axis);
 }
 
 }  // namespace

@@ -43,11 +43,7 @@ int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance
 }
 
 void Blame::write(SQLite::Database& db) {
-  std::vector<std::pair<uint64_t, Sum>> rows;
-  rows.reserve(sums_.size());
-  sums_.each([&](uint64_t pair, const Sum& sum) { rows.emplace_back(pair, sum); });
-  sums_ = {};
-  std::sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  const auto rows = sums_.take_sorted();  // when nearly all is held that a large run needs
   auto next = rows.begin();
   MadeRows(db).insert("INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) SELECT c0, c1, c2, c3, c4, c5 FROM made_rows",
                       [&](MadeRow& row) {

@@ -332,15 +332,12 @@ class Reached {
       highest.seq = std::max(highest.seq, seq);
     }
   }
-  void write(SQLite::Database& db) const {
-    std::vector<std::pair<uint64_t, int64_t>> rows;
-    rows.reserve(seq_.size());
-    seq_.each([&](uint64_t key, const Number& highest) { rows.emplace_back(key, highest.seq); });
-    std::sort(rows.begin(), rows.end());
+  void write(SQLite::Database& db) {
+    const auto rows = seq_.take_sorted();
     auto next = rows.begin();
     MadeRows(db).insert("INSERT INTO reached (comm, process, seq) SELECT c0, c1, c2 FROM made_rows", [&](MadeRow& row) {
       if (next == rows.end()) return false;
-      row.set(next->first >> 32, next->first & UINT32_MAX, next->second);
+      row.set(next->key >> 32, next->key & UINT32_MAX, next->value.seq);
       ++next;
       return true;
     });

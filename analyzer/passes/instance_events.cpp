@@ -1,5 +1,7 @@
 #include "analyzer/passes/instance_events.h"
 
+#include <malloc.h>
+
 #include <algorithm>
 #include <bit>
 #include <limits>
@@ -102,6 +104,7 @@ void InstanceEvents::read_runs(SQLite::Database& db, int64_t last_id, unsigned t
     runs_[i].slots.reserve(static_cast<size_t>(begin_id(i + 1) - begin_id(i)));
     read(rows, runs_[i], kLeast, kMost, i == 0 ? kLeast : begin_id(i), begin_id(i + 1));
   });
+  malloc_trim(0);  // what connections of other threads had allocated: the most memory is needed now
   read_ = true;
 }
 

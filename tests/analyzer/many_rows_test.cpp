@@ -40,6 +40,12 @@ TEST(ManyRows, SumsByNumberAreThoseOfATree) {
     const int64_t* sum = flat.find(key);
     EXPECT_EQ(sum != nullptr ? std::optional(*sum) : std::nullopt, tree.contains(key) ? std::optional(tree.at(key)) : std::nullopt);
   }
+  std::vector<std::pair<uint64_t, int64_t>> taken;
+  for (const auto& [key, sum] : flat.take_sorted()) taken.emplace_back(key, sum);
+  EXPECT_EQ(taken, (std::vector<std::pair<uint64_t, int64_t>>(tree.begin(), tree.end())));
+  EXPECT_EQ(flat.size(), 0u);
+  flat[7] += 1;
+  EXPECT_EQ(*flat.find(7), 1);
 }
 
 TEST(ManyRows, PlacesComeInTheOrderOfKeysAndStayInTheirsWhereKeysAreEqual) {
