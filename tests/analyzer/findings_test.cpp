@@ -85,8 +85,7 @@ TEST(Findings, SmallCollectivesOfAnAxisAreFusedTogether) {
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"small_collectives"});
   const std::string sentence = run.text("SELECT sentence FROM finding");
-  EXPECT_TRUE(has(sentence, "51 small MPI_Allreduce per step on each of 4 groups (tensor#0 and others of the axis 'tensor')"))
-      << sentence;
+  EXPECT_TRUE(has(sentence, "51 small MPI_Allreduce per step on each of 4 groups (tensor#0 and others of the axis 'tensor')")) << sentence;
   const double fused_ns = 60e3 + 50'000 * 20e3 / 59'000;  // the line through both sizes, at 110 kB
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 50 * 40e3 + 60e3 - fused_ns, 1e3);
 }
