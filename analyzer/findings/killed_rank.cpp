@@ -16,12 +16,6 @@ struct Ends {
   int64_t ranks = 0;
 };
 
-bool left_finalize(const FindingInput& input, int64_t process) {
-  Query call(input.db, "SELECT 1 FROM event e JOIN op o ON o.id = e.op WHERE e.process = ? AND e.kind = 1 AND o.name = 'MPI_Finalize'");
-  call.bind(process);
-  return call.next();
-}
-
 /// A damaged record does not say how its process ended where others came through MPI_Finalize, which none can before all have entered it.
 Ends how_they_ended(const FindingInput& input) {
   Ends ends;
@@ -33,8 +27,7 @@ Ends how_they_ended(const FindingInput& input) {
     if (process.world != input.world || process.rank < 0) continue;
     ++ends.ranks;
     if (process.damaged && finalized) continue;
-    // MPI_Abort does not return: of a process that left MPI_Finalize a bit of the header was flipped.
-    if (process.ended == "aborted" && !left_finalize(input, id)) ends.aborted.push_back(process.rank);
+    if (process.ended == "aborted") ends.aborted.push_back(process.rank);
     if (process.ended == "exited" && process.init_ns) ends.exited.push_back(process.rank);
     if (process.ended == "exec") ends.replaced.push_back(process.rank);
     if (process.ended == "lost") ends.lost.push_back(process.rank);

@@ -135,6 +135,7 @@ void write_run(SQLite::Database& db, const RunDirectory& run, RunTables& tables,
   write_meta(db, run, spools, clocks, ingested_at_ns, tables.losses);
   write_stalls(db, run, clocks, tables.losses);
   summary.losses = tables.losses.write(db);
+  summary.losses -= correct_ends(db);
   create_indices(db);
 }
 

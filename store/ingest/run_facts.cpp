@@ -79,6 +79,24 @@ void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, co
 
 void create_event_order(SQLite::Database& db) { db.exec("CREATE INDEX IF NOT EXISTS event_process ON event(process, start_ns)"); }
 
+int64_t correct_ends(SQLite::Database& db) {
+  SQLite::Statement corrected(db, R"(
+    UPDATE process SET ended = 'finalized', abort_code = NULL
+    WHERE ended <> 'finalized'
+      AND (SELECT e.op FROM event e WHERE e.process = process.id AND e.kind = 1 ORDER BY e.start_ns DESC LIMIT 1)
+          = (SELECT o.id FROM op o WHERE o.name = 'MPI_Finalize')
+    RETURNING world, rank)");
+  SQLite::Statement killed(db, "DELETE FROM loss WHERE kind = 'killed' AND world = ? AND rank = ?");
+  int64_t removed = 0;
+  while (corrected.executeStep()) {
+    killed.bind(1, corrected.getColumn(0).getInt64());
+    killed.bind(2, corrected.getColumn(1).getInt64());
+    removed += killed.exec();
+    killed.reset();
+  }
+  return removed;
+}
+
 void create_indices(SQLite::Database& db) {
   create_event_order(db);
   db.exec(

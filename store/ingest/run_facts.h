@@ -28,6 +28,10 @@ void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, co
 /// all afterwards.
 void create_event_order(SQLite::Database& db);
 
+/// A process that left MPI_Finalize by its record ended in it: where its header says otherwise a bit was flipped. Takes back what `process` and
+/// `loss` say of its end; returns how many rows that took from `loss`. After all of them, events and operations.
+int64_t correct_ends(SQLite::Database& db);
+
 /// The missing indices of the analyzer and the views: for when everything is loaded.
 void create_indices(SQLite::Database& db);
 

@@ -357,7 +357,8 @@ TEST(MissingRanks, ADamagedHeaderAccusesNobody) {
       {true, [](FileHeader& h) { h.loss[2] = 1ull << 60; }},
       {true, [](FileHeader& h) { h.latest.ticks += 1ull << 60; }},
       {false, [](FileHeader& h) { h.flags |= kMpiAborted; }},  // it left MPI_Finalize
-      {false, [](FileHeader& h) { h.host[1] = '\x07'; }},      // of a name any byte may be right
+      {false, [](FileHeader& h) { h.flags = 0; }},
+      {false, [](FileHeader& h) { h.host[1] = '\x07'; }},  // of a name any byte may be right
       {true,
        [](FileHeader& h) {
          h.flags = kMpiAborted;
@@ -381,6 +382,9 @@ TEST(MissingRanks, ADamagedHeaderAccusesNobody) {
     ddl::analyze(db);
     EXPECT_EQ(db.execAndGet("SELECT count(*) FROM loss WHERE kind = 'damaged_header' AND rank = 1").getInt64(), seen ? 1 : 0) << i;
     EXPECT_EQ(db.execAndGet("SELECT coalesce(group_concat(sentence, '; '), '') FROM finding").getString(), "") << i;
+    if (seen) continue;
+    EXPECT_EQ(db.execAndGet("SELECT count(*) FROM process WHERE ended = 'finalized' AND abort_code IS NULL").getInt64(), 6) << i;
+    EXPECT_EQ(db.execAndGet("SELECT count(*) FROM loss").getInt64(), 0) << i;
   }
 }
 
