@@ -128,13 +128,14 @@ FusedCall fused_call(const FindingInput& input, const Small& small) {
   return {small.largest_xfer_ns, most_ns, false};
 }
 
-/// Mean time inside the posting call.
-double post_ns(const FindingInput& input, const Small& small) {
+/// Mean time inside a posting call, by communicator.
+std::map<int64_t, double> posts_ns(const FindingInput& input, int64_t op) {
+  std::map<int64_t, double> result;
   Query post(input.db,
-             "SELECT sum(f.time_ns) * 1.0 / sum(f.calls) FROM profile f JOIN process p ON p.id = f.process"
-             " WHERE p.world = ? AND f.op = ? AND f.comm = ?");
-  post.bind(input.world, small.op, small.comm);
-  return post.next() ? post.real(0) : 0;
+             "SELECT f.comm, sum(f.time_ns) * 1.0 / sum(f.calls) FROM profile f JOIN process p ON p.id = f.process"
+             " WHERE p.world = ? AND f.op = ? GROUP BY f.comm");
+  for (post.bind(input.world, op); post.next();) result[post.integer(0)] = post.real(1);
+  return result;
 }
 
 /// Share of the step; includes waiting where waiting is not known.
@@ -157,17 +158,18 @@ Fusing fuse(const FindingInput& input, const Family& family) {
   result.call.measured = true;
   std::unordered_set<int64_t> ranks;
   double members = 0, saving_ns = 0;  // of all communicators together
+  std::map<int64_t, double> posting_ns;
+  if (family.front().nonblocking) posting_ns = posts_ns(input, family.front().op);
   const double part = 1 / static_cast<double>(family.size());
   for (const Small& small : family) {
     const FusedCall call = fused_call(input, small);
-    const double posting_ns = small.nonblocking ? post_ns(input, small) : 0;
     const CommunicatorInfo& communicator = input.catalog.communicators.at(small.comm);
     ranks.insert(communicator.ranks.begin(), communicator.ranks.end());
     const auto size = static_cast<double>(std::max<int64_t>(1, communicator.size));
     members += size;
-    saving_ns += size * (small.nonblocking ? (small.calls - 1) * posting_ns : small.xfer_ns - call.ns);
+    saving_ns += size * (small.nonblocking ? (small.calls - 1) * posting_ns[small.comm] : small.xfer_ns - call.ns);
     result.fused_s[small.comm] = call.ns * 1e-9;
-    result.post_ns += part * posting_ns;
+    if (small.nonblocking) result.post_ns += part * posting_ns[small.comm];
     result.mean.calls += part * small.calls;
     result.mean.bytes += part * small.bytes;
     result.mean.xfer_ns += part * small.xfer_ns;
