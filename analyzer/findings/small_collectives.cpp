@@ -43,7 +43,7 @@ struct Small {
   bool nonblocking = false;
 };
 
-/// Those of which there are many in a step.
+/// Groups that are called at least kMinCallsPerStep times a step.
 std::vector<Small> small_groups(const FindingInput& input, double steps) {
   std::vector<Small> result;
   Query groups(input.db,
@@ -72,7 +72,8 @@ std::vector<Small> small_groups(const FindingInput& input, double steps) {
   return result;
 }
 
-/// One operation's on all communicators of an axis: where one of them fused its calls, the ranks of the others would still pay for theirs.
+/// Small collectives of one operation on all communicators of an axis. Fusing those of one communicator alone would save little: the ranks of
+/// the others still pay for theirs, and all meet in the next collective of the whole world.
 using Family = std::vector<Small>;
 
 /// In the order of their first communicators.

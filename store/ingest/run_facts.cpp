@@ -86,11 +86,14 @@ int64_t correct_ends(SQLite::Database& db) {
       AND (SELECT e.op FROM event e WHERE e.process = process.id AND e.kind = 1 ORDER BY e.start_ns DESC LIMIT 1)
           = (SELECT o.id FROM op o WHERE o.name = 'MPI_Finalize')
     RETURNING world, rank)");
-  SQLite::Statement killed(db, "DELETE FROM loss WHERE kind = 'killed' AND world = ? AND rank = ?");
+  SQLite::Statement killed(db, "DELETE FROM loss WHERE kind = 'killed' AND world = ? AND rank IS ?");
   int64_t removed = 0;
   while (corrected.executeStep()) {
     killed.bind(1, corrected.getColumn(0).getInt64());
-    killed.bind(2, corrected.getColumn(1).getInt64());
+    if (corrected.getColumn(1).isNull())
+      killed.bind(2);
+    else
+      killed.bind(2, corrected.getColumn(1).getInt64());
     removed += killed.exec();
     killed.reset();
   }
