@@ -38,12 +38,19 @@ Error unreadable(const std::string& path, const std::string& why, std::string hi
   return Error("cannot read " + path + ": " + why, std::move(hint), ExitCode::kDataMissing);
 }
 
+/// As a writer leaves it: a text, and zeros.
+template <size_t kBytes>
+bool is_padded(const char (&field)[kBytes]) {
+  const char* end = std::find(field, field + kBytes, '\0');
+  return end != field + kBytes && std::all_of(end, field + kBytes, [](char c) { return c == '\0'; });
+}
+
 /// Values that no writer leaves. What they should be nobody knows, and others of the page may be wrong unseen.
 bool repair(FileHeader& h) {
-  bool wrong = false;
-  for (uint64_t& count : h.loss) {
-    if (count < kMaxCalls) continue;
-    count = 0;
+  bool wrong = !is_padded(h.host) || !is_padded(h.library_version) ||
+               std::any_of(std::begin(h.loss), std::end(h.loss), [](uint64_t count) { return count >= kMaxCalls; });
+  if (!is_padded(h.boot_id)) {
+    memset(h.boot_id, 0, sizeof h.boot_id);
     wrong = true;
   }
   if (h.latest.ticks > h.begin.ticks && h.latest.ticks - h.begin.ticks > kMaxProfileTicks) {
@@ -179,6 +186,7 @@ void SpoolReader::read_header() {
     h.world_size = 0;
     header_damaged_ = true;
   }
+  if (header_damaged_) std::fill(std::begin(h.loss), std::end(h.loss), 0);
   header_ = h;
   latest_ticks_ = std::max({latest_ticks_, h.begin.ticks, h.latest.ticks});
 }

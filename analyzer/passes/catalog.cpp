@@ -73,6 +73,10 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
     if (p.rank >= 0) catalog.process_ids.emplace(std::pair(p.world, p.rank), p.id);
     catalog.processes.emplace(p.id, std::move(p));
   }
+  std::set<std::pair<int64_t, int64_t>> whole;  // worlds and hosts with a process that is
+  for (const auto& [id, p] : catalog.processes)
+    if (!p.damaged) whole.emplace(p.world, p.host);
+  for (auto& [id, p] : catalog.processes) p.doubtful = p.damaged && whole.contains({p.world, p.host});
 }
 
 void load_communicators(SQLite::Database& db, Catalog& catalog) {

@@ -42,6 +42,7 @@ struct ProcessInfo {
   bool lost_requests = false;             ///< some of its requests were never seen to complete
   bool calls_overlap = false;             ///< several threads may be in MPI at a time
   bool damaged = false;                   ///< parts of its spool are lost, and nobody knows of what
+  bool doubtful = false;                  ///< damaged, while others of its host are whole: its times prove nothing against their clock
   HostClock clock;                        ///< of its host
   bool blind = false;  ///< damaged, or some of its threads recorded nothing: its activity between the calls of the others is unknown
 };

@@ -414,6 +414,7 @@ class Splitter {
  public:
   Splitter(InstanceEvents& events, const Catalog& catalog, const std::set<int64_t>& trusted, int64_t count)
       : events_(events),
+        catalog_(catalog),
         trusted_(trusted),
         reader_(events, catalog, [](const CommunicatorInfo&) { return true; }),
         blame_(catalog),
@@ -443,10 +444,10 @@ class Splitter {
   }
 
   /// When there are no more.
-  CollectiveLosses finish(SQLite::Database& db, const Catalog& catalog) {
+  CollectiveLosses finish(SQLite::Database& db) {
     blame_.write(db);
     passed_on_.move(db);
-    groups_.write(db, catalog);
+    groups_.write(db, catalog_);
     reached_.write(db);
     sums_.write(db);
     losses_.bad_intervals = reader_.bad_intervals();
@@ -468,7 +469,7 @@ class Splitter {
       losses_.partial += !instance.complete && !next.mismatched ? 1 : 0;
       losses_.mismatched += next.mismatched ? 1 : 0;
     }
-    if (split.clock_violations > 0) losses_.clock_violations[next.communicator->world] += split.clock_violations;
+    if (split.clock_violations > 0) losses_.clock_violations[next.communicator->world] += sound_violations(instance, split);
 
     const auto is_shared = [](const Member& m) { return m.share_total != 1; };
     const bool only_transfer = next.bounds_kernels && std::none_of(instance.members.begin(), instance.members.end(), is_shared);
@@ -497,7 +498,18 @@ class Splitter {
     reached_.add(next.communicator->id, next.seq, instance.members);
   }
 
+  /// Calls that contradict the clocks without what doubtful processes say: a flipped bit of a time is no clock that was set.
+  int64_t sound_violations(const Instance& instance, const Split& split) const {
+    const auto is_doubtful = [&](const Member& m) { return catalog_.process(m.process).doubtful; };
+    if (std::none_of(instance.members.begin(), instance.members.end(), is_doubtful)) return split.clock_violations;
+    Instance sound = instance;
+    std::erase_if(sound.members, is_doubtful);
+    sound.bounded = true;
+    return sound.members.empty() ? 0 : split_waiting(sound).clock_violations;
+  }
+
   InstanceEvents& events_;
+  const Catalog& catalog_;
   const std::set<int64_t>& trusted_;
   InstanceReader reader_;
   Assembled one_;
@@ -535,7 +547,7 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
     }
   }
   events.keep_rows();
-  CollectiveLosses losses = splitter.finish(db, catalog);
+  CollectiveLosses losses = splitter.finish(db);
   savepoint.release();
   return losses;
 }

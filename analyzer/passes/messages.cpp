@@ -159,7 +159,8 @@ class TableSink : public MessageSink {
   }
 
   void on_call(const MessageCall& c) override {
-    if (c.clock_violations > 0) losses_.clock_violations[processes_[static_cast<size_t>(c.process)]->world] += c.clock_violations;
+    if (c.clock_violations > 0 && !is_doubtful(c.process) && !is_doubtful(c.late))
+      losses_.clock_violations[processes_[static_cast<size_t>(c.process)]->world] += c.clock_violations;
     Part& sums = part(c.process);
     (c.wait_ns ? sums.call_ns : sums.unsplit_ns) += c.leave_ns - c.enter_ns;
     if (!c.wait_ns) sums.why = c.why;
@@ -214,6 +215,9 @@ class TableSink : public MessageSink {
     int64_t wait_ns = 0;
     double sigma_ns = 0;
   };
+  /// What a doubtful process says of times is no word of the clocks.
+  bool is_doubtful(int32_t process) const { return process >= 0 && processes_[static_cast<size_t>(process)]->doubtful; }
+
   using StepKey = std::tuple<int64_t, std::optional<int64_t>, int64_t, std::optional<int64_t>,
                              int64_t>;  ///< world, late step, late, waiter's step, waiter
 

@@ -25,13 +25,27 @@ const CommunicatorMeta* world_communicator(const Scan& scan) {
   return nullptr;
 }
 
+/// Damaged headers have no say.
 Sizes count_sizes(const std::vector<Scan>& scans) {
   Sizes sizes;
   for (const Scan& scan : scans) {
-    if (scan.header.rank >= 0) ++sizes[scan.header.world_key][scan.header.world_size];
+    const bool damaged = scan.reader->header_damaged();
+    if (scan.header.rank >= 0 && !damaged) ++sizes[scan.header.world_key][scan.header.world_size];
     if (const CommunicatorMeta* world = world_communicator(scan)) ++sizes[scan.header.world_key][world->size];
   }
   return sizes;
+}
+
+/// Hosts are told apart by their boot ids. Where a damaged header lost its own, it is that of the others on a host of that name, if they agree.
+void take_boot_ids(std::vector<Scan>& scans) {
+  std::map<std::string, std::set<std::string>> boot_ids;  // by host
+  for (const Scan& scan : scans)
+    if (!scan.boot_id.empty()) boot_ids[scan.host].insert(scan.boot_id);
+  for (Scan& scan : scans) {
+    if (!scan.reader->header_damaged() || !scan.boot_id.empty()) continue;
+    const auto known = boot_ids.find(scan.host);
+    if (known != boot_ids.end() && known->second.size() == 1) scan.boot_id = scan.clock.boot = *known->second.begin();
+  }
 }
 
 /// Rank and size stand twice in a spool: in the header and in the description of MPI_COMM_WORLD. Where they differ one of them is damaged,
@@ -39,9 +53,15 @@ Sizes count_sizes(const std::vector<Scan>& scans) {
 void take_recorded_rank(Scan& scan, Sizes& sizes, Losses& losses) {
   scan.rank = scan.header.rank;
   scan.world_size = scan.header.world_size;
+  const bool damaged = scan.reader->header_damaged();
   const CommunicatorMeta* world = world_communicator(scan);
-  if (!world || !(scan.header.flags & kMpiInitialized) || (world->rank == scan.rank && world->size == scan.world_size)) return;
   std::map<int32_t, int>& votes = sizes[scan.header.world_key];
+  if (!world && damaged && !votes.empty() && !votes.contains(scan.world_size)) {
+    scan.rank = -1;
+    scan.world_size = 0;
+  }
+  const bool described = world && (damaged || scan.header.flags & kMpiInitialized);
+  if (!described || (world->rank == scan.rank && world->size == scan.world_size)) return;
   if (scan.header.rank >= 0 && votes[scan.header.world_size] > votes[world->size]) return;
   losses.add({}, kDamagedHeader, kPageBytes,
              fmt::format("bytes of {} that are damaged: its header says rank {} of {}, its description of MPI_COMM_WORLD rank {} of {}",
@@ -50,11 +70,18 @@ void take_recorded_rank(Scan& scan, Sizes& sizes, Losses& losses) {
   scan.world_size = world->size;
 }
 
-/// A damaged header may name a world that nobody else is in: its process is the rank that another world of that size lacks, if one alone does.
-void join_lost_world(std::vector<Scan>& scans) {
-  std::map<std::pair<uint64_t, int32_t>, std::set<int32_t>> worlds;  // ranks by key and size
+using RanksOfWorlds = std::map<std::pair<uint64_t, int32_t>, std::set<int32_t>>;  // by key and size
+
+RanksOfWorlds ranks_of_worlds(const std::vector<Scan>& scans) {
+  RanksOfWorlds worlds;
   for (const Scan& scan : scans)
     if (scan.rank >= 0) worlds[{scan.header.world_key, scan.world_size}].insert(scan.rank);
+  return worlds;
+}
+
+/// A damaged header may name a world that nobody else is in: its process is the rank that another world of that size lacks, if one alone does.
+void join_lost_world(std::vector<Scan>& scans) {
+  const RanksOfWorlds worlds = ranks_of_worlds(scans);
   for (Scan& scan : scans) {
     if (scan.rank < 0 || scan.world_size < 2 || !scan.reader->header_damaged()) continue;
     if (worlds.at({scan.header.world_key, scan.world_size}).size() > 1) continue;
@@ -80,9 +107,35 @@ void find_exec(std::vector<Scan>& scans) {
   }
 }
 
+/// A damaged header that tells no rank is that of the only rank that left no spool, if there is no other such header.
+void take_lacking_rank(std::vector<Scan>& scans) {
+  Scan* nameless = nullptr;
+  for (Scan& scan : scans) {
+    if (scan.rank >= 0 || scan.became_other || !scan.reader->header_damaged()) continue;
+    if (nameless) return;
+    nameless = &scan;
+  }
+  if (!nameless) return;
+  std::optional<std::pair<uint64_t, int32_t>> of_lacking;
+  const RanksOfWorlds worlds = ranks_of_worlds(scans);
+  for (const auto& [world, ranks] : worlds) {
+    if (std::cmp_equal(ranks.size(), world.second)) continue;
+    if (of_lacking || !std::cmp_equal(ranks.size() + 1, world.second)) return;
+    of_lacking = world;
+  }
+  if (!of_lacking) return;
+  int32_t rank = 0;
+  while (worlds.at(*of_lacking).contains(rank)) ++rank;
+  std::tie(nameless->header.world_key, nameless->world_size) = *of_lacking;
+  nameless->rank = rank;
+}
+
 /// A process that never left MPI_Init, or that uses NCCL, Gloo or a GPU without MPI, is the rank that its launcher announced, unless somebody
-/// else turned out to be: children inherit the announcement with the environment.
+/// else turned out to be: children inherit the announcement with the environment. A damaged announcement is of a size that no other header tells.
 void take_announced_ranks(std::vector<Scan>& scans) {
+  std::set<std::pair<uint64_t, int32_t>> announced;  // key and size
+  for (const Scan& scan : scans)
+    if (!scan.reader->header_damaged()) announced.emplace(scan.header.world_key, scan.header.launch_size);
   std::set<std::pair<uint64_t, int32_t>> taken;
   std::vector<Scan*> candidates;
   for (Scan& scan : scans) {
@@ -90,7 +143,8 @@ void take_announced_ranks(std::vector<Scan>& scans) {
     if (scan.rank >= 0) {
       taken.emplace(h.world_key, scan.rank);
     } else if ((h.flags & (kMpiEntered | kNcclEntered | kGlooEntered) || scan.used_gpu) && !scan.became_other && h.launch_rank >= 0 &&
-               h.launch_rank < h.launch_size && h.launch_size <= kMaxWorldSize) {
+               h.launch_rank < h.launch_size && h.launch_size <= kMaxWorldSize &&
+               (!scan.reader->header_damaged() || announced.contains({h.world_key, h.launch_size}))) {
       candidates.push_back(&scan);
     }
   }
@@ -156,11 +210,13 @@ void take_lone_rank(std::vector<Scan>& scans) {
 }  // namespace
 
 void settle_identities(std::vector<Scan>& scans, Losses& losses) {
+  take_boot_ids(scans);
   Sizes sizes = count_sizes(scans);
   for (Scan& scan : scans) take_recorded_rank(scan, sizes, losses);
   join_lost_world(scans);
   find_exec(scans);
   take_announced_ranks(scans);
+  take_lacking_rank(scans);
   take_nccl_ranks(scans);
   take_lone_rank(scans);
 }

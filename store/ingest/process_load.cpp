@@ -295,8 +295,9 @@ uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, R
   write_samples(db, tables);
   write_process(db, run, scan, reader, host, std::max(timeline.newest_ticks, device_ticks), tables);
   if (reader.header_damaged())
-    run.losses.add(place, kDamagedHeader, kPageBytes,
-                   fmt::format("bytes of {} that are damaged: its header says what cannot be", scan.file_name));
+    run.losses.add(
+        place, kDamagedHeader, kPageBytes,
+        fmt::format("bytes of {} that are damaged: its header says what cannot be; what it counts as lost is not known", scan.file_name));
   run.losses.add_skips(place, scan.file_name, skips);
   run.losses.add(place, "abandoned_calls", timeline.abandoned,
                  "calls that were entered and never left although their thread went on; they are in no table");

@@ -170,5 +170,18 @@ TEST(Trust, EachWorldHasItsOwnDoubts) {
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict.1'"), "withheld");
 }
 
+TEST(Trust, AFlippedBitOfADamagedRecordIsNoClockThatWasSet) {
+  for (const bool damaged : {false, true}) {
+    Tables run(3);
+    for (int64_t seq = 1; seq <= 50; ++seq) run.allreduce(seq, {seq * 10_ms, seq * 10_ms, seq * 10_ms}, 1_ms, 1'000);
+    run.exec("UPDATE event SET start_ns = start_ns + (1 << 26) WHERE process = 1 AND seq = 25");
+    if (damaged) run.exec("INSERT INTO loss (world, rank, kind, count, note) VALUES (0, 0, 'torn_spool', 64, 'damaged records')");
+    run.analyze();
+    EXPECT_EQ(run.integers("SELECT count FROM loss WHERE kind = 'clock_violations'"),
+              damaged ? std::vector<int64_t>{} : std::vector<int64_t>{2});
+    EXPECT_EQ(run.integers("SELECT count(*) FROM finding WHERE id = 'clocks_uncertain'"), std::vector<int64_t>{damaged ? 0 : 1});
+  }
+}
+
 }  // namespace
 }  // namespace ddl::test

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <cerrno>
+#include <cstring>
 #include <map>
 
 #include "tests/store/store_fixture.h"
@@ -159,6 +160,37 @@ TEST_F(IdentityTest, ADamagedKeyMakesNoSecondWorld) {
   write(spool, "b");
   EXPECT_EQ(processes(), (Rows{{"0", "0", "3", "finalized"}, {"0", "1", "3", "finalized"}}));
   EXPECT_EQ(rows("SELECT kind FROM loss ORDER BY kind"), (Rows{{"damaged_header"}, {"missing_rank"}}));
+}
+
+TEST_F(IdentityTest, ADamagedHeaderIsOfTheRankThatIsLacking) {
+  // Garbage from the boot id on, and no description of MPI_COMM_WORLD.
+  SpoolBuilder damaged;
+  FileHeader garbage = rank_of(1, 3).header();
+  const std::string boot_id = garbage.boot_id;
+  memcpy(garbage.boot_id, "5eed\0\1\2", 8);
+  garbage.rank = 432;
+  garbage.world_size = 65536;
+  garbage.loss[3] = 1234;
+  damaged.header() = garbage;
+  write(rank_of(0, 3), "a");
+  write(damaged, "b");
+  write(rank_of(2, 3), "c");
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "3", "finalized"}, {"0", "1", "3", "finalized"}, {"0", "2", "3", "finalized"}}));
+  EXPECT_EQ(rows("SELECT rank, kind FROM loss"), (Rows{{"1", "damaged_header"}})) << "nothing of what it counts";
+  EXPECT_EQ(rows("SELECT boot_id FROM host"), (Rows{{boot_id}}));
+
+  std::filesystem::remove(folder() / "c.spool");  // two are lacking: which of them it is nobody knows
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "3", "finalized"}, {"0", "NULL", "NULL", "finalized"}}));
+
+  write(rank_of(2, 3), "c");
+  garbage.rank = -1;
+  garbage.world_size = 0;
+  garbage.flags = kMpiEntered;
+  garbage.launch_rank = 2;
+  garbage.launch_size = 3 << 16;
+  damaged.header() = garbage;
+  write(damaged, "b");  // an announcement that nobody else has had
+  EXPECT_EQ(processes(), (Rows{{"0", "0", "3", "finalized"}, {"0", "1", "3", "lost"}, {"0", "2", "3", "finalized"}}));
 }
 
 TEST_F(IdentityTest, ADamagedDescriptionOfTheWorldDoesNotWinOverEverybodyElse) {
