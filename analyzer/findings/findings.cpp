@@ -37,12 +37,19 @@ double mean_step_ns(SQLite::Database& db, int64_t world, bool annotated, std::op
   return query.next() ? query.real(0) : 0;
 }
 
-/// What a saving rests on where ranks left no record (specification.md J7); empty: all left one.
-std::string coverage_evidence(SQLite::Database& db, int64_t world) {
-  Query row(db, "SELECT ranks, world_size FROM steady_world WHERE world = ? AND bounded");
-  if (!row.bind(world).next()) return "";
-  return fmt::format(" Known of {} of {} ranks: waiting is a lower bound (estimator lower_bound), transfer an upper one.", row.integer(0),
-                     row.integer(1));
+/// What is known of a world whose ranks did not all leave a record.
+struct Coverage {
+  std::string evidence;  ///< what a saving rests on; empty: all ranks
+  bool bounded = false;  ///< waiting is known from below (specification.md J7)
+};
+
+Coverage read_coverage(SQLite::Database& db, int64_t world) {
+  Query row(db, "SELECT ranks, world_size, bounded FROM steady_world WHERE world = ? AND (bounded OR ranks < world_size)");
+  if (!row.bind(world).next()) return {};
+  const bool bounded = row.integer(2) != 0;
+  return {fmt::format(" Known of {} of {} ranks{}.", row.integer(0), row.integer(1),
+                      bounded ? ": waiting is a lower bound (estimator lower_bound), transfer an upper one" : ""),
+          bounded};
 }
 
 /// Column saving_bound. `bounded`: the saving rests on waiting that is known from below.
@@ -72,9 +79,8 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   std::vector<Found> found;
   std::map<int64_t, std::string> doubts;
   for (const auto& [world, steps] : steady) {
-    const std::string coverage = coverage_evidence(db, world);
+    const Coverage coverage = read_coverage(db, world);
     const int64_t step_ns = typical_step_ns(db, world, steps.annotated);
-    const bool bounded = !coverage.empty();
     SharedAnswers shared;
     shared.layers = std::move(layers[world]);
     for (const bool speed : {false, true}) {
@@ -85,14 +91,14 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
       std::vector<std::vector<Finding>> findings(rows.size());
       const std::vector<size_t> turns = longest_first(rows);
       read_in_parallel(db, threads, rows.size(), [&, world = world, &steps = steps](size_t i, SQLite::Database& connection) {
-        findings[turns[i]] = rows[turns[i]]->find({connection, catalog, world, steps, step_ns, bounded, shared, inputs});
+        findings[turns[i]] = rows[turns[i]]->find({connection, catalog, world, steps, step_ns, coverage.bounded, shared, inputs});
       });
       for (size_t i = 0; i < rows.size(); ++i) {
         for (Finding& finding : findings[i]) {
-          if (speed && finding.saving_ns) finding.evidence += coverage;
+          if (speed && finding.saving_ns) finding.evidence += coverage.evidence;
           if (rows[i]->kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
           const double of_ns = finding.saving_ns ? mean_step_ns(db, world, steps.annotated, finding.since) : 0;
-          found.push_back({std::move(finding), rows[i], world, of_ns, bounded && speed});
+          found.push_back({std::move(finding), rows[i], world, of_ns, coverage.bounded && speed});
         }
       }
     }

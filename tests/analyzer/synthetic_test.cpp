@@ -248,6 +248,14 @@ TEST(Synthetic, MissingSpool) {
   EXPECT_EQ(analyzed.findings(), Ids{});
 }
 
+TEST(Synthetic, ASavingSaysThatRanksAreMissingWhereWaitingIsNotKnownAtAll) {
+  Analyzed analyzed(run().ranks(4).hosts(2).steps(20).backward("a", 10_ms).iallreduce(4_MiB, 6_ms).waitall().missing(3));
+  EXPECT_EQ(analyzed.integer("SELECT ranks * 100 + world_size * 10 + bounded FROM steady_world"), 340);
+  EXPECT_EQ(analyzed.findings(), Ids{"exposed_tail"});
+  EXPECT_TRUE(has(analyzed.text("SELECT evidence FROM finding"), " Known of 3 of 4 ranks."))
+      << analyzed.text("SELECT evidence FROM finding");
+}
+
 // The generator knows when the rank without a record entered, the analyzer does not.
 TEST(Synthetic, WaitsForRanksWithoutARecordAreBoundedFromBelow) {
   constexpr int64_t kStepNs = 15'000'000, kSlowNs = 4'000'000;  // 10 + 4 + 1 ms
