@@ -125,6 +125,9 @@ std::map<int64_t, LayerSpreads> score_sections(SQLite::Database& db) {
     std::unordered_map<int64_t, int64_t> ranks_of;  // by process
     Query members(db, "SELECT id, rank FROM process WHERE world = ? AND rank IS NOT NULL");
     for (members.bind(world); members.next();) ranks_of[members.integer(0)] = members.integer(1);
+    std::unordered_set<int64_t> torn;
+    Query left_out(db, "SELECT rank FROM torn_rank WHERE world = ?");
+    for (left_out.bind(world); left_out.next();) torn.insert(left_out.integer(0));
     std::map<int64_t, std::map<int64_t, SectionTimes>> sections;
     for (const std::string_view kind : {"layer", "phase"}) {
       std::unordered_set<int64_t> regions;
@@ -140,7 +143,7 @@ std::map<int64_t, LayerSpreads> score_sections(SQLite::Database& db) {
         if (const int64_t of_row = range.integer(0); of_row != std::exchange(process, of_row)) rank = ranks_of.find(of_row);
         if (rank == ranks_of.end() || !regions.contains(range.integer(1))) return;
         const SectionTime one = {rank->second, range.integer(1), range.integer(2), range.real(3)};
-        if (reader.add(one) && layers) layers->add(process, one.rank, one.section, one.step, one.ns);
+        if (reader.add(one) && layers && !torn.contains(one.rank)) layers->add(process, one.rank, one.section, one.step, one.ns);
       });
       sections = reader.finish();
       if (layers) spreads[world] = layers->finish();
