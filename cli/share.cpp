@@ -1,6 +1,7 @@
 #include "cli/share.h"
 
 #include <SQLiteCpp/Exception.h>
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
 
@@ -33,6 +34,15 @@ size_t address_at(std::string_view text) {
     if (part < 3 && (at == text.size() || text[at++] != '.')) return 0;
   }
   return at < text.size() && (is_of_word(text[at]) || text[at] == '.') ? 0 : at;
+}
+
+/// Length of an IPv6 address with a digit at the begin of `text`, which names of C++ have not; 0: none.
+size_t address6_at(std::string_view text) {
+  const size_t end = std::min(text.find_first_not_of("0123456789abcdefABCDEF:."), text.size());
+  const std::string word(text.substr(0, end));
+  in6_addr address;
+  const bool is_one = word.find_first_of("0123456789") != std::string::npos && inet_pton(AF_INET6, word.c_str(), &address) == 1;
+  return is_one && (end == text.size() || !is_of_word(text[end])) ? end : 0;
 }
 
 /// Full and short names, longest first: node12 is not node1.
@@ -79,6 +89,11 @@ void clean_all_texts(SQLite::Database& db, const HostNames* hosts) {
     db.exec(
         "UPDATE meta SET value = '(left out)' WHERE key LIKE 'env.%NODE%' OR key LIKE 'env.%HOST%' OR (key = 'host' AND value NOT LIKE 'host%')");
     db.exec("UPDATE process_fact SET value = '(left out)' WHERE key LIKE 'env.%NODE%' OR key LIKE 'env.%HOST%'");
+    for (const char* table : {"meta", "process_fact"})  // PBS: 4711.server.example.org
+      db.exec(
+          fmt::format("UPDATE {} SET value = substr(value, 1, instr(value, '.') - 1)"
+                      " WHERE (key = 'job_id' OR key LIKE 'env.%JOBID' OR key LIKE 'env.%JOB_ID') AND instr(value, '.') > 0",
+                      table));
   }
 }
 
@@ -128,7 +143,7 @@ std::string shareable(std::string_view text, const HostNames* hosts) {
         at += host->first.size();
         continue;
       }
-      if (const size_t address = before == '.' ? 0 : address_at(rest)) {
+      if (const size_t address = before == '.' ? 0 : std::max(address_at(rest), address6_at(rest))) {
         shown += "(address)";
         at += address;
         continue;

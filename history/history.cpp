@@ -143,11 +143,18 @@ void bring_up_to_date(Connection& connection) {
   });
 }
 
-void check_version(Connection& connection, const std::string& place) {
-  if (version_of(connection) == 1) bring_up_to_date(connection);
-  if (const int64_t version = version_of(connection); version != kHistoryVersion)
+/// Returns the schema's version, the first one only for reading: it may be somebody else's.
+int64_t check_version(Connection& connection, const std::string& place, Access access) {
+  int64_t version = version_of(connection);
+  if (version == 1 && access == Access::kRead) return version;
+  if (version == 1) {
+    bring_up_to_date(connection);
+    version = version_of(connection);
+  }
+  if (version != kHistoryVersion)
     throw Error(fmt::format("{} is a history of schema {}, but this ddl knows {}", shown_place(place), version, kHistoryVersion),
                 version > kHistoryVersion ? "use a newer ddl" : "", ExitCode::kDataMissing);
+  return version;
 }
 
 }  // namespace
@@ -185,7 +192,7 @@ History::History(const std::string& place, Access access) {
       insert(*connection_, "ddl_schema", int64_t{kHistoryVersion});
     });
   }
-  check_version(*connection_, place);
+  has_bounds_ = check_version(*connection_, place, access) > 1;
 }
 
 History::Added History::add(const RunRow& row) {
@@ -222,8 +229,10 @@ std::vector<RunRow> History::runs(const std::optional<std::string>& name) {
     RunRow::Axis& axis = row.axes.emplace_back();
     from_cell(cells[1], axis.axis), from_cell(cells[2], axis.transfer_ns), from_cell(cells[3], axis.wait_ns);
   });
-  details("ddl_finding", "id, sentence, rank, saving_ns, share_ratio, confidence, saving_bound", "position",
-          [](RunRow& row, const Cells& cells) {
+  details("ddl_finding",
+          has_bounds_ ? "id, sentence, rank, saving_ns, share_ratio, confidence, saving_bound"
+                      : "id, sentence, rank, saving_ns, share_ratio, confidence, NULL",
+          "position", [](RunRow& row, const Cells& cells) {
             RunRow::Finding& finding = row.found.emplace_back();
             from_cell(cells[1], finding.id), from_cell(cells[2], finding.sentence), from_cell(cells[3], finding.rank),
                 from_cell(cells[4], finding.saving_ns);

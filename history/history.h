@@ -38,6 +38,7 @@ class History {
 
  private:
   std::unique_ptr<Connection> connection_;
+  bool has_bounds_ = true;  ///< false: of an earlier ddl, whose findings have no saving_bound
 };
 
 }  // namespace ddl::history

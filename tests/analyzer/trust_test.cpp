@@ -54,6 +54,22 @@ TEST(Trust, AClockThatNothingJoinsIsNoContradiction) {
   EXPECT_EQ(apart.integer("SELECT count(*) FROM finding WHERE id = 'clocks_uncertain'"), 0);
 }
 
+TEST(Trust, ClocksOfImportedRunsThatNobodyFittedContradictNothing) {
+  for (const bool imported : {false, true}) {
+    Tables run(4, 2);
+    for (int64_t s = 0; s < 30; ++s) {  // rank 3 comes 3 ms late
+      for (int64_t rank = 0; rank < 4; ++rank) run.step(rank, s, s * 10_ms, s * 10_ms + 9_ms, rank == 3 ? 8_ms : 5_ms);
+      const int64_t t = s * 10_ms + 5_ms;
+      run.allreduce(s + 1, {t, t, t, t + 3_ms}, 1_ms, 1'000, s);
+    }
+    run.exec("UPDATE host SET sigma_ns = NULL");
+    if (imported) run.exec("UPDATE host SET clock = 'imported'");
+    run.analyze();
+    EXPECT_EQ(run.findings(), imported ? Ids{"straggler"} : Ids{"clocks_uncertain"});
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE wait_method = 'min-duration'"), 120);
+  }
+}
+
 TEST(Trust, RecordingThatTakesTooMuchIsSaidInsteadOfAVerdict) {
   Tables run(2);
   int64_t seq = 0;

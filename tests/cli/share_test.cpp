@@ -30,7 +30,8 @@ class Share : public testing::Test {
       db.exec(
           "UPDATE host SET name = 'secluded' || id || '.cluster.example.org';"
           "INSERT OR REPLACE INTO meta VALUES ('command', '/home/covertly/bin/train --api-key hush4Hush --steps 5'), ('cwd', '/home/covertly/work'),"
-          " ('env.SLURM_JOB_NODELIST', 'secluded[1-2]'), ('host', 'secluded1'), ('env.UCX_X', '10.11.12.13');"
+          " ('env.SLURM_JOB_NODELIST', 'secluded[1-2]'), ('host', 'secluded1'), ('env.UCX_X', '10.11.12.13'),"
+          " ('job_id', '4711.server.example.org'), ('env.PBS_JOBID', '4711.server.example.org'), ('env.NCCL_COMM_ID', '[2001:db8::17]:29500');"
           "INSERT INTO loss (kind, count, note) VALUES ('pages', 1, 'of /home/covertly/x on secluded1.cluster.example.org, secluded1: token=hush4Hush');"
           "UPDATE region SET name = 'password=hush4Hush' WHERE name = 'conv1'");
     }
@@ -89,8 +90,8 @@ TEST_F(Share, AnonymousLeavesOutHostsAndPaths) {
                                         {"report", run_.string(), "--csv", "finding"},
                                         {"export", "folded", run_.string()},
                                         {"export", "chrome-json", run_.string(), "--ranks", "0"}};
-  const std::vector<std::string> secrets = {"hush4Hush",   "secluded", "example.org",          "covertly",
-                                            "10.11.12.13", "/home",    folder_.path().string()};
+  const std::vector<std::string> secrets = {"hush4Hush",   "secluded", "example.org", "covertly",
+                                            "10.11.12.13", "2001:db8", "/home",       folder_.path().string()};
   for (const Arguments& verb : verbs) {
     Arguments words = verb;
     words.insert(words.end(), {"--share", "--anonymous"});
@@ -114,6 +115,8 @@ TEST(Shareable, Texts) {
   EXPECT_EQ(told("step (/home/me/train.py:12) < main (/home/me/a/b.py:3)"), "step (train.py:12) < main (b.py:3)");
   EXPECT_EQ(told("--data=/scratch/me/set --out '/x/y z'"), "--data=set --out 'y z'");
   EXPECT_EQ(told("from https://u:p@intern.example/x and 10.0.0.1:80, version 1.2.3"), "from https://... and (address):80, version 1.2.3");
+  EXPECT_EQ(told("[2001:db8::17]:29500, ::1 and fe80::1%eth0"), "[(address)]:29500, (address) and (address)%eth0");
+  EXPECT_EQ(told("c10d::all_reduce, ade::Bee, 12:34:56 and a::b"), "c10d::all_reduce, ade::Bee, 12:34:56 and a::b");
   EXPECT_EQ(told("/home/me/node1.out"), "host1.out");
   EXPECT_EQ(told("a/b and 3/4 and / and compute/transfer"), "a/b and 3/4 and / and compute/transfer");
   EXPECT_EQ(shareable("on node1: --token abcdef", nullptr), "on node1: --token ***");

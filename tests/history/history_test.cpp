@@ -183,7 +183,18 @@ TEST_F(Database, AnEarlierSchemaIsBroughtUpToDateWithItsRuns) {
   connection.reset();
   RunRow another = full_row();
   another.run = "another";
-  EXPECT_EQ(processes(4, [&](int) { History(place(), Access::kRead); }), 4);
+  const auto version = [&] {
+    auto now = is_postgres_url(place()) ? open_postgres(place()) : open_sqlite(place(), Access::kRead);
+    return *now->run("SELECT version FROM ddl_schema")[0][0];
+  };
+  const std::vector<RunRow> read = History(place(), Access::kRead).runs({});
+  ASSERT_EQ(read.size(), 1u);
+  ASSERT_EQ(read[0].found.size(), 1u);
+  EXPECT_EQ(read[0].found[0].saving_ns, 1000);
+  EXPECT_EQ(read[0].found[0].saving_bound, std::nullopt);
+  EXPECT_EQ(version(), "1") << "who reads may not be allowed to write";
+  EXPECT_EQ(processes(4, [&](int) { History(place(), Access::kWrite); }), 4);
+  EXPECT_EQ(version(), "2");
   EXPECT_EQ(History(place(), Access::kWrite).add(another), History::Added::kNew);
   const std::vector<RunRow> rows = History(place(), Access::kRead).runs({});
   ASSERT_EQ(rows.size(), 2u);
