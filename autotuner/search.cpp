@@ -55,14 +55,13 @@ class Search {
         settings_(settings),
         random_(settings.seed),
         lanes_(std::max<size_t>(1, bench.lanes())),
-        explored_a_round_(
-            std::any_of(space.tunables().begin(), space.tunables().end(), [](const Tunable& tunable) { return tunable.modelled; })
-                ? kExplored
-                : kExploredUnpredicted),
+        is_predicted_(
+            std::any_of(space.tunables().begin(), space.tunables().end(), [](const Tunable& tunable) { return tunable.modelled; })),
+        explored_a_round_(std::min(is_predicted_ ? kExplored : kExploredUnpredicted, std::max<size_t>(1, space.size() - 1))),
         surrogate_(space, prediction) {}
 
   SearchResult run(const std::vector<Trial>& calibrating) {
-    is_wide_ = explored_a_round_ == kExploredUnpredicted && bench_.trials_left() >= kTrialsOfTunable * space_.tunables().size();
+    is_wide_ = !is_predicted_ && bench_.trials_left() >= kTrialsOfTunable * space_.tunables().size();
     if (is_wide_) surrogate_ = Surrogate(space_, prediction_, Scale::kMeasured);
     for (const Trial& trial : calibrating) keep(trial);
     first_trial_ = result_.trials.size();
@@ -201,6 +200,7 @@ class Search {
   const SearchSettings& settings_;
   std::mt19937_64 random_;
   const size_t lanes_;
+  const bool is_predicted_;  ///< costs of some points are
   const size_t explored_a_round_;
   bool is_wide_ = false;  ///< nothing is predicted, and trials suffice to search the whole space
   Surrogate surrogate_;
@@ -431,7 +431,7 @@ Conclusion Search::confirm(bool finished) {
   for (size_t i = 0; i < space_.tunables().size(); ++i)
     result_.worth.push_back(surrogate_.loss(space_.with(result_.best_seen, i, 0), result_.best_seen));
   const size_t winner = result_.best_seen;
-  const Belief before = surrogate_.beliefs({0}, winner)[0];
+  const Belief before = surrogate_.loss(0, winner);
   if (winner == 0 || before.mean < std::log1p(settings_.worth_while))
     return finished && explored_ ? Conclusion::kNoneBetter : Conclusion::kNotExplored;
   if (!finished) return Conclusion::kNotConfirmed;

@@ -56,7 +56,7 @@ enum class FindingKind {
   kSpeed,
 };
 
-constexpr size_t kMaxFindings = 5;
+constexpr size_t kMaxFindings = 5;  ///< of a world
 
 struct FindingRow {
   std::string_view id;

@@ -111,7 +111,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
     if (a_maybe != b_maybe) return b_maybe;
     return a.finding.saving_ns.value_or(0) > b.finding.saving_ns.value_or(0);
   });
-  if (found.size() > kMaxFindings) found.resize(kMaxFindings);
+  std::map<int64_t, size_t> of_world;
 
   Query insert(
       db,
@@ -119,6 +119,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
       " try) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   int64_t position = 0;
   for (const Found& f : found) {
+    if (++of_world[f.world] > kMaxFindings) continue;
     const Finding& finding = f.finding;
     std::optional<double> share;
     if (finding.saving_ns && f.of_ns > 0) share = static_cast<double>(*finding.saving_ns) / f.of_ns;

@@ -112,7 +112,16 @@ size_t find_change(const std::vector<StepBlame>& steps) {
   return best;
 }
 
-StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const std::set<int64_t>& steps) {
+/// The steps' typical value: of a rank that is late in most steps the median, which a few odd ones do not change; of one that is late now and
+/// then the mean.
+using TypicalOverSteps = double (*)(std::vector<double>& values);
+
+double typical_median(std::vector<double>& values) { return median_of(values); }
+double typical_mean(std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const std::set<int64_t>& steps, TypicalOverSteps typical) {
   struct One {
     double own_compute = 0, compute = 0, own_blocked = 0, blocked = 0, own_exposed = 0, own_transfer = 0, own_most = 0, own_least = -1,
            exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
@@ -171,18 +180,18 @@ StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const
   close();
   StragglerCosts costs;
   if (means.empty() || duration_ns <= 0) return costs;
-  costs.others_wait_ns = median_of(means);
-  costs.least_wait_ns = median_of(leasts);
-  costs.lead_ns = median_of(leads);
-  costs.apart_ns = median_of(aparts);
+  costs.others_wait_ns = typical(means);
+  costs.least_wait_ns = typical(leasts);
+  costs.lead_ns = typical(leads);
+  costs.apart_ns = typical(aparts);
   costs.wait_share = wait_ns / duration_ns;
-  costs.step_ns = median_of(longest);
-  costs.compute_ns = median_of(compute);
-  costs.others_compute_ns = median_of(others_compute);
-  costs.blocked_ns = median_of(blocked);
-  costs.others_blocked_ns = median_of(others_blocked);
-  costs.less_in_mpi_ns = median_of(less_in_mpi);
-  costs.transfer_ns = median_of(transfer);
+  costs.step_ns = typical(longest);
+  costs.compute_ns = typical(compute);
+  costs.others_compute_ns = typical(others_compute);
+  costs.blocked_ns = typical(blocked);
+  costs.others_blocked_ns = typical(others_blocked);
+  costs.less_in_mpi_ns = typical(less_in_mpi);
+  costs.transfer_ns = typical(transfer);
   costs.own_ranks = static_cast<size_t>(now.own);
   costs.other_ranks = static_cast<size_t>(now.others);
   return costs;
@@ -199,7 +208,7 @@ std::optional<double> relative_standard_error(const std::vector<double>& values)
 }
 
 std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late& suspects, const std::vector<StepBlame>& steps,
-                                        size_t first) {
+                                        size_t first, TypicalOverSteps typical) {
   StragglerCase c;
   c.ranks.assign(suspects.begin(), suspects.end());
   c.negotiated = input.negotiated;
@@ -223,7 +232,7 @@ std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late&
   c.blame_share = own_ns / all_ns;
   c.late_rate = c.late / c.instances;
   c.standard_error = relative_standard_error(more_ns);
-  c.costs = costs_of(input, suspects, numbers);
+  c.costs = costs_of(input, suspects, numbers, typical);
   const double share = static_cast<double>(suspects.size()) / static_cast<double>(input.ranks);
   const double least = std::min(2 * share, (1 + share) / 2);
   const bool together = suspects.size() == 1 || c.costs.apart_ns <= kTogether * c.costs.least_wait_ns;
@@ -238,13 +247,17 @@ std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late&
 /// Always, or from a step on.
 std::optional<StragglerCase> judge(const StragglerInput& input, const Late& suspects, double noise_ns) {
   const std::vector<StepBlame> steps = blame_by_step(input, suspects, noise_ns);
-  if (const size_t change = find_change(steps); change > 0) {
-    if (std::optional<StragglerCase> after = judge_from(input, suspects, steps, change)) {
-      after->since = steps[change].step;
-      return after;
+  const size_t change = find_change(steps);
+  for (const TypicalOverSteps typical : {typical_median, typical_mean}) {
+    if (change > 0) {
+      if (std::optional<StragglerCase> after = judge_from(input, suspects, steps, change, typical)) {
+        after->since = steps[change].step;
+        return after;
+      }
     }
+    if (std::optional<StragglerCase> always = judge_from(input, suspects, steps, 0, typical)) return always;
   }
-  return judge_from(input, suspects, steps, 0);
+  return std::nullopt;
 }
 
 /// Those that wait least, if they stand apart.

@@ -55,21 +55,22 @@ struct StragglerInput {
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step = {};  ///< of steps with known waiting, by step
 };
 
-/// How the suspects and the others spent the steps that count. Waiting that several suspects share, as by the schedule of a pipeline, is not
+/// How the suspects and the others spent the steps that count: medians over the steps; where they make no case, as of a rank that is late in less
+/// than half of the steps, means. Waiting that several suspects share, as by the schedule of a pipeline, is not
 /// waiting for them, and not counted in the others' waits.
 struct StragglerCosts {
-  double others_wait_ns = 0;  ///< median over steps of the others' mean
-  double least_wait_ns = 0;   ///< median over steps of the wait of the one that waited least: its lead is all that can be won
+  double others_wait_ns = 0;  ///< the others' mean
+  double least_wait_ns = 0;   ///< of the one that waited least: its lead is all that can be won
   double wait_share = 0;      ///< of the others' time
-  double step_ns = 0;         ///< median of the longest
-  double compute_ns = 0;      ///< of the suspect (of several their mean), median
+  double step_ns = 0;         ///< of the longest
+  double compute_ns = 0;      ///< of the suspect (of several their mean)
   double others_compute_ns = 0;
-  double blocked_ns = 0;  ///< of the suspect, neither computing nor in communication, median
+  double blocked_ns = 0;  ///< of the suspect, neither computing nor in communication
   double others_blocked_ns = 0;
-  double less_in_mpi_ns = 0;  ///< than the others, median over steps
-  double lead_ns = 0;         ///< least waiting among the others, less a suspect's, median
-  double apart_ns = 0;        ///< waits of several suspects, the longest less the shortest, median
-  /// The suspect's median time inside MPI that is not known to be waiting: the most that it can have waited for ranks without a record.
+  double less_in_mpi_ns = 0;  ///< than the others
+  double lead_ns = 0;         ///< least waiting among the others, less a suspect's
+  double apart_ns = 0;        ///< waits of several suspects, the longest less the shortest
+  /// The suspect's time inside MPI that is not known to be waiting: the most that it can have waited for ranks without a record.
   double transfer_ns = 0;
 
   size_t own_ranks = 0;    ///< suspects with steps that count: a damaged record says who was last, but not what its rank did instead

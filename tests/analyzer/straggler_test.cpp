@@ -176,6 +176,51 @@ TEST(Findings, StragglerFromAStepOn) {
   EXPECT_TRUE(has(sentence, "rank 5 (node1) enters last in 100% of collectives since step 70: the others wait 30")) << sentence;
 }
 
+/// A median over the steps says nothing of it.
+TEST(Findings, ARankThatIsLateInLessThanHalfOfTheStepsIsAStragglerByTheMean) {
+  constexpr int64_t kSteps = 100, kRanks = 4;
+  struct Case {
+    int64_t late_in_ten, late_ns;
+  };
+  for (const Case& c : {Case{4, 10_ms}, Case{1, 100_ms}}) {
+    Tables run = training(kRanks, kSteps, 2_ms, [&](int64_t s, int64_t r) {
+      return 10_ms + jitter(s, r, 500_us) + (r == 0 && s * 7 % 10 < c.late_in_ten ? c.late_ns : 0);
+    });
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"straggler"}) << c.late_in_ten;
+    EXPECT_EQ(run.integer("SELECT rank FROM finding"), 0);
+    const double mean_ns = static_cast<double>(c.late_in_ten * c.late_ns) / 10;
+    EXPECT_NEAR(static_cast<double>(run.integer("SELECT saving_ns FROM finding")), mean_ns, 0.1 * mean_ns);
+  }
+}
+
+TEST(Findings, EachWorldHasItsOwn) {
+  constexpr int64_t kWorlds = 7;
+  Tables run(2 * kWorlds);
+  run.exec(
+      "UPDATE process SET world = rank / 2, rank = rank % 2, world_size = 2; UPDATE communicator SET size = 2; DELETE FROM communicator_member WHERE comm_rank > 1");
+  for (int64_t world = 0; world < kWorlds; ++world) {
+    const int64_t comm = run.communicator("MPI_COMM_WORLD " + std::to_string(world + 2), {0, 1});
+    run.exec("UPDATE communicator SET world = " + std::to_string(world) + " WHERE id = " + std::to_string(comm));
+    for (int64_t s = 0; s < 20; ++s)
+      for (const int64_t rank : {2 * world, 2 * world + 1}) {
+        const int64_t begin_ns = 1_s + s * 30_ms;
+        Row row;
+        row.rank = rank;
+        row.comm = comm;
+        row.seq = s + 1;
+        row.step = s;
+        row.bytes = 1'000;
+        row.enter_ns = begin_ns + (rank % 2 == 1 ? 25_ms : 10_ms);
+        row.leave_ns = begin_ns + 27_ms;
+        run.add(row);
+        run.step(rank, s, begin_ns, begin_ns + 30_ms, row.leave_ns - row.enter_ns);
+      }
+  }
+  run.analyze();
+  EXPECT_EQ(run.integers("SELECT world FROM finding WHERE id = 'straggler' ORDER BY world"), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
+}
+
 /// A healthy job; a bit flipped in a layer's duration on the rank whose record is damaged, which is 134 ms once in 40 steps.
 TEST(Findings, ADamagedRecordMakesNoUnevenLayer) {
   constexpr int64_t kSteps = 40, kRanks = 4;

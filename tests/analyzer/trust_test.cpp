@@ -58,7 +58,7 @@ TEST(Trust, ClocksOfImportedRunsThatNobodyFittedContradictNothing) {
   for (const bool imported : {false, true}) {
     Tables run(4, 2);
     for (int64_t s = 0; s < 30; ++s) {  // rank 3 comes 3 ms late
-      for (int64_t rank = 0; rank < 4; ++rank) run.step(rank, s, s * 10_ms, s * 10_ms + 9_ms, rank == 3 ? 8_ms : 5_ms);
+      for (int64_t rank = 0; rank < 4; ++rank) run.step(rank, s, s * 10_ms, s * 10_ms + 9_ms, rank == 3 ? 1_ms : 4_ms);
       const int64_t t = s * 10_ms + 5_ms;
       run.allreduce(s + 1, {t, t, t, t + 3_ms}, 1_ms, 1'000, s);
     }

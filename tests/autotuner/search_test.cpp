@@ -369,6 +369,20 @@ TEST(Search, TheIntervalHoldsWhatWasSeenBeforeConditionsChanged) {
   }
 }
 
+// Where trials allow to search the whole space, large differences are believed on a scale of their own: the interval is none of it.
+TEST(Search, TheIntervalOfAWideSearchReachesToNothingThatNoTrialShowed) {
+  const std::vector<double> costs = {2, 0.9, 0.8, 1.0, 0.5, 1.1, 0.9, 1.2, 1.0};
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Timed bench(costs, 200, seed);
+    const SearchResult result = search(nine_points(), std::vector<double>(9, 0.0), std::vector<bool>(9, true),
+                                       {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed});
+    EXPECT_EQ(result.conclusion, Conclusion::kBetterFound) << seed;
+    ASSERT_TRUE(result.gain) << seed;
+    EXPECT_FALSE(result.gain->spans_search) << seed;
+    EXPECT_GT(result.gain->lo, 3.5) << seed;
+  }
+}
+
 // A poor start takes most of a round's time, and its share tells nothing new.
 TEST(Search, ASlowDefaultThatIsToldApartDoesNotRunInTheRace) {
   const std::vector<double> costs = {10, 0.70, 0.71, 0.70, 0.72, 0.71, 0.70, 0.71, 0.72};
