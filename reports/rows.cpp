@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <set>
 #include <string_view>
 
 #include "core/error.h"
@@ -128,7 +129,12 @@ Value Rows::value(int column) const {
 
 Table to_table(Rows& rows) {
   Table table;
-  for (int c = 0; c < rows.columns(); ++c) table.columns.push_back({rows.name(c), rows.name(c), Unit::kReal});
+  std::set<std::string> ids;  // keys of JSON: two columns of a join may have one name
+  for (int c = 0; c < rows.columns(); ++c) {
+    std::string id = rows.name(c);
+    for (int again = 2; !ids.insert(id).second; ++again) id = fmt::format("{}_{}", rows.name(c), again);
+    table.columns.push_back({id, rows.name(c), Unit::kReal});
+  }
   while (rows.next()) {
     auto& cells = table.rows.emplace_back();
     for (int c = 0; c < rows.columns(); ++c) {

@@ -65,9 +65,12 @@ Paint paint_of(Style style) {
 
 Terminal::Terminal(Color color) {
   set_escdelay(50);
-  if (newterm(nullptr, stdout, stdin) == nullptr)
+  SCREEN* const screen = newterm(nullptr, stdout, stdin);
+  if (screen == nullptr || tigetstr("cup") == nullptr) {  // "dumb" cannot move its cursor
+    if (screen != nullptr) endwin();
     throw Error(std::string("ncurses cannot draw on this terminal: TERM=") + (std::getenv("TERM") != nullptr ? std::getenv("TERM") : ""),
                 "ddl-top -b prints frames as text");
+  }
   raw();  // Ctrl-C comes as a key, and the screen is put back in any case
   noecho();
   nonl();

@@ -24,7 +24,8 @@ constexpr std::array kShades = {0.01, 0.03, 0.1, 0.3};
 constexpr std::array<const char*, 4> kCss = {"h0", "h1", "h2", "h3"};
 
 struct RankLateness {
-  double sum_ns = 0, worst_ns = 0;
+  std::optional<int64_t> late_ns;  // in the mean step, as all outputs say
+  double worst_ns = 0;
   int64_t worst_step = 0, steps = 0, latest = 0;  // latest: steps in which nobody was later
 };
 
@@ -84,7 +85,6 @@ void add_step(Lateness& result, LatenessColumn& column, int64_t step, const Wait
     const auto late_ns = static_cast<double>(*middle - wait_ns);
     column.add(rank, late_ns);
     RankLateness& total = result.by_rank[rank];
-    total.sum_ns += late_ns;
     if (total.steps++ == 0 || late_ns > total.worst_ns) total.worst_ns = late_ns, total.worst_step = step;
     if (late_ns > latest_ns) latest = rank, latest_ns = late_ns;
   }
@@ -101,6 +101,11 @@ Lateness lateness_of(const RunView& run) {
   result.ranks_per_row = (result.ranks.size() + kMostRows - 1) / kMostRows;
   result.steps_per_column = (result.steps.size() + kMostColumns - 1) / kMostColumns;
   result.by_rank.resize(result.ranks.size());
+  for (const RankFacts& facts : run.facts.ranks) {
+    const auto at = std::lower_bound(result.ranks.begin(), result.ranks.end(), facts.rank);
+    if (at != result.ranks.end() && *at == facts.rank)
+      result.by_rank[static_cast<size_t>(at - result.ranks.begin())].late_ns = facts.late_ns;
+  }
   result.cells.assign(result.rows() * result.columns(), NAN);
 
   // As RankFacts::late_ns: of GPUs all waiting inside their collectives, of several the mean.
@@ -173,7 +178,7 @@ std::vector<LegendItem> legend_of(const Lateness& map) {
 }
 
 std::string caption_of(const Lateness& map) {
-  const auto mean = [](const RankLateness& rank) { return rank.steps == 0 ? -INFINITY : rank.sum_ns / static_cast<double>(rank.steps); };
+  const auto mean = [](const RankLateness& rank) { return rank.late_ns ? static_cast<double>(*rank.late_ns) : -INFINITY; };
   size_t most = 0, worst = 0;
   for (size_t i = 0; i < map.ranks.size(); ++i) {
     if (mean(map.by_rank[i]) > mean(map.by_rank[most])) most = i;
@@ -200,7 +205,7 @@ Table data_of(const Lateness& map) {
     const RankLateness& rank = map.by_rank[i];
     const auto known = [&](Unit unit, Value value) { return rank.steps == 0 ? Value::absent(unit) : value; };
     const double steps = std::max(1.0, static_cast<double>(rank.steps));
-    table.rows.push_back({Value::count(map.ranks[i]), known(Unit::kDuration, Value::duration_ns(std::llround(rank.sum_ns / steps))),
+    table.rows.push_back({Value::count(map.ranks[i]), rank.late_ns ? Value::duration_ns(*rank.late_ns) : Value::absent(Unit::kDuration),
                           known(Unit::kDuration, Value::duration_ns(std::llround(rank.worst_ns))),
                           known(Unit::kCount, Value::count(rank.worst_step)),
                           known(Unit::kRatio, Value::ratio(static_cast<double>(rank.latest) / steps))});

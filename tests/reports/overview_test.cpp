@@ -395,6 +395,14 @@ TEST(Rows, RefuseToWrite) {
   EXPECT_EQ(render_table(to_table(rows), {}), " i  half  none  name\n 1   0.5        x\n 2     1        x\n 3   1.5        x\n");
 }
 
+TEST(Rows, ColumnsOfOneNameHaveDifferentKeys) {
+  HandmadeRun run;
+  Rows rows(run.db(), "SELECT 1 AS rank, 2 AS rank, 3 AS rank_2, 4 AS rank");
+  const Table table = to_table(rows);
+  EXPECT_EQ(render_json(table), "[\n  {\n    \"rank\": 1,\n    \"rank_2\": 2,\n    \"rank_2_2\": 3,\n    \"rank_3\": 4\n  }\n]\n");
+  EXPECT_EQ(render_table(table, {}), " rank  rank  rank_2  rank\n    1     2       3     4\n");
+}
+
 TEST(Rows, HintNamesTheViews) {
   HandmadeRun run;
   try {

@@ -2,6 +2,7 @@
 """ddl-top on live jobs of `train`, in tmux: the slow rank is named within seconds, a killed job shows as ended, a hung one says who is missing."""
 import json
 import os
+import pty
 import re
 import shutil
 import signal
@@ -199,4 +200,13 @@ def bad_usage(_folder):
         job.check(done.returncode == code and "error:" in done.stderr, f"{arguments}: {done.returncode}, not {code}: {done.stderr}")
 
 
-job.main(slow_rank_and_kill, hung, another_host, replay, bad_usage)
+def terminals(_folder):
+    """One that cannot move its cursor is refused, before it is written to."""
+    screen, side = pty.openpty()
+    done = subprocess.run([TOP, "--demo"], stdin=side, stdout=side, stderr=subprocess.PIPE, text=True, env=job.environment(TERM="dumb"), timeout=30)
+    job.check(done.returncode == 1 and "cannot draw on this terminal: TERM=dumb" in done.stderr, f"{done.returncode}: {done.stderr}")
+    os.close(side)
+    os.close(screen)
+
+
+job.main(slow_rank_and_kill, hung, another_host, replay, bad_usage, terminals)
