@@ -58,7 +58,10 @@ TEST(Nsys, ReportBecomesARun) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_memcpy WHERE kind = 'memset' AND bytes = 64"), 1);
   EXPECT_EQ(run.text("SELECT name FROM gpu"), "NVIDIA H100");
   EXPECT_EQ(run.integer("SELECT sum(time_ns) FROM v_call WHERE op = 'MPI_Allreduce' AND bytes = 4096"), 100000);
-  EXPECT_EQ(run.integer("SELECT exposed_ns FROM v_step"), 110000);
+  EXPECT_EQ(run.text("SELECT op || calls || ' ' || time_ns FROM v_call WHERE op = 'MPI_Waitall'"), "MPI_Waitall1 20000")
+      << "of one call, two requests";
+  EXPECT_EQ(run.text("SELECT class || duration_ns FROM op JOIN event ON op = op.id WHERE name = 'MPI_Finalize'"), "lifecycle40000");
+  EXPECT_EQ(run.integer("SELECT exposed_ns FROM v_step"), 130000);
 }
 
 /// The sample after some SQL.
