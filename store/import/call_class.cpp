@@ -14,6 +14,7 @@ struct ClassifiedCall {
 };
 
 constexpr ClassifiedCall kMpi[] = {
+    {"abort", OpClass::kLifecycle},
     {"allgather", OpClass::kAllToAll},
     {"allgatherv", OpClass::kAllToAll},
     {"allreduce", OpClass::kAllToAll},
@@ -24,8 +25,11 @@ constexpr ClassifiedCall kMpi[] = {
     {"bcast", OpClass::kRootToAll},
     {"bsend", OpClass::kSend},
     {"exscan", OpClass::kScan},
+    {"finalize", OpClass::kLifecycle},
     {"gather", OpClass::kAllToRoot},
     {"gatherv", OpClass::kAllToRoot},
+    {"init", OpClass::kLifecycle},
+    {"init_thread", OpClass::kLifecycle},
     {"mprobe", OpClass::kProbe},
     {"mrecv", OpClass::kReceive},
     {"neighbor_allgather", OpClass::kNeighbor},
@@ -49,6 +53,8 @@ constexpr ClassifiedCall kMpi[] = {
     {"send", OpClass::kSend},
     {"sendrecv", OpClass::kSendReceive},
     {"sendrecv_replace", OpClass::kSendReceive},
+    {"session", OpClass::kLifecycle},  // MPI_Session_init
+    {"session_finalize", OpClass::kLifecycle},
     {"ssend", OpClass::kSend},
     {"test", OpClass::kCompletion},
     {"testall", OpClass::kCompletion},
@@ -108,6 +114,8 @@ CallClass class_of_call(std::string_view written) {
   switch (call->op_class) {
     case OpClass::kProbe:
       return {call->op_class, false};  // Iprobe and Improbe look, and leave nothing to be completed
+    case OpClass::kLifecycle:
+      return {call->op_class, false};
     case OpClass::kSend:
     case OpClass::kReceive:
       return {call->op_class, immediate};  // the request that a persistent one makes is posted by MPI_Start

@@ -11,7 +11,9 @@
 //   CUPTI_ACTIVITY_KIND_RUNTIME                                       launches, by correlationId
 //   NVTX_EVENTS                                                       ranges: 59 push/pop, 60 start/end
 //   CUPTI_ACTIVITY_KIND_GRAPH_TRACE                                   graphs as a whole, without what ran in them
-//   MPI_COLLECTIVES_EVENTS, MPI_P2P_EVENTS                            calls of MPI; they tell no number and no communicator
+//   MPI_COLLECTIVES_EVENTS, MPI_P2P_EVENTS                            calls of MPI, with bytes and tag. Not read: commHandle, a value of its
+//                                                                     process, and the ranks in that communicator (remoteRank, rootRank)
+//   MPI_START_WAIT_EVENTS, MPI_OTHER_EVENTS                           more calls of MPI; a wait has a row for each of its requests
 //   TARGET_INFO_GPU, TARGET_INFO_SYSTEM_ENV, TARGET_INFO_SESSION_START_TIME, META_DATA_CAPTURE (the environment)
 //
 // Kernels of NCCL tell by their names what they carry out; which belong together is found by order (inferred_communicators.cpp).
@@ -63,8 +65,9 @@ class NsysFile {
     each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"},
          [&](const TraceRows& row) { base_ns_ = time_in_range(row.maybe(0).value_or(0)); });
     each("TARGET_INFO_GPU", {"id", "name"}, [&](const TraceRows& row) { gpus_[row.integer(0)] = row.text(1).value_or(""); });
-    each("MPI_RANKS", {"globalPid", "rank"}, [&](const TraceRows& row) {
-      run_.process(process(row.integer(0))).rank = rank_in(row.integer(1));
+    each("MPI_RANKS", {"globalTid", "globalPid", "rank"}, [&](const TraceRows& row) {
+      const std::optional<int64_t> thread = row.maybe(0);
+      run_.process(process(thread ? *thread : row.integer(1))).rank = rank_in(row.integer(2));
       has_ranks_ = true;
     });
     each("META_DATA_CAPTURE", {"name", "value"}, [&](const TraceRows& row) {
@@ -125,6 +128,9 @@ class NsysFile {
     each("MPI_COLLECTIVES_EVENTS", {"start", "end", "globalTid", "textId", "size"}, [&](const TraceRows& row) { add_call(row); });
     each("MPI_P2P_EVENTS", {"start", "end", "globalTid", "textId", "size", "tag"},
          [&](const TraceRows& row) { add_call(row, row.maybe(5)); });
+    const std::vector<std::string> call = {"start", "end", "globalTid", "textId", "size"};
+    db_.each_distinct("MPI_START_WAIT_EVENTS", call, 3, [&](const TraceRows& row) { add_call(row); });
+    each("MPI_OTHER_EVENTS", call, [&](const TraceRows& row) { add_call(row); });
     for (const auto& [pid, number] : processes_) {
       ImportedProcess& p = run_.process(number);
       p.base_ns = base_ns_;
@@ -137,6 +143,11 @@ class NsysFile {
         fmt::format("CUDA graphs in {} that were traced as a whole: what ran in them counts as computing, and is told by nsys "
                     "profile --cuda-graph-trace=node",
                     path_.filename().string()));
+    run_.losses().add({}, "abandoned_calls", open_calls_,
+                      fmt::format("calls of MPI in {} that begin and never end, as in a job that was killed inside them: they are left out",
+                                  path_.filename().string()));
+    run_.losses().add({}, "abandoned_calls", open_ranges_,
+                      fmt::format("NVTX ranges in {} that begin and never end: they are left out", path_.filename().string()));
     count_unread();
   }
 
@@ -149,14 +160,16 @@ class NsysFile {
     db_.each(table, columns, take);
   }
 
-  /// Activities of devices in tables that are not read.
+  /// Tables that are not read: activities of devices, and MPI.
   void count_unread() {
-    constexpr std::string_view kActivities = "CUPTI_ACTIVITY_KIND_";
-    static const std::set<std::string_view> kRead = {"KERNEL", "MEMCPY", "MEMSET", "SYNCHRONIZATION", "GRAPH_TRACE", "RUNTIME",
-                                                     // neither work of a device nor a launch
-                                                     "OVERHEAD", "CUDA_EVENT"};
+    static const std::set<std::string_view> kRead = {
+        "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
+        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "MPI_RANKS", "MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS",
+        "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS",
+        // neither work of a device nor a launch
+        "CUPTI_ACTIVITY_KIND_OVERHEAD", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"};
     for (const std::string& table : db_.tables()) {
-      if (!table.starts_with(kActivities) || kRead.contains(std::string_view(table).substr(kActivities.size()))) continue;
+      if ((!table.starts_with("CUPTI_ACTIVITY_KIND_") && !table.starts_with("MPI_")) || kRead.contains(table)) continue;
       uint64_t rows = 0;
       each(table, {"start"}, [&](const TraceRows&) { ++rows; });
       if (rows > 0) unread_.add(table, rows);
@@ -235,7 +248,11 @@ class NsysFile {
   void add_range(const TraceRows& row) {
     constexpr int64_t kPushPop = 59, kStartEnd = 60;
     const std::optional<int64_t> type = row.maybe(2);
-    if ((type != kPushPop && type != kStartEnd) || !row.maybe(1)) return;
+    if (type != kPushPop && type != kStartEnd) return;
+    if (!row.maybe(1)) {
+      ++open_ranges_;
+      return;
+    }
     const std::string written = row.text(4).value_or(string(row.maybe(5)).value_or(""));
     const auto [p, thread] = place(row.integer(3));
     const RangeName name = parse_range_name(written.data(), written.size(), nullptr);
@@ -256,6 +273,10 @@ class NsysFile {
   }
 
   void add_call(const TraceRows& row, std::optional<int64_t> tag = std::nullopt) {
+    if (!row.maybe(1)) {
+      ++open_calls_;
+      return;
+    }
     const std::string name = string(row.maybe(3)).value_or("MPI_?");
     const CallClass call = class_of_call(name);
     ImportedOperation operation;
@@ -275,7 +296,7 @@ class NsysFile {
   TraceDatabase db_;
   RankHints hints_;
   bool has_ranks_ = false;
-  uint64_t whole_graphs_ = 0;
+  uint64_t whole_graphs_ = 0, open_calls_ = 0, open_ranges_ = 0;
   std::unordered_map<int64_t, std::string> strings_;
   std::map<int64_t, std::string> gpus_, names_of_threads_;
   std::map<int64_t, size_t> processes_;  ///< by globalPid without its lowest bits

@@ -47,6 +47,9 @@ class TraceDatabase {
 
   /// Missing columns are NULL; a missing table has no rows. BadRecord, and SQLite's errors, become an Error that names file, table and row.
   void each(const std::string& table, const std::vector<std::string>& columns, const std::function<void(const TraceRows&)>& take);
+  /// As each(), but rows that agree in the first `key` columns are one: the first of them.
+  void each_distinct(const std::string& table, const std::vector<std::string>& columns, size_t key,
+                     const std::function<void(const TraceRows&)>& take);
   /// As each(), for rows from several tables; messages name `table`. SELECT a.rowid, ... FROM ...
   void each_of(const std::string& table, const std::string& sql, const std::function<void(const TraceRows&)>& take);
 
@@ -55,6 +58,8 @@ class TraceDatabase {
 
  private:
   std::set<std::string> columns_of(const std::string& table);
+  /// ", a, b" for a SELECT.
+  std::string list_of(const std::string& table, const std::vector<std::string>& columns);
 
   std::filesystem::path path_;
   SQLite::Database db_;

@@ -58,7 +58,10 @@ TEST(Nsys, ReportBecomesARun) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_memcpy WHERE kind = 'memset' AND bytes = 64"), 1);
   EXPECT_EQ(run.text("SELECT name FROM gpu"), "NVIDIA H100");
   EXPECT_EQ(run.integer("SELECT sum(time_ns) FROM v_call WHERE op = 'MPI_Allreduce' AND bytes = 4096"), 100000);
-  EXPECT_EQ(run.integer("SELECT exposed_ns FROM v_step"), 110000);
+  EXPECT_EQ(run.text("SELECT op || calls || ' ' || time_ns FROM v_call WHERE op = 'MPI_Waitall'"), "MPI_Waitall1 20000")
+      << "of one call, two requests";
+  EXPECT_EQ(run.text("SELECT class || duration_ns FROM op JOIN event ON op = op.id WHERE name = 'MPI_Finalize'"), "lifecycle40000");
+  EXPECT_EQ(run.integer("SELECT exposed_ns FROM v_step"), 130000);
 }
 
 /// The sample after some SQL.
@@ -343,6 +346,60 @@ TEST(Chrome, RanksOfOneFile) {
 }
 
 std::string chrome_events(const std::string& events) { return "{\"traceEvents\": [" + events + "]}"; }
+
+/// One allreduce of two ranks, the later one 100 us late: as X, and as B and E with their arguments in either or both.
+TEST(Chrome, ArgumentsOfARangeAreThoseOfItsBeginAndItsEnd) {
+  const std::string all = R"("args": {"comm": "w", "comm_size": 2, "seq": 1, "bytes": 4096, "peer": 1, "tag": 7})";
+  const std::string half = R"("args": {"comm": "w", "seq": 1, "bytes": 1, "tag": 7})";
+  const std::string rest = R"("args": {"comm_size": 2, "bytes": 4096, "peer": 1})";
+  const auto event = [](const char* phase, int rank, int time_us, const std::string& more) {
+    return fmt::format(R"({{"ph": "{}", "name": "ncclAllReduce", "cat": "nccl", "pid": {}, "tid": 1, "ts": {}{}{}}})", phase, rank, time_us,
+                       more.empty() ? "" : ", ", more);
+  };
+  const auto pairs = [&](const std::string& begin, const std::string& end) {
+    return event("B", 0, 100, begin) + "," + event("E", 0, 300, end) + "," + event("B", 1, 200, begin) + "," + event("E", 1, 300, end);
+  };
+  const std::string whole = event("X", 0, 100, R"("dur": 200, )" + all) + "," + event("X", 1, 200, R"("dur": 100, )" + all);
+  for (const std::string& events : {whole, pairs(all, ""), pairs("", all), pairs(half, rest)}) {
+    SCOPED_TRACE(events);
+    Imported run("chrome", Imported::Files{{"trace.json", chrome_events(events)}});
+    EXPECT_EQ(run.text("SELECT group_concat(rank || ' ' || comm || ' ' || bytes || ' ' || wait_ns, ', ') FROM"
+                       " (SELECT * FROM v_collective ORDER BY rank)"),
+              "0 w 4096 100000, 1 w 4096 0");
+    EXPECT_EQ(run.text("SELECT DISTINCT seq || ' ' || peer || ' ' || tag FROM event"), "1 1 7");
+    EXPECT_EQ(run.integer("SELECT count(*) FROM loss"), 0);
+  }
+}
+
+TEST(Chrome, LaunchesAndCopiesHaveTheArgumentsOfTheirBegin) {
+  Imported run("chrome", Imported::Files{{"trace.json", chrome_events(R"(
+    {"ph": "X", "name": "layer a", "pid": 0, "tid": 1, "ts": 0, "dur": 100},
+    {"ph": "B", "name": "cudaMemcpyAsync", "cat": "cuda_runtime", "pid": 0, "tid": 1, "ts": 10, "args": {"correlation": 5}},
+    {"ph": "E", "pid": 0, "tid": 1, "ts": 20},
+    {"ph": "B", "name": "Memcpy HtoD", "cat": "gpu_memcpy", "pid": 0, "tid": 2, "ts": 30,
+     "args": {"correlation": 5, "device": 3, "stream": 7, "bytes": 64}},
+    {"ph": "E", "pid": 0, "tid": 2, "ts": 40},
+    {"ph": "B", "name": "odd", "pid": 0, "tid": 1, "ts": 50, "args": {"bytes": "many", "device": "none"}},
+    {"ph": "E", "pid": 0, "tid": 1, "ts": 60, "args": {"stream": []}})")}});
+  EXPECT_EQ(run.text("SELECT layer || ' ' || device || ' ' || stream || ' ' || bytes || ' ' || launch_duration_ns FROM v_memcpy"),
+            "layer a 3 7 64 10000");
+}
+
+TEST(Chrome, WhatIsNotReadIsTold) {
+  Imported run("chrome", Imported::Files{{"trace.json", chrome_events(R"(
+    {"ph": "E", "pid": 0, "tid": 1, "ts": 1}, {"ph": "E", "pid": 0, "tid": 1, "ts": 2},
+    {"ph": "X", "name": "step 1", "pid": 0, "tid": 1, "ts": 10, "dur": 100},
+    {"ph": "b", "cat": "nccl", "id": 1, "name": "ncclAllReduce", "pid": 0, "tid": 1, "ts": 20},
+    {"ph": "n", "cat": "nccl", "id": 1, "name": "ncclAllReduce", "pid": 0, "tid": 1, "ts": 25},
+    {"ph": "n", "cat": "nccl", "id": 1, "name": "ncclAllReduce", "pid": 0, "tid": 1, "ts": 26},
+    {"ph": "e", "cat": "nccl", "id": 1, "name": "ncclAllReduce", "pid": 0, "tid": 1, "ts": 30},
+    {"ph": "s", "id": 2, "pid": 0, "tid": 1, "ts": 30}, {"ph": "f", "id": 2, "pid": 0, "tid": 1, "ts": 31},
+    {"ph": "B", "name": "open", "pid": 0, "tid": 1, "ts": 40})")}});
+  EXPECT_EQ(run.text("SELECT group_concat(kind || ' ' || count || ' ' || note, '; ') FROM (SELECT * FROM loss ORDER BY kind)"),
+            "abandoned_calls 1 ranges that begin and never end: they are left out; "
+            "not_understood 4 events of phases that ddl does not understand: n (2), b (1), e (1): left out; "
+            "unbalanced_ranges 2 range ends without a begin in the trace: they are left out");
+}
 
 TEST(Chrome, TimeInsideMpiIsThatOfTheRangeOnly) {
   // Ranges that overlap without one lying in the other: outer [0, 10), step 1 [5, 100); the call comes when outer has ended.

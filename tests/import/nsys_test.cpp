@@ -132,5 +132,99 @@ TEST(Nsys, WholeGraphsAndTablesThatAreNotReadAreTold) {
             "rows of tables that ddl does not understand: CUPTI_ACTIVITY_KIND_TELEPORT (1): left out");
 }
 
+/// What `nsys profile --trace=mpi` writes of two ranks, the first process rank 1: three times a message of 4 KiB that is posted and awaited for
+/// 7.998 ms with another request, then an allreduce.
+class MpiReport : public Report {
+ public:
+  explicit MpiReport(std::string_view process_column = "globalTid") {
+    std::string rows = fmt::format(
+        "BEGIN; CREATE TABLE MPI_RANKS({} INTEGER, rank INTEGER NOT NULL);"
+        "CREATE TABLE MPI_P2P_EVENTS(start INTEGER NOT NULL, end INTEGER, globalTid INTEGER, textId INTEGER, commHandle INTEGER,"
+        " tag INTEGER, remoteRank INTEGER, size INTEGER, requestHandle INTEGER);"
+        "CREATE TABLE MPI_COLLECTIVES_EVENTS(start INTEGER NOT NULL, end INTEGER, globalTid INTEGER, textId INTEGER, commHandle INTEGER,"
+        " rootRank INTEGER, size INTEGER, recvSize INTEGER, requestHandle INTEGER);"
+        "CREATE TABLE MPI_START_WAIT_EVENTS(start INTEGER NOT NULL, end INTEGER, globalTid INTEGER, textId INTEGER, requestHandle INTEGER);"
+        "CREATE TABLE MPI_OTHER_EVENTS(start INTEGER NOT NULL, end INTEGER, globalTid INTEGER, textId INTEGER);"
+        "INSERT INTO StringIds VALUES (11, 'MPI_Isend'), (12, 'MPI_Waitall'), (13, 'MPI_Allreduce'), (14, 'MPI_Init'), (15, 'MPI_Start');",
+        process_column);
+    for (const int process : {1000, 1001}) {
+      const int64_t pid = process * kProcess, tid = pid + process;
+      rows += fmt::format("INSERT INTO MPI_RANKS VALUES ({}, {});", process_column == "globalTid" ? tid : pid, 1001 - process);
+      rows += fmt::format("INSERT INTO MPI_OTHER_EVENTS VALUES (0, 5000000, {}, 14);", tid);
+      for (int64_t at = 10'000'000; at <= 30'000'000; at += 10'000'000) {
+        rows += fmt::format("INSERT INTO MPI_P2P_EVENTS VALUES ({0}, {0} + 1000, {1}, 11, 1, 7, {2}, 4096, 21);", at, tid, process - 1000);
+        for (const int request : {21, 22})
+          rows += fmt::format("INSERT INTO MPI_START_WAIT_EVENTS VALUES ({0} + 2000, {0} + 8000000, {1}, 12, {2});", at, tid, request);
+        rows +=
+            fmt::format("INSERT INTO MPI_COLLECTIVES_EVENTS VALUES ({0} + 8500000, {0} + 9000000, {1}, 13, 1, NULL, 8, 8, NULL);", at, tid);
+      }
+    }
+    sql(rows + "COMMIT");
+  }
+};
+
+constexpr const char* kCalls =
+    "SELECT group_concat(op || ' ' || calls || ' ' || time_ns, ', ') FROM"
+    " (SELECT op, sum(calls) AS calls, sum(time_ns) AS time_ns FROM v_call GROUP BY op ORDER BY op)";
+
+TEST(Nsys, RanksOfMpiAreThoseOfTheirThreads) {
+  for (const char* column : {"globalTid", "globalPid"}) {
+    Imported run = MpiReport(column).imported();
+    EXPECT_EQ(run.text("SELECT group_concat(rank || ':' || pid, ' ') FROM (SELECT rank, pid FROM process ORDER BY rank)"), "0:1001 1:1000")
+        << column;
+  }
+  MpiReport without("globalPid");
+  without.sql("UPDATE MPI_RANKS SET globalPid = NULL");
+  EXPECT_NE(import_error("nsys", without.contents(), "report.sqlite").find("table MPI_RANKS, row 1: globalPid is missing"),
+            std::string::npos);
+}
+
+TEST(Nsys, CallsThatCompleteOrBeginAreCallsToo) {
+  Imported run = MpiReport().imported();
+  EXPECT_EQ(run.text(kCalls), "MPI_Allreduce 6 3000000, MPI_Init 2 10000000, MPI_Isend 6 6000, MPI_Waitall 6 47988000");
+  EXPECT_EQ(run.text("SELECT group_concat(name || ' ' || class, ', ') FROM (SELECT * FROM op ORDER BY name)"),
+            "MPI_Allreduce all_to_all, MPI_Init lifecycle, MPI_Isend send, MPI_Waitall completion");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM loss"), 0);
+}
+
+/// Calls that begin at the same time on two threads, or one inside the other, are two.
+TEST(Nsys, RowsOfOneCallAgreeInThreadBeginAndEnd) {
+  Imported run =
+      MpiReport()
+          .sql(fmt::format("DELETE FROM MPI_START_WAIT_EVENTS;"
+                           "INSERT INTO MPI_START_WAIT_EVENTS VALUES (10, 50, {0}, 12, 1), (10, 40, {0}, 15, 1), (10, 50, {1}, 12, 1),"
+                           " (10, 50, {0}, 12, 2)",
+                           1000 * kProcess + 1, 1000 * kProcess + 2))
+          .imported();
+  EXPECT_EQ(run.text("SELECT group_concat(op || ' ' || calls || ' ' || time_ns, ', ') FROM (SELECT op, sum(calls) AS calls, sum(time_ns) AS"
+                     " time_ns FROM v_call WHERE op IN ('MPI_Waitall', 'MPI_Start') GROUP BY op ORDER BY op)"),
+            "MPI_Start 1 30, MPI_Waitall 2 80");
+}
+
+TEST(Nsys, WhatNeverEndsIsCounted) {
+  Imported run =
+      MpiReport()
+          .sql(fmt::format("UPDATE MPI_COLLECTIVES_EVENTS SET end = NULL WHERE start = 38500000;"
+                           "UPDATE MPI_START_WAIT_EVENTS SET end = NULL WHERE start = 30002000 AND globalTid >> 24 = 1000;"
+                           "CREATE TABLE NVTX_EVENTS(start INTEGER NOT NULL, end INTEGER, eventType INTEGER NOT NULL, text TEXT,"
+                           " globalTid INTEGER, textId INTEGER);"
+                           "INSERT INTO NVTX_EVENTS VALUES (0, 1000, 59, 'step 0', {0}, NULL), (1000, NULL, 59, 'step 1', {0}, NULL),"
+                           " (1000, NULL, 60, 'conv1', {0}, NULL), (1000, NULL, 34, 'a mark', {0}, NULL)",
+                           1000 * kProcess + 1000))
+          .imported();
+  EXPECT_EQ(run.text(kCalls), "MPI_Allreduce 4 2000000, MPI_Init 2 10000000, MPI_Isend 6 6000, MPI_Waitall 5 39990000");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM step"), 1);
+  EXPECT_EQ(
+      run.text("SELECT group_concat(kind || ' ' || count || ' ' || note, '; ') FROM (SELECT * FROM loss ORDER BY count DESC)"),
+      "abandoned_calls 3 calls of MPI in report.sqlite that begin and never end, as in a job that was killed inside them: they are left out; "
+      "abandoned_calls 2 NVTX ranges in report.sqlite that begin and never end: they are left out");
+}
+
+TEST(Nsys, TablesOfMpiThatAreNotReadAreTold) {
+  Imported run =
+      MpiReport().sql("CREATE TABLE MPI_TELEPORT_EVENTS(start INTEGER); INSERT INTO MPI_TELEPORT_EVENTS VALUES (1), (2)").imported();
+  EXPECT_EQ(run.text("SELECT note FROM loss"), "rows of tables that ddl does not understand: MPI_TELEPORT_EVENTS (2): left out");
+}
+
 }  // namespace
 }  // namespace ddl::test
