@@ -72,7 +72,10 @@ void add_seconds(const VerbOptions& options, const char* name, const char* varia
   const auto seconds = options.maybe<double>(name);
   if (!seconds) return;
   if (!std::isfinite(*seconds) || *seconds < 0 || *seconds > 1e9) bad_value(name, fmt::format("{}", *seconds), "a number of seconds");
-  window.emplace_back(variable, fmt::format("{}", *seconds));
+  std::string text = fmt::format("{:.9f}", *seconds);  // the library reads no exponents
+  text.erase(text.find_last_not_of('0') + 1);
+  if (text.back() == '.') text.pop_back();
+  window.emplace_back(variable, text);
 }
 
 }  // namespace

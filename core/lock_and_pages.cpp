@@ -1,5 +1,6 @@
 #include "core/lock_and_pages.h"
 
+#include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
 
@@ -12,11 +13,13 @@ __thread char t_identity __attribute__((tls_model("initial-exec")));  // its add
 
 }  // namespace
 
+// A thread that is cancelled in a system call would keep the lock for ever.
 Lock::Lock() : held_(false) {
+  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
   const void* free = nullptr;
   while (!__atomic_compare_exchange_n(&g_lock_owner, &free, static_cast<const void*>(&t_identity), false, __ATOMIC_ACQUIRE,
                                       __ATOMIC_RELAXED)) {
-    if (free == &t_identity) return;
+    if (free == &t_identity) return;  // by an outer one, which has disabled it
     free = nullptr;
     sched_yield();
   }
@@ -24,7 +27,9 @@ Lock::Lock() : held_(false) {
 }
 
 Lock::~Lock() {
-  if (held_) __atomic_store_n(&g_lock_owner, static_cast<const void*>(nullptr), __ATOMIC_RELEASE);
+  if (!held_) return;
+  __atomic_store_n(&g_lock_owner, static_cast<const void*>(nullptr), __ATOMIC_RELEASE);
+  pthread_setcancelstate(cancel_state_, nullptr);
 }
 
 void Lock::reset() { g_lock_owner = nullptr; }

@@ -19,6 +19,7 @@ class Lock {
 
  private:
   bool held_;
+  int cancel_state_ = 0;  ///< of the thread before
 };
 
 /// Anonymous memory, zero; NULL if there is none.

@@ -70,7 +70,9 @@ class Pending {
   Pending(Calls calls, int count, const MPI_Request* requests, MPI_Status* statuses)
       : count_(count > 0 && requests ? count : 0), requests_(stack_requests_), statuses_(statuses) {
     if (count_ > kOnStack) take_memory();
-    if (statuses_ == MPI_STATUSES_IGNORE) statuses_ = pages_ ? reinterpret_cast<MPI_Status*>(requests_ + count_) : stack_statuses_;
+    // Without memory the caller's word stands: MPI would write `count` statuses.
+    if (statuses_ == MPI_STATUSES_IGNORE && (pages_ || count <= kOnStack))
+      statuses_ = pages_ ? reinterpret_cast<MPI_Status*>(requests_ + count_) : stack_statuses_;
     const bool find_now = calls == Calls::kWait || g_mpi.multiple;
     for (int i = 0; i < count_; ++i) {
       requests_[i] = {requests[i], find_now ? find_request(requests[i], true) : nullptr};
@@ -156,7 +158,7 @@ class Pending {
 template <class EntryOf>
 void free_rest(int result, int count, MPI_Request* requests, MPI_Status* statuses, EntryOf entry_of) {
   constexpr int kClassOfCode = 0x7f;  // MPICH's codes have their class there
-  if (!g_mpi.failed_waitall_frees || (result & kClassOfCode) != MPI_ERR_IN_STATUS) return;
+  if (statuses == MPI_STATUSES_IGNORE || !g_mpi.failed_waitall_frees || (result & kClassOfCode) != MPI_ERR_IN_STATUS) return;
   for (int i = 0; i < count; ++i) {
     const RequestInfo* entry = entry_of(i);
     if (requests[i] == g_mpi.request_null || statuses[i].MPI_ERROR != MPI_ERR_PENDING) continue;

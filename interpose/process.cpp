@@ -165,19 +165,19 @@ uint64_t world_key() {
   return 0;
 }
 
-double seconds(const char* name) {
-  const char* value = setting(name);
-  return value ? strtod(value, nullptr) : 0;
-}
-
-/// "0.5%" whatever the locale says of decimal points.
-double percent(const char* text) {
+/// "0.5", "0.5%": whatever the job's locale says of decimal points.
+double decimal(const char* text) {
   double value = 0, unit = 1;
   for (; *text >= '0' && *text <= '9'; ++text) value = 10 * value + (*text - '0');
   if (*text == '.') {
     for (++text; *text >= '0' && *text <= '9'; ++text) value += (unit /= 10) * (*text - '0');
   }
   return value;
+}
+
+double seconds(const char* name) {
+  const char* value = setting(name);
+  return value ? decimal(value) : 0;
 }
 
 RecorderOptions options_from_environment() {
@@ -187,7 +187,7 @@ RecorderOptions options_from_environment() {
   options.cap_bytes = kDefaultCapBytes;
   options.budget = kDefaultBudget;
   if (const char* budget = setting("DDL_BUDGET")) {
-    options.budget = strcmp(budget, "off") == 0 ? 0 : percent(budget) / 100;
+    options.budget = strcmp(budget, "off") == 0 ? 0 : decimal(budget) / 100;
     if (options.budget == 0) options.cap_bytes = UINT64_MAX / 2;
   }
   if (const char* cap = setting("DDL_CAP")) options.cap_bytes = strtoull(cap, nullptr, 10);

@@ -1,3 +1,5 @@
+#include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -14,6 +16,7 @@
 #include <set>
 #include <thread>
 
+#include "core/lock_and_pages.h"
 #include "tests/core/recorder_fixture.h"
 
 namespace ddl {
@@ -623,6 +626,35 @@ TEST_F(RecorderTest, ADirectoryThatCannotBeMadeIsSaid) {
   int status = -1;
   ASSERT_EQ(waitpid(child, &status, 0), child);
   EXPECT_EQ(status, 0);
+}
+
+// The thread that holds the lock is cancelled in a system call: nobody else would ever get it.
+TEST(LockTest, IsNotKeptByAThreadThatIsCancelled) {
+  struct Shared {
+    std::atomic<bool> cancelled = false, went_on = false;
+  } shared;
+  pthread_t thread;
+  const auto body = [](void* of) -> void* {
+    auto& s = *static_cast<Shared*>(of);
+    {
+      const Lock outer;
+      { const Lock inner; }
+      while (!s.cancelled) sched_yield();
+      pthread_testcancel();
+      s.went_on = true;
+    }
+    pthread_testcancel();
+    return nullptr;
+  };
+  ASSERT_EQ(pthread_create(&thread, nullptr, body, &shared), 0);
+  ASSERT_EQ(pthread_cancel(thread), 0);
+  shared.cancelled = true;
+  void* result = nullptr;
+  ASSERT_EQ(pthread_join(thread, &result), 0);
+  EXPECT_TRUE(shared.went_on);
+  EXPECT_EQ(result, PTHREAD_CANCELED);
+  const Lock again;
+  EXPECT_TRUE(again);
 }
 
 }  // namespace

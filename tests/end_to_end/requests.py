@@ -152,4 +152,13 @@ def exchanges_of_mpich(folder):
     job.check(matched == 4, f"{matched} of 4 messages have both ends")
 
 
-job.main(every_completion, many_at_a_time, fork_in_mid_run, mpi_in_the_child, annotations_alone, exchanges_of_mpich)
+def without_memory(folder):
+    """Lists of 80 requests complete although nothing can be mapped for them: they are counted as not followed, and nothing else changes."""
+    run = folder / "no_memory.ddl"
+    words = job.record(run, ["mpirun", "-np", 1, PROGRAMS / "no_memory"], check_rc=0).stdout
+    job.check(f"received {3 * sum(range(40))}" in words, words)
+    lost = job.store(run).execute("select sum(count) from loss where kind = 'requests'").fetchone()[0]
+    job.check((lost or 0) >= 2 * 80, f"{lost} requests lost")
+
+
+job.main(every_completion, many_at_a_time, without_memory, fork_in_mid_run, mpi_in_the_child, annotations_alone, exchanges_of_mpich)
