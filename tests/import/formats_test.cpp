@@ -317,6 +317,55 @@ TEST(NcclInspector, ProcessesWithSeveralGpus) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE wait_ns IS NOT NULL"), 12);
 }
 
+/// Tensor and data parallelism of two, and no communicator of all four: which rank each is nobody tells. Rank 3, by the numbers here, is always last.
+TEST(NcclInspector, RanksThatNobodyTellsAreNumberedAndCounted) {
+  struct Process {
+    const char* host;
+    int pid, tensor, data;  // communicators; its rank in one is the number of the other
+  };
+  const Process processes[] = {{"z", 200, 0, 0}, {"z", 201, 0, 1}, {"a", 100, 1, 0}, {"a", 101, 1, 1}};
+  Imported::Files files;
+  for (const Process& p : processes) {
+    std::string log;
+    for (const bool tensor : {true, false})
+      for (int k = 1; k <= 3; ++k)
+        log += fmt::format(
+            R"({{"header": {{"id": "{}", "rank": {}, "n_ranks": 2}}, "metadata": {{"hostname": "{}", "pid": {}, "dump_timestamp_us": {}}}, )"
+            R"("coll_perf": {{"coll": "AllReduce", "coll_sn": {}, "coll_msg_size_bytes": 4096, "coll_exec_time_us": {}}}}})"
+            "\n",
+            tensor ? fmt::format("tensor{}", p.tensor) : fmt::format("data{}", p.data), tensor ? p.data : p.tensor, p.host, p.pid,
+            1748030377748202 + 1000 * k, k, p.pid == 101 ? 50 : 500);
+    files.push_back({fmt::format("{}.log", p.pid), log});
+  }
+  Imported run("nccl-inspector", files);
+  EXPECT_EQ(run.text("SELECT group_concat(rank || ' ' || host || ' ' || pid, ', ') FROM (SELECT * FROM v_rank ORDER BY rank)"),
+            "0 a 100, 1 a 101, 2 z 200, 3 z 201");
+  EXPECT_EQ(
+      run.text("SELECT kind || ' ' || count || ' ' || note FROM loss"),
+      "inspector_ranks 4 processes whose rank in the job Inspector does not tell, since no communicator has all of them: numbered by host and "
+      "process id");
+  EXPECT_EQ(
+      run.text("SELECT group_concat(label || ' ' || rank, ', ') FROM (SELECT label, rank FROM communicator c JOIN communicator_member m"
+               " ON m.communicator = c.id ORDER BY label, comm_rank)"),
+      "data0 2, data0 0, data1 3, data1 1, tensor0 2, tensor0 3, tensor1 0, tensor1 1");
+  EXPECT_EQ(
+      run.text("SELECT group_concat(comm || ' ' || rank || ' ' || wait_us, ', ') FROM (SELECT comm, rank, sum(wait_ns) / 1000 AS wait_us"
+               " FROM v_collective GROUP BY comm, rank HAVING wait_us > 0 ORDER BY comm, rank)"),
+      "data1 3 1350, tensor1 0 1350");
+
+  // One of all four, however small its part: its ranks are the job's.
+  for (size_t i = 0; i < 4; ++i)
+    files[i].second += fmt::format(
+        R"({{"header": {{"id": "all", "rank": {}, "n_ranks": 4}}, "metadata": {{"hostname": "{}", "pid": {}, "dump_timestamp_us": 1748030377758202}}, )"
+        R"("coll_perf": {{"coll": "AllReduce", "coll_sn": 1, "coll_msg_size_bytes": 8, "coll_exec_time_us": 9}}}})"
+        "\n",
+        i, processes[i].host, processes[i].pid);
+  Imported told("nccl-inspector", files);
+  EXPECT_EQ(told.text("SELECT group_concat(rank || ' ' || pid, ', ') FROM (SELECT * FROM v_rank ORDER BY rank)"),
+            "0 200, 1 201, 2 100, 3 101");
+  EXPECT_EQ(told.integer("SELECT count(*) FROM loss"), 0);
+}
+
 TEST(NcclInspector, ACommunicatorOfMillionsCostsWhatIsTold) {
   // 400 communicators of 2^24 ranks, each told by one of them: rows for all members would be 50 GB.
   std::string log;
