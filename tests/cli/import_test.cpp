@@ -101,5 +101,14 @@ TEST_F(Import, ReplaysAWhatIfTrace) {
   EXPECT_TRUE(has(result.out, "only forward-compute")) << result.out;
 }
 
+TEST_F(Import, DoesNotReplayInterleavedStages) {
+  const std::string csv =
+      "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc\n0,0,0,1,forward-compute,0,1,0,0\n0,0,0,1,forward-compute,2,1,1,1\n";
+  ASSERT_EQ(ddl_command({"import", "pipedream", file("t.csv", csv), "-o", run()}).code, 0);
+  const Result result = ddl_command({"model", "whatif", run()});
+  EXPECT_EQ(result.code, 3);
+  EXPECT_TRUE(has(result.err, "stages hold several model chunks each")) << result.err;
+}
+
 }  // namespace
 }  // namespace ddl::cli
