@@ -65,9 +65,11 @@ std::vector<Check> check_run(SQLite::Database& db) {
   std::vector<Check> checks;
   Query gloo(db, "SELECT value FROM meta WHERE key = ?1");
   gloo.bind(kGlooFact);
+  const bool imported = db.execAndGet("SELECT count(*) FROM meta WHERE key = 'imported_from'").getInt() > 0;
+  const auto of_recording = [&](const char* hint) { return imported ? "" : hint; };
   const std::string by_gloo =
       gloo.next() ? fmt::format("this job communicates through Gloo ({}): {}", gloo.text(0), kGlooHint) : std::string();
-  checks.push_back(source(db, "processes", "SELECT count(*) FROM process", "process", "was the job started by ddl record?"));
+  checks.push_back(source(db, "processes", "SELECT count(*) FROM process", "process", of_recording("was the job started by ddl record?")));
   if (Query row(
           db,
           "SELECT count(DISTINCT rank), max(world_size), world FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY 1 DESC LIMIT 1");
@@ -77,16 +79,23 @@ std::vector<Check> check_run(SQLite::Database& db) {
                       .detail = "no process left MPI_Init",
                       .hint = by_gloo.empty() ? "is the job linked with Open MPI, and not statically?" : by_gloo});
   else
-    checks.push_back(
-        {.state = row.integer(0) == row.integer(1) ? State::kOk : State::kProblem,
-         .what = "ranks",
-         .detail = fmt::format("{} of {}", row.integer(0), row.integer(1)),
-         .hint = row.integer(0) == row.integer(1) ? "" : "on several hosts all must see the same run directory (a shared disk)"});
+    checks.push_back({.state = row.integer(0) == row.integer(1) ? State::kOk : State::kProblem,
+                      .what = "ranks",
+                      .detail = fmt::format("{} of {}", row.integer(0), row.integer(1)),
+                      .hint = row.integer(0) == row.integer(1)
+                                  ? ""
+                                  : of_recording("on several hosts all must see the same run directory (a shared disk)")});
   checks.push_back(source(db, "MPI", "SELECT coalesce(sum(calls), 0) FROM v_call", "call",
-                          by_gloo.empty() ? "no MPI call was completed" : by_gloo.c_str()));
-  if (Query any(db, "SELECT 1 FROM op WHERE name LIKE 'nccl%' LIMIT 1"); any.next()) checks.push_back(check_nccl(db));
-  checks.push_back(
-      source(db, "events", "SELECT count(*) FROM event", "event", "the window kept none: ddl record without --steps, --after"));
+                          by_gloo.empty() ? of_recording("no MPI call was completed") : by_gloo.c_str()));
+  if (Query any(db, "SELECT 1 FROM op WHERE name LIKE 'nccl%' LIMIT 1"); any.next()) {
+    checks.push_back(check_nccl(db));
+    if (imported) checks.back().hint.clear();  // CUPTI and NCCL's profiler were another tool's
+  }
+  checks.push_back(source(db, "events",
+                          imported ? "SELECT (SELECT count(*) FROM event) + (SELECT count(*) FROM gpu_event)"
+                                     " + (SELECT count(*) FROM range_event) + (SELECT count(*) FROM flight_entry)"
+                                   : "SELECT count(*) FROM event",
+                          "event", of_recording("the window kept none: ddl record without --steps, --after")));
   checks.push_back(source(db, "steps", "SELECT count(DISTINCT step) FROM step", "step",
                           "mark them: ddl_step_begin(k) of ddl/annotate.h, or step(k) of ddl_annotate.py"));
   checks.push_back(source(db, "layers", "SELECT count(DISTINCT layer) FROM region WHERE layer IS NOT NULL", "layer",

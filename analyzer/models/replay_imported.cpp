@@ -35,6 +35,10 @@ std::map<int64_t, Place> places_of(SQLite::Database& db, int64_t world) {
 std::optional<ImportedReplay> imported_replay(SQLite::Database& db, int64_t world) {
   const std::map<int64_t, Place> places = places_of(db, world);
   if (places.empty()) return std::nullopt;
+  Query interleaved(db, "SELECT 1 FROM process_fact f JOIN process p ON p.id = f.process WHERE p.world = ? AND f.key = 'model_chunks'");
+  if (interleaved.bind(world).next())
+    throw Error("the pipeline's stages hold several model chunks each: such schedules are not replayed",
+                "ddl report says what its ranks wait for", ExitCode::kDataMissing);
   Query rows(db,
              "SELECT process, step, name, start_ns, duration_ns FROM ("
              " SELECT e.process, e.step, r.name, e.start_ns, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region"

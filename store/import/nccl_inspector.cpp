@@ -13,13 +13,15 @@
 // that beyond the shortest member (W3). NCCL numbers collectives by communicator and by operation; ours number them by communicator: both
 // are in our number.
 //
-// A process has a rank in each of its communicators. Its rank in the job is that in the largest one; a process with several GPUs, which
-// shows as several ranks of one communicator, is a rank for each of them.
+// A process has a rank in each of its communicators. Its rank in the job is that in the largest one, if all processes are in it; else nobody
+// tells it, and processes are numbered by host and process id, as `loss` says. A process with several GPUs, which shows as several ranks of
+// one communicator, is a rank for each of them.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "store/import/decimal.h"
 #include "store/import/formats.h"
@@ -106,22 +108,36 @@ class Members : public JsonVisitor {
 class Collectives : public JsonVisitor {
  public:
   Collectives(ImportedRun& run, const Members& members) : run_(run) {
-    const auto largest =
-        std::max_element(members.sizes.begin(), members.sizes.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+    if (members.sizes.empty()) return;
+    std::map<std::string, size_t> processes_in;  // by communicator
+    for (const auto& [key, process] : members.processes)
+      for (const auto& [comm, own] : process.ranks) ++processes_in[comm];
+    const auto largest = std::max_element(members.sizes.begin(), members.sizes.end(), [&](const auto& a, const auto& b) {
+      return std::pair(a.second, processes_in[a.first]) < std::pair(b.second, processes_in[b.first]);
+    });
+    const bool tells = processes_in[largest->first] == members.processes.size();
     std::map<std::string, Ranks> ranks;  // by communicator
+    int64_t next = 0;
     for (const auto& [key, process] : members.processes) {
-      const auto in_largest = process.ranks.find(largest->first);
-      const bool several = std::any_of(process.ranks.begin(), process.ranks.end(), [](const auto& comm) { return comm.second.size() > 1; });
-      several_[key] = several;
-      if (several && in_largest != process.ranks.end()) {
-        for (const int64_t rank : in_largest->second) add(key, process.file, rank, largest->second, rank, ranks[largest->first]);
-      } else {
-        const std::optional<int64_t> rank = in_largest == process.ranks.end() ? std::nullopt : std::optional(*in_largest->second.begin());
-        add(key, process.file, rank, largest->second, 0, ranks[largest->first]);
-        for (const auto& [comm, own] : process.ranks)
-          if (rank) ranks[comm][*own.begin()] = *rank;
+      const auto most = std::max_element(process.ranks.begin(), process.ranks.end(),
+                                         [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+      const bool several = most->second.size() > 1;
+      const auto& [chosen, gpus] = tells ? *process.ranks.find(largest->first) : *most;
+      for (const int64_t gpu : gpus) {
+        const int64_t in_job = tells ? gpu : next++;
+        const size_t number = add(key, process.file, in_job, largest->second);
+        for (const auto& [comm, own] : process.ranks) {
+          if (several && comm != chosen) continue;  // which GPU has which rank in it is not known
+          const int64_t in_comm = several ? gpu : *own.begin();
+          processes_[{key, comm, in_comm}] = number;
+          ranks[comm][in_comm] = in_job;
+        }
       }
     }
+    if (!tells)
+      run_.losses().add({}, "inspector_ranks", members.processes.size(),
+                        "processes whose rank in the job Inspector does not tell, since no communicator has all of them: numbered by host "
+                        "and process id");
     for (auto& [comm, size] : members.sizes) {
       std::vector<int64_t> told;
       if (static_cast<int64_t>(ranks[comm].size()) == size)
@@ -135,7 +151,7 @@ class Collectives : public JsonVisitor {
   void add_losses() const {
     run_.losses().add(
         {}, "nccl_kernels", left_out_,
-        "operations of NCCL that are not collectives, or whose rank in the job is not known: they are not rows of v_collective");
+        "operations of NCCL that are not collectives, or of which GPU of their process is not known: they are not rows of v_collective");
     run_.losses().add({}, "nccl_proxies", proxies_, "records of what NCCL's proxies waited for: they are not read");
     run_.losses().add({}, "nccl_dropped", dropped_,
                       "operations that Inspector overwrote before they were written: a larger ring (NCCL_INSPECTOR_DUMP_*_RING_SIZE) or "
@@ -145,7 +161,7 @@ class Collectives : public JsonVisitor {
  private:
   using Ranks = std::map<int64_t, int64_t>;  ///< in the job, by rank in a communicator: a file may name millions and tell few
 
-  void add(const ProcessKey& key, const std::string& file, std::optional<int64_t> rank, int64_t world_size, int64_t which, Ranks& told) {
+  size_t add(const ProcessKey& key, const std::string& file, int64_t rank, int64_t world_size) {
     ImportedProcess process;
     process.file = file;
     process.rank = rank;
@@ -153,8 +169,7 @@ class Collectives : public JsonVisitor {
     if (!key.first.empty()) process.host = key.first;
     process.pid = key.second;
     process.is_realtime = true;
-    processes_[{key, which}] = run_.add_process(std::move(process));
-    if (rank) told[*rank] = *rank;
+    return run_.add_process(std::move(process));
   }
 
   void on_fact(const JsonField&) override {}
@@ -173,8 +188,7 @@ class Collectives : public JsonVisitor {
     const std::string_view name = record.word("coll_perf.coll");
     const auto known =
         std::find_if(std::begin(kInspectorNames), std::end(kInspectorNames), [&](const InspectorName& k) { return k.name == name; });
-    const ProcessKey key{line.host, line.pid};
-    const auto process = processes_.find({key, several_[key] ? line.rank : 0});
+    const auto process = processes_.find({{line.host, line.pid}, line.comm, line.rank});
     if (known == std::end(kInspectorNames) || process == processes_.end()) {
       ++left_out_;  // messages, and small communicators of processes with several GPUs
       return;
@@ -204,8 +218,7 @@ class Collectives : public JsonVisitor {
   }
 
   ImportedRun& run_;
-  std::map<std::pair<ProcessKey, int64_t>, size_t> processes_;
-  std::map<ProcessKey, bool> several_;
+  std::map<std::tuple<ProcessKey, std::string, int64_t>, size_t> processes_;  ///< by process, communicator and rank in it
   std::map<std::string, uint32_t> communicators_;
   Writer writer_;
   uint64_t left_out_ = 0, proxies_ = 0, dropped_ = 0;

@@ -4,12 +4,18 @@
 //
 // Operations of a what-if analysis of stragglers (ByteDance's: dp_rank, stage, rank, step, optype, start_ts, duration, seq_id, mb_id; times
 // in seconds since the step began): each rank's computing, messages between pipeline stages and collectives among replicas, step by step.
-// Steps are put one behind the other; what lay between them is not in the file. Verified on the public job ST.
+// Steps are put one behind the other; what lay between them is not in the file. Verified on the public jobs ST, AR and SE.
+//
+// A row's rank stands for all ranks of its replica and stage (tensor and sequence parallelism), so that the file's numbers have gaps: the
+// ranks of the run are the replicas' stages, in the order of those numbers. Stages may hold several model chunks (column mc), which makes
+// their messages go round: the last stage sends to the first. Two messages may be one operation (forward-send-backward-recv): they are two
+// here, each of its whole time.
 #include <fmt/format.h>
 
 #include <algorithm>
 #include <fstream>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "store/import/csv_rows.h"
@@ -66,10 +72,38 @@ void read_layers(ImportedRun& run, CsvRows& rows, const fs::path& path, uint64_t
 // ------------------------------------------------------------------------------------------------ what-if
 
 struct WhatIfJob {
-  int64_t replicas = 0, stages = 0;
-  std::map<int64_t, std::pair<int64_t, int64_t>> places;  ///< replica and stage of each rank
+  int64_t replicas = 0, stages = 0, chunks = 1;           ///< chunks: of a stage
+  std::map<int64_t, std::pair<int64_t, int64_t>> places;  ///< replica and stage of each rank of the file
   std::map<int64_t, int64_t> length_ns;                   ///< of each step
 };
+
+struct StageMessage {
+  std::string_view type;
+  bool forward, sends;
+};
+constexpr StageMessage kStageMessages[] = {
+    {"forward-send", true, true}, {"forward-recv", true, false}, {"backward-send", false, true}, {"backward-recv", false, false}};
+
+/// The messages of an operation, by their names with hyphens between them. Empty: it is something else.
+std::vector<const StageMessage*> messages_of(std::string_view type) {
+  std::vector<const StageMessage*> messages;
+  for (;; type.remove_prefix(1)) {
+    const auto found = std::find_if(std::begin(kStageMessages), std::end(kStageMessages),
+                                    [&](const StageMessage& message) { return type.starts_with(message.type); });
+    if (found == std::end(kStageMessages)) return {};
+    messages.push_back(found);
+    type.remove_prefix(found->type.size());
+    if (type.empty()) return messages;
+    if (type.front() != '-') return {};
+  }
+}
+
+/// Which model chunk of its stage the row is of. Nothing: the file does not tell, as the public ones do not for messages (-1).
+std::optional<int64_t> chunk_of(const CsvRows& row) {
+  if (!row.has("mc")) return std::nullopt;
+  const std::optional<int64_t> chunk = whole(row.text("mc"));
+  return chunk && *chunk >= 0 && *chunk < kMaxRanks ? chunk : std::nullopt;
+}
 
 /// The first pass: who there is, and how long steps are.
 WhatIfJob survey(CsvRows& rows) {
@@ -82,6 +116,7 @@ WhatIfJob survey(CsvRows& rows) {
       rows.fail(fmt::format("rank {} has two places", rank));
     job.replicas = std::max(job.replicas, replica + 1);
     job.stages = std::max(job.stages, stage + 1);
+    job.chunks = std::max(job.chunks, chunk_of(rows).value_or(0) + 1);
     const int64_t start_ns = rows.decimal("start_ts", kSecondsToNs), duration_ns = rows.decimal("duration", kSecondsToNs);
     constexpr int64_t kLongestTimeNs = int64_t{1'000'000} * 1'000'000'000;
     if (start_ns < 0 || duration_ns < 0 || start_ns > kLongestTimeNs || duration_ns > kLongestTimeNs)
@@ -98,15 +133,26 @@ WhatIfJob survey(CsvRows& rows) {
 class WhatIf {
  public:
   WhatIf(ImportedRun& run, const WhatIfJob& job, const fs::path& path, uint64_t bytes) : run_(run), job_(job) {
-    for (const auto& [rank, place] : job.places) {
+    // Where somebody is missing, the numbers without their stride say who.
+    const bool all = static_cast<int64_t>(job.places.size()) == job.replicas * job.stages;
+    const int64_t stride = std::accumulate(job.places.begin(), job.places.end(), int64_t{0},
+                                           [](int64_t divisor, const auto& place) { return std::gcd(divisor, place.first); });
+    int64_t next = 0;
+    for (const auto& [file_rank, place] : job.places) {
+      const int64_t rank = all ? next++ : file_rank / std::max<int64_t>(stride, 1);
       ImportedProcess process;
       process.file = path.filename().string();
       process.file_bytes = bytes;
       process.rank = rank;
+      if (!all) process.world_size = std::min(job.replicas * job.stages, kMaxRanks);
       process.host = "unknown, by one clock";
-      process.facts = {{"pipeline_stage", fmt::to_string(place.second)}, {"replica", fmt::to_string(place.first)}, {"computes", "layers"}};
-      processes_[rank] = run.add_process(std::move(process));
-      run.thread(processes_[rank], "compute", 0);
+      process.facts = {{"pipeline_stage", fmt::to_string(place.second)},
+                       {"replica", fmt::to_string(place.first)},
+                       {"global_rank", fmt::to_string(file_rank)},
+                       {"computes", "layers"}};
+      if (job.chunks > 1) process.facts.emplace_back("model_chunks", fmt::to_string(job.chunks));
+      processes_[file_rank] = run.add_process(std::move(process));
+      run.thread(processes_[file_rank], "compute", 0);
       ranks_[place] = rank;
     }
     int64_t begin_ns = 0;
@@ -118,25 +164,19 @@ class WhatIf {
   }
 
   void add(const CsvRows& row) {
-    const int64_t rank = row.integer("rank"), step = row.integer("step");
-    const auto [replica, stage] = job_.places.at(rank);
+    const int64_t file_rank = row.integer("rank"), step = row.integer("step");
+    const auto [replica, stage] = job_.places.at(file_rank);
     const std::string& type = row.text("optype");
-    const size_t process = processes_.at(rank);
+    const size_t process = processes_.at(file_rank);
     const int64_t start_ns = begins_ns_.at(step) + row.decimal("start_ts", kSecondsToNs),
                   duration_ns = row.decimal("duration", kSecondsToNs);
+    if (const auto messages = messages_of(type); !messages.empty()) {
+      for (const StageMessage* message : messages) add_message(*message, chunk_of(row), process, replica, stage, start_ns, duration_ns);
+      return;
+    }
     const bool forward = type.starts_with("forward-"), backward = type.starts_with("backward-");
     ImportedOperation operation;
     operation.op = type;
-    if ((forward || backward) && (type.ends_with("-send") || type.ends_with("-recv"))) {
-      const bool sends = type.ends_with("-send");
-      operation.op_class = sends ? OpClass::kSend : OpClass::kReceive;
-      operation.communicator = stages_of(replica);
-      operation.peer = forward == sends ? stage + 1 : stage - 1;
-      operation.tag = forward ? 0 : 1;
-      if (*operation.peer < 0 || *operation.peer >= job_.stages) row.fail(fmt::format("{} of stage {} of {}", type, stage, job_.stages));
-      run_.call(process, run_.thread(process, type, 0), operation, ImportedTiming::kCall, start_ns, duration_ns);
-      return;
-    }
     if (const PipelineCollective* collective = find_pipeline_collective(type)) {
       operation.op_class = OpClass::kAllToAll;
       operation.communicator = among(collective->meets, replica, stage);
@@ -148,7 +188,39 @@ class WhatIf {
     run_.range(process, 0, ContextKind::kLayer, type, start_ns, duration_ns);
   }
 
+  void add_losses() const {
+    run_.losses().add({}, "stage_messages", ends_,
+                      "messages that would leave the pipeline at its first or last chunk, where nobody meets them: kept as ranges");
+    run_.losses().add(
+        {}, "stage_messages", untold_,
+        "messages between the last and the first stage whose model chunk (mc) the file does not tell, and which perhaps nobody "
+        "meets: kept as ranges");
+  }
+
  private:
+  void add_message(const StageMessage& message, std::optional<int64_t> chunk, size_t process, int64_t replica, int64_t stage,
+                   int64_t start_ns, int64_t duration_ns) {
+    const uint32_t thread = run_.thread(process, message.type, 0);
+    const bool up = message.forward == message.sends;  // the other end computes the next chunk of the model
+    int64_t peer = up ? stage + 1 : stage - 1;
+    if (peer < 0 || peer >= job_.stages) {
+      const bool goes_round = job_.chunks > 1 && job_.stages > 1;
+      if (!goes_round || !chunk || *chunk == (up ? job_.chunks - 1 : 0)) {
+        ++(goes_round && !chunk ? untold_ : ends_);
+        run_.range(process, thread, ContextKind::kPhase, message.type, start_ns, duration_ns);  // a layer would be computing
+        return;
+      }
+      peer = (peer + job_.stages) % job_.stages;
+    }
+    ImportedOperation operation;
+    operation.op = message.type;
+    operation.op_class = message.sends ? OpClass::kSend : OpClass::kReceive;
+    operation.communicator = stages_of(replica);
+    operation.peer = peer;
+    operation.tag = message.forward ? 0 : 1;
+    run_.call(process, thread, operation, ImportedTiming::kCall, start_ns, duration_ns);
+  }
+
   /// The same on all ranks, in whatever order rows come.
   int64_t number_of(const CsvRows& row, int64_t step, int64_t type) const {
     constexpr int64_t kMostInStep = 1 << 20;
@@ -172,7 +244,8 @@ class WhatIf {
         });
       case Meets::kAll:
         return communicator("all ranks", [&] {
-          for (const auto& [rank, place] : job_.places) members_.push_back(rank);
+          for (const auto& [place, rank] : ranks_) members_.push_back(rank);
+          std::sort(members_.begin(), members_.end());
         });
       case Meets::kAlone:
         break;
@@ -204,11 +277,12 @@ class WhatIf {
 
   ImportedRun& run_;
   const WhatIfJob& job_;
-  std::map<int64_t, size_t> processes_;                   ///< by rank
+  std::map<int64_t, size_t> processes_;                   ///< by the file's rank
   std::map<std::pair<int64_t, int64_t>, int64_t> ranks_;  ///< by replica and stage
   std::map<int64_t, int64_t> begins_ns_;                  ///< of steps
   std::map<std::string, uint32_t> communicators_;         ///< by name
   std::vector<int64_t> members_;                          ///< of a new one
+  uint64_t ends_ = 0, untold_ = 0;                        ///< messages that are ranges
 };
 
 bool is_parquet(const fs::path& path) {
@@ -239,6 +313,7 @@ void read_pipedream(ImportedRun& run, const std::vector<fs::path>& files, const 
     try {
       WhatIf what_if(run, job, path, bytes);
       while (second.next()) what_if.add(second);
+      what_if.add_losses();
     } catch (const BadRecord& bad) {
       second.fail(bad.what);
     }

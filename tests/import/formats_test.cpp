@@ -320,6 +320,55 @@ TEST(NcclInspector, ProcessesWithSeveralGpus) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE wait_ns IS NOT NULL"), 12);
 }
 
+/// Tensor and data parallelism of two, and no communicator of all four: which rank each is nobody tells. Rank 3, by the numbers here, is always last.
+TEST(NcclInspector, RanksThatNobodyTellsAreNumberedAndCounted) {
+  struct Process {
+    const char* host;
+    int pid, tensor, data;  // communicators; its rank in one is the number of the other
+  };
+  const Process processes[] = {{"z", 200, 0, 0}, {"z", 201, 0, 1}, {"a", 100, 1, 0}, {"a", 101, 1, 1}};
+  Imported::Files files;
+  for (const Process& p : processes) {
+    std::string log;
+    for (const bool tensor : {true, false})
+      for (int k = 1; k <= 3; ++k)
+        log += fmt::format(
+            R"({{"header": {{"id": "{}", "rank": {}, "n_ranks": 2}}, "metadata": {{"hostname": "{}", "pid": {}, "dump_timestamp_us": {}}}, )"
+            R"("coll_perf": {{"coll": "AllReduce", "coll_sn": {}, "coll_msg_size_bytes": 4096, "coll_exec_time_us": {}}}}})"
+            "\n",
+            tensor ? fmt::format("tensor{}", p.tensor) : fmt::format("data{}", p.data), tensor ? p.data : p.tensor, p.host, p.pid,
+            1748030377748202 + 1000 * k, k, p.pid == 101 ? 50 : 500);
+    files.push_back({fmt::format("{}.log", p.pid), log});
+  }
+  Imported run("nccl-inspector", files);
+  EXPECT_EQ(run.text("SELECT group_concat(rank || ' ' || host || ' ' || pid, ', ') FROM (SELECT * FROM v_rank ORDER BY rank)"),
+            "0 a 100, 1 a 101, 2 z 200, 3 z 201");
+  EXPECT_EQ(
+      run.text("SELECT kind || ' ' || count || ' ' || note FROM loss"),
+      "inspector_ranks 4 processes whose rank in the job Inspector does not tell, since no communicator has all of them: numbered by host and "
+      "process id");
+  EXPECT_EQ(
+      run.text("SELECT group_concat(label || ' ' || rank, ', ') FROM (SELECT label, rank FROM communicator c JOIN communicator_member m"
+               " ON m.communicator = c.id ORDER BY label, comm_rank)"),
+      "data0 2, data0 0, data1 3, data1 1, tensor0 2, tensor0 3, tensor1 0, tensor1 1");
+  EXPECT_EQ(
+      run.text("SELECT group_concat(comm || ' ' || rank || ' ' || wait_us, ', ') FROM (SELECT comm, rank, sum(wait_ns) / 1000 AS wait_us"
+               " FROM v_collective GROUP BY comm, rank HAVING wait_us > 0 ORDER BY comm, rank)"),
+      "data1 3 1350, tensor1 0 1350");
+
+  // One of all four, however small its part: its ranks are the job's.
+  for (size_t i = 0; i < 4; ++i)
+    files[i].second += fmt::format(
+        R"({{"header": {{"id": "all", "rank": {}, "n_ranks": 4}}, "metadata": {{"hostname": "{}", "pid": {}, "dump_timestamp_us": 1748030377758202}}, )"
+        R"("coll_perf": {{"coll": "AllReduce", "coll_sn": 1, "coll_msg_size_bytes": 8, "coll_exec_time_us": 9}}}})"
+        "\n",
+        i, processes[i].host, processes[i].pid);
+  Imported told("nccl-inspector", files);
+  EXPECT_EQ(told.text("SELECT group_concat(rank || ' ' || pid, ', ') FROM (SELECT * FROM v_rank ORDER BY rank)"),
+            "0 200, 1 201, 2 100, 3 101");
+  EXPECT_EQ(told.integer("SELECT count(*) FROM loss"), 0);
+}
+
 TEST(NcclInspector, ACommunicatorOfMillionsCostsWhatIsTold) {
   // 400 communicators of 2^24 ranks, each told by one of them: rows for all members would be 50 GB.
   std::string log;
@@ -532,24 +581,122 @@ struct WhatIfPipeline {
   }
 };
 
-/// Whatever numbers the file gives its ranks: the one that makes the job slower by more than half is the first finding, and saves what a job without it takes less.
+/// Whatever numbers the file gives its ranks, also those with gaps of eight-fold tensor parallelism: the one that makes the job slower by more than half is the
+/// first finding, and saves what a job without it takes less.
 TEST(PipeDream, ARankThatHalvesThroughputIsTheFirstFinding) {
-  const std::function<int(int, int)> numberings[] = {[](int d, int s) { return 4 * s + d; }, [](int d, int s) { return 2 * d + s; },
-                                                     [](int d, int s) { return 8 * (2 * d + s) + 4; }};
-  const WhatIfPipeline healthy(1, numberings[0]);
-  for (const auto& rank_of : numberings) {
-    const WhatIfPipeline job(3, rank_of);
+  const std::function<int(int, int)> dense[] = {[](int d, int s) { return 4 * s + d; }, [](int d, int s) { return 2 * d + s; }};
+  struct Numbering {
+    std::function<int(int, int)> of_file, rank_of;
+  };
+  const Numbering numberings[] = {{dense[0], dense[0]},
+                                  {dense[1], dense[1]},
+                                  {[](int d, int s) { return 8 * (4 * s + d); }, dense[0]},
+                                  {[](int d, int s) { return 8 * (2 * d + s) + 4; }, dense[1]}};
+  const WhatIfPipeline healthy(1, dense[0]);
+  for (const auto& [of_file, rank_of] : numberings) {
+    const WhatIfPipeline job(3, of_file);
     EXPECT_GT(job.step_s, 2 * healthy.step_s);
     Imported run("pipedream", Imported::Files{{"trace.csv", job.csv}});
     EXPECT_EQ(run.summary.ranks, 8u);
     EXPECT_EQ(run.text("SELECT id || ' ' || rank FROM finding WHERE position = 1"), fmt::format("straggler {}", rank_of(1, 1)));
     EXPECT_NEAR(run.real("SELECT saving_ns * 1e-9 FROM finding WHERE position = 1"), job.step_s - healthy.step_s, 0.002);
     EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0);
+    EXPECT_EQ(run.text("SELECT min(world_size) || ' ' || max(world_size) || ' ' || (SELECT count(*) FROM loss) FROM process"), "8 8 0");
+    EXPECT_EQ(
+        run.text(fmt::format("SELECT value FROM process_fact f JOIN process p ON p.id = f.process WHERE key = 'global_rank' AND rank = {}",
+                             rank_of(3, 0))),
+        fmt::to_string(of_file(3, 0)));
     const std::optional<models::ImportedReplay> replay = models::imported_replay(run.db, 0);
     ASSERT_TRUE(replay);
     EXPECT_EQ(replay->stages.at(rank_of(2, 1)), 1);
     EXPECT_EQ(slowdown_of(replay->run.replay).worst_ranks.front(), rank_of(1, 1));
   }
+}
+
+constexpr const char* kWhatIfColumns = "dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc\n";
+
+TEST(PipeDream, AMissingRankIsNamedDespiteTheGaps) {
+  std::string csv = kWhatIfColumns;
+  for (const auto& [replica, stage] : {std::pair(0, 0), {1, 0}, {1, 1}})
+    csv += fmt::format("{},{},{},1,forward-compute,0,1,0,0\n", replica, stage, 4 * (2 * stage + replica));
+  Imported run("pipedream", Imported::Files{{"t.csv", csv}});
+  EXPECT_EQ(run.text("SELECT group_concat(rank, ' ') FROM (SELECT rank FROM v_rank ORDER BY rank)"), "0 1 3");
+  EXPECT_EQ(run.text("SELECT count || ' ' || note FROM loss WHERE kind = 'missing_rank'"), "1 of 4 ranks without a trace: rank 2");
+}
+
+/// Two stages of two model chunks each: chunks 0 and 2 of the model are stage 0's, 1 and 3 stage 1's. One micro-batch, forwards and backwards, with the messages of
+/// each chunk, also those of the ends of the model, which nobody meets. `tells`: messages have their chunk, as the public files have not.
+std::string interleaved_csv(bool tells) {
+  std::string csv = kWhatIfColumns;
+  for (const bool forward : {true, false})
+    for (int k = 0; k < 4; ++k) {
+      const int chunk = forward ? k : 3 - k, stage = chunk % 2, mc = chunk / 2;
+      const double start_s = 0.1 + (forward ? 0 : 2) + 0.5 * k;
+      const std::string direction = forward ? "forward" : "backward";
+      const auto add = [&](const std::string& type, double from_s, double duration_s, bool is_message) {
+        csv += fmt::format("0,{0},{0},1,{1}-{2},{3:.3f},{4:.3f},0,{5}\n", stage, direction, type, from_s, duration_s,
+                           is_message && !tells ? -1 : mc);
+      };
+      add("recv", start_s - 0.1, 0.1, true);
+      add("compute", start_s, 0.4, false);
+      add("send", start_s + 0.4, 0.1, true);
+    }
+  return csv;
+}
+
+TEST(PipeDream, InterleavedStagesSendRoundThePipeline) {
+  Imported run("pipedream", Imported::Files{{"t.csv", interleaved_csv(true)}});
+  const char* const messages =
+      "SELECT group_concat(source || '>' || destination || ' ' || tag, ', ') FROM (SELECT * FROM v_message WHERE why IS NULL ORDER BY send_ns)";
+  EXPECT_EQ(run.text(messages), "0>1 0, 1>0 0, 0>1 0, 1>0 1, 0>1 1, 1>0 1");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_message"), 6);
+  const char* const ends =
+      "SELECT group_concat(rank || ' ' || name, ', ') FROM (SELECT p.rank, r.name FROM range_event e JOIN region r ON r.id = e.region"
+      " JOIN process p ON p.id = e.process WHERE r.name LIKE '%-send' OR r.name LIKE '%-recv' ORDER BY p.rank, r.name)";
+  EXPECT_EQ(run.text(ends), "0 backward-send, 0 forward-recv, 1 backward-recv, 1 forward-send");
+  EXPECT_EQ(run.text("SELECT group_concat(kind || ' ' || count) FROM loss"), "stage_messages 4");
+  EXPECT_EQ(run.integer("SELECT sum(compute_ns) FROM v_step"), 8 * int64_t{400'000'000}) << "ranges of messages are no computing";
+
+  // Without their chunk, messages round the pipeline may be those that nobody meets; the others are what they were.
+  Imported untold("pipedream", Imported::Files{{"t.csv", interleaved_csv(false)}});
+  EXPECT_EQ(untold.text(messages), "0>1 0, 0>1 0, 1>0 1, 1>0 1");
+  EXPECT_EQ(untold.integer("SELECT count(*) FROM v_message"), 4);
+  EXPECT_EQ(untold.text("SELECT group_concat(kind || ' ' || count) FROM loss"), "stage_messages 8");
+}
+
+/// A profiler may have written messages that nobody sent: they are no reason to refuse the file.
+TEST(PipeDream, AMessageBeyondThePipelineIsARange) {
+  std::string csv = what_if_csv();
+  csv += "0,1,2,3,forward-send,0.2,0.001,1,-1,-1,-1\n0,0,0,3,forward-recv,0.0,0.001,1,-1,-1,-1\n";
+  Imported run("pipedream", Imported::Files{{"t.csv", csv}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_message"), 4);
+  EXPECT_EQ(run.text("SELECT kind || ' ' || count FROM loss"), "stage_messages 2");
+}
+
+/// Stage 1 sends micro-batch 1 forwards and receives the gradients of micro-batch 0 in one operation, which meets the other stage's; both of them wait 30 ms.
+TEST(PipeDream, TwoMessagesInOneOperation) {
+  const std::string csv = std::string(kWhatIfColumns) +
+                          "0,0,0,1,forward-compute,0.0,0.1,0,0\n"
+                          "0,0,0,1,forward-send,0.1,0.01,0,-1\n"
+                          "0,1,1,1,forward-recv,0.1,0.01,0,-1\n"
+                          "0,0,0,1,forward-compute,0.11,0.1,1,0\n"
+                          "0,1,1,1,backward-compute,0.11,0.13,0,0\n"
+                          "0,0,0,1,forward-send-backward-recv,0.21,0.05,0,-1\n"
+                          "0,1,1,1,backward-send-forward-recv,0.24,0.02,0,-1\n"
+                          "0,1,1,1,backward-compute,0.26,0.1,1,0\n"
+                          "0,1,1,1,backward-send,0.36,0.01,0,-1\n"
+                          "0,0,0,1,backward-recv,0.36,0.01,0,-1\n";
+  Imported run("pipedream", Imported::Files{{"t.csv", csv}});
+  EXPECT_EQ(
+      run.text(
+          "SELECT group_concat(source || '>' || destination || ' ' || (late_sender_wait_ns / 1000000) || ' ' || (late_receiver_wait_ns / 1000000),"
+          " ', ') FROM (SELECT * FROM v_message WHERE why IS NULL ORDER BY send_ns, source)"),
+      "0>1 0 0, 0>1 0 30, 1>0 30 0, 1>0 0 0");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_message"), 4);
+  EXPECT_EQ(run.text("SELECT (exposed_ns / 1000000) || ' ' || (wait_ns / 1000000) FROM v_step WHERE rank = 0"), "70 30")
+      << "each time once";
+  EXPECT_EQ(run.integer("SELECT count(*) FROM loss"), 0);
+  EXPECT_EQ(slowdown_of(models::imported_replay(run.db, 0)->run.replay).ranks.size(), 2u) << "its messages have both ends";
 }
 
 TEST(PipeDream, ParquetIsToldAsWhatItIs) {
