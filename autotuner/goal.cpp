@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <string_view>
 
 #include "autotuner/predict.h"
@@ -56,8 +57,11 @@ Outcome outcome_of(const TrialFacts& facts, const Goal& goal, std::optional<doub
     if (!facts.metric)
       return {std::nullopt, fmt::format("no line of {} has the number that '{}' is to match",
                                         goal.metric->file.empty() ? "the output" : goal.metric->file, goal.metric->pattern)};
-    if (!(*facts.metric > 0)) return {std::nullopt, fmt::format("'{}' gives {:g}: not above 0", goal.metric->pattern, *facts.metric)};
-    return {goal.metric->lower_is_better ? *facts.metric : 1 / *facts.metric, ""};
+    const double number = *facts.metric, cost = goal.metric->lower_is_better ? number : 1 / number;
+    if (!(number > 0)) return {std::nullopt, fmt::format("'{}' gives {:g}: not above 0", goal.metric->pattern, number)};
+    if (!std::isfinite(number) || !std::isfinite(cost))
+      return {std::nullopt, fmt::format("'{}' gives {:g}: not a finite number", goal.metric->pattern, number)};
+    return {cost, ""};
   }
   if (goal.elapsed) return {facts.elapsed_s, ""};
   if (goal.target_loss) {

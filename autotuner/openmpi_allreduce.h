@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace ddl::tune {
 
@@ -28,5 +29,12 @@ int64_t openmpi_allreduce_that_runs(int64_t algorithm, int64_t segment_bytes, in
 
 /// Open MPI 4.1 runs a ring that a rule or a user requests also with operations that do not commute, and computes wrong results.
 inline bool openmpi_needs_commutative(int64_t algorithm) { return algorithm == kRing || algorithm == kSegmentedRing; }
+
+/// The same of MPI_Iallreduce (libnbc of 4.1: 800 of 1000 results of a ring or of Rabenseifner were wrong); by name or number, as the
+/// variable's value says it.
+constexpr const char* kIallreduceVariable = "OMPI_MCA_coll_libnbc_iallreduce_algorithm";
+inline bool openmpi_iallreduce_needs_commutative(std::string_view algorithm) {
+  return algorithm == "ring" || algorithm == "1" || algorithm == "rabenseifner" || algorithm == "3";
+}
 
 }  // namespace ddl::tune

@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <set>
 
+#include "autotuner/openmpi_allreduce.h"
+#include "autotuner/openmpi_rules.h"
 #include "autotuner/predict.h"
 #include "autotuner/sweep.h"
 #include "core/error.h"
@@ -226,6 +228,34 @@ std::map<std::string, int64_t> openmpi_algorithms(std::string_view ompi_info, st
     if (id && line.starts_with(':')) result.emplace(line.substr(1), *id);
   }
   return result;
+}
+
+std::optional<AllreduceRule> forced_rule(const std::string& value, const std::map<std::string, int64_t>& ids) {
+  const size_t colon = value.find(':');
+  const std::string word = value.substr(0, colon);
+  const auto found =
+      std::find_if(ids.begin(), ids.end(), [&](const auto& id) { return word == id.first || word == std::to_string(id.second); });
+  if (found == ids.end() || found->second == kIgnore) return std::nullopt;
+  return AllreduceRule{0, found->second, found->first, colon == std::string::npos ? 0 : bytes_of(value.substr(colon + 1))};
+}
+
+void check_algorithms(const std::vector<std::string>& values, const std::map<std::string, int64_t>& ids) {
+  for (const std::string& value : values) {
+    if (is_left_alone(value) || value == kRules) continue;
+    if (is_preset(value)) {
+      if (preset_rules(value, ids).empty())
+        throw Error(fmt::format("algorithm={}: this Open MPI lacks the algorithms that it combines", value), "", ExitCode::kUsage);
+    } else if (!forced_rule(value, ids)) {
+      std::vector<std::string> names = {"default", kRules};
+      names.insert(names.end(), std::begin(kPresets), std::end(kPresets));
+      for (const auto& [name, id] : ids)
+        if (id != kIgnore) names.push_back(name);
+      throw Error(fmt::format("invalid value '{}' of algorithm", value),
+                  ids.empty() ? "ompi_info, which knows the algorithms of Open MPI's MPI_Allreduce, is not there or names none"
+                              : fmt::format("{}, or NAME:SEGMENT, such as segmented_ring:128K", fmt::join(names, ", ")),
+                  ExitCode::kUsage);
+    }
+  }
 }
 
 }  // namespace ddl::tune

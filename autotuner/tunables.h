@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -81,8 +82,17 @@ PlacedJob place(const std::vector<std::string>& command, const std::vector<JobTu
 /// name=value lists of the point.
 std::map<std::string, std::string> values_at(const Space& space, size_t point);
 
+/// What the values of `algorithm` are values of.
+constexpr const char* kAllreduceParameter = "coll_tuned_allreduce_algorithm";
+
 /// The numbers of Open MPI's algorithms by name, from `ompi_info --param coll all --level 9 --parsable`; empty: it lacks the parameter
 /// ("coll_tuned_allreduce_algorithm").
 std::map<std::string, int64_t> openmpi_algorithms(std::string_view ompi_info, std::string_view parameter);
+
+/// The rule for all sizes that a value of `algorithm` stands for: NAME or NUMBER of `ids`, with or without :SEGMENT. Nothing: it is none.
+std::optional<AllreduceRule> forced_rule(const std::string& value, const std::map<std::string, int64_t>& ids);
+/// Throws ddl::Error (kUsage) for values of `algorithm` that are none of "default", "unset", "rules", a preset of these algorithms or a
+/// forced one.
+void check_algorithms(const std::vector<std::string>& values, const std::map<std::string, int64_t>& ids);
 
 }  // namespace ddl::tune

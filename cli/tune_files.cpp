@@ -68,17 +68,14 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
       tuned.default_bucket_bytes = bytes(tunable.values[0]);
       if (value != tunable.values[0]) tuned.bucket_bytes = bytes(value);
     }
-    if (tunable.name != tune::kAlgorithm || value == "default") continue;
+    if (tunable.name != tune::kAlgorithm || tune::is_left_alone(value)) continue;
     if (value == tune::kRules) {
       tuned.allreduce_rules = tuning.rules;
-    } else if (tune::is_preset(value)) {
-      tuned.allreduce_rules = tune::preset_rules(value, tune::openmpi_algorithms(openmpi_parameters(), "coll_tuned_allreduce_algorithm"));
-    } else {
-      const size_t colon = value.find(':');
-      const std::string name = value.substr(0, colon);
-      const auto ids = tune::openmpi_algorithms(openmpi_parameters(), "coll_tuned_allreduce_algorithm");
-      tuned.allreduce_rules = {{0, ids.at(name), name, colon == std::string::npos ? 0 : tune::bytes_of(value.substr(colon + 1))}};
+      continue;
     }
+    const auto ids = tune::openmpi_algorithms(openmpi_parameters(), tune::kAllreduceParameter);
+    tuned.allreduce_rules = tune::preset_rules(value, ids);
+    if (const auto forced = tune::is_preset(value) ? std::nullopt : tune::forced_rule(value, ids)) tuned.allreduce_rules = {*forced};
   }
   // The rules file takes the place of a forced algorithm: it has guards for communicators of other sizes.
   const tune::PlacedJob placed = tune::place(request.command, tuning.tunables, values, "");

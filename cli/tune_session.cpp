@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "autotuner/calibration.h"
+#include "autotuner/openmpi_allreduce.h"
 #include "autotuner/openmpi_rules.h"
 #include "autotuner/paired.h"
 #include "autotuner/predict.h"
@@ -109,41 +110,60 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
   return std::nullopt;
 }
 
+/// The sweep, and the file of rules that follows from it; no rules where the default is best at all sizes.
+void sweep_for_rules(const TuneRequest& request, Trials& trials, const fs::path& folder, double trial_s,
+                     const std::map<std::string, int64_t>& ids, Tuning& tuning) {
+  tuning.sweep = sweep_algorithms(request, trials, folder, tuning.base.ranks,
+                                  std::max(1.0, std::min(std::max(2 * trial_s, 3.0), request.budget_s / 10)), tuning.notes);
+  if (!tuning.sweep) return;
+  tuning.rules = tune::rules_of(*tuning.sweep, ids);
+  if (!tuning.rules.empty())
+    write_output((folder / "allreduce.rules").string(), tune::write_openmpi_rules(tuning.base.ranks, tuning.rules), Readers::kOwner,
+                 NamedBy::kFolder);
+}
+
+/// The files that the user's values stand for, whoever starts the job: Open MPI says nothing of one that is missing, and the trial would be
+/// one of the default.
+void write_asked_rules(const TuneRequest& request, Trials& trials, const fs::path& folder, double trial_s, JobTunable& asked,
+                       Tuning& tuning) {
+  if (std::all_of(asked.values.begin(), asked.values.end(), tune::is_left_alone)) return;
+  const auto ids = tune::openmpi_algorithms(openmpi_parameters(), tune::kAllreduceParameter);
+  for (const std::string& value : asked.values)
+    if (tune::is_preset(value))
+      write_output((folder / (value + ".rules")).string(), tune::write_openmpi_rules(tuning.base.ranks, tune::preset_rules(value, ids)),
+                   Readers::kOwner, NamedBy::kFolder);
+  const auto rules = std::find(asked.values.begin(), asked.values.end(), tune::kRules);
+  if (rules == asked.values.end()) return;
+  sweep_for_rules(request, trials, folder, trial_s, ids, tuning);
+  if (!tuning.rules.empty()) return;
+  asked.values.erase(rules);
+  tuning.notes.push_back(fmt::format("algorithm=rules was not tried: {}",
+                                     tuning.sweep ? "no algorithm was clearly better than the default at any size" : "there was no sweep"));
+}
+
 /// What the job turned out to use and nobody has spoken of: algorithms of its allreduces.
 void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, double trial_s, Tuning& tuning) {
+  const auto asked = std::find_if(tuning.tunables.begin(), tuning.tunables.end(),
+                                  [](const JobTunable& tunable) { return tunable.name == tune::kAlgorithm; });
+  const bool is_asked = asked != tuning.tunables.end();
+  if (is_asked) write_asked_rules(request, trials, folder, trial_s, *asked, tuning);
   if (!is_open_mpi_launcher(request.command)) return;
   const std::string info = openmpi_parameters();
   if (tuning.base.nonblocking && find(tuning.tunables, "iallreduce") == nullptr) {
     const auto ids = tune::openmpi_algorithms(info, "coll_libnbc_iallreduce_algorithm");
-    JobTunable tunable{"iallreduce", tune::How::kOpenmpiIallreduce, "OMPI_MCA_coll_libnbc_iallreduce_algorithm", false, {"default"}, false};
+    JobTunable tunable{"iallreduce", tune::How::kOpenmpiIallreduce, tune::kIallreduceVariable, false, {"default"}, false};
+    // Nobody knows whether the operations of the job commute.
     for (const auto& [name, id] : ids)
-      if (id != 0) tunable.values.push_back(name);
+      if (id != 0 && !tune::openmpi_iallreduce_needs_commutative(name)) tunable.values.push_back(name);
     if (tunable.values.size() > 1) tuning.tunables.push_back(tunable);
   }
-  if (const JobTunable* asked = find(tuning.tunables, tune::kAlgorithm)) {
-    for (const std::string& value : asked->values) {
-      if (!tune::is_preset(value)) continue;
-      const auto rules = tune::preset_rules(value, tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm"));
-      if (rules.empty())
-        throw Error(fmt::format("algorithm={}: this Open MPI lacks the algorithms that it combines", value), "", ExitCode::kUsage);
-      write_output((folder / (value + ".rules")).string(), tune::write_openmpi_rules(tuning.base.ranks, rules), Readers::kOwner,
-                   NamedBy::kFolder);
-    }
-    return;
-  }
-  if (!tuning.base.blocking) return;
-  const auto ids = tune::openmpi_algorithms(info, "coll_tuned_allreduce_algorithm");
+  if (is_asked || !tuning.base.blocking) return;
+  const auto ids = tune::openmpi_algorithms(info, tune::kAllreduceParameter);
   if (ids.empty()) return;
   JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}, false};
-  tuning.sweep = sweep_algorithms(request, trials, folder, tuning.base.ranks,
-                                  std::max(1.0, std::min(std::max(2 * trial_s, 3.0), request.budget_s / 10)), tuning.notes);
+  sweep_for_rules(request, trials, folder, trial_s, ids, tuning);
   if (tuning.sweep) {
-    tuning.rules = tune::rules_of(*tuning.sweep, ids);
-    if (!tuning.rules.empty()) {
-      tunable.values.emplace_back(tune::kRules);
-      write_output((folder / "allreduce.rules").string(), tune::write_openmpi_rules(tuning.base.ranks, tuning.rules), Readers::kOwner,
-                   NamedBy::kFolder);
-    }
+    if (!tuning.rules.empty()) tunable.values.emplace_back(tune::kRules);
     for (const auto& [algorithm, times] : tuning.sweep->seconds)
       if (const std::string value = tune::algorithm_value(algorithm); !value.empty()) tunable.values.push_back(value);
   } else {
@@ -151,6 +171,21 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
       if (id != 0) tunable.values.push_back(name);
   }
   tuning.tunables.push_back(tunable);
+}
+
+/// Before the first trial, which may take long. Throws ddl::Error (kUsage).
+void check_asked_algorithms(const TuneRequest& request) {
+  const JobTunable* asked = find(request.tunables, tune::kAlgorithm);
+  if (asked == nullptr || std::all_of(asked->values.begin(), asked->values.end(), tune::is_left_alone)) return;
+  const std::string& today = asked->values[0];
+  if (tune::is_preset(today) || today == tune::kRules)
+    throw Error(fmt::format("algorithm={} cannot be the first value, which the job runs with today", today),
+                "--tunable algorithm=default,...", ExitCode::kUsage);
+  tune::check_algorithms(asked->values, tune::openmpi_algorithms(openmpi_parameters(), tune::kAllreduceParameter));
+  const bool asks_for_rules = std::find(asked->values.begin(), asked->values.end(), tune::kRules) != asked->values.end();
+  if (asks_for_rules && (!is_open_mpi_launcher(request.command) || !program_of(request.command) || !fs::exists(allreduce_program())))
+    throw Error("algorithm=rules: rules come from the sweep, which this command has not",
+                "start it by Open MPI's mpirun with one program, or leave rules out", ExitCode::kUsage);
 }
 
 // Among values that are numbers the largest or smallest that may be tried.
@@ -264,9 +299,7 @@ bool explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) 
 }  // namespace
 
 Tuning tune_job(const TuneRequest& request) {
-  if (const JobTunable* algorithm = find(request.tunables, tune::kAlgorithm); algorithm != nullptr && tune::is_preset(algorithm->values[0]))
-    throw Error(fmt::format("algorithm={} cannot be the first value, which the job runs with today", algorithm->values[0]),
-                "--tunable algorithm=default,...", ExitCode::kUsage);
+  check_asked_algorithms(request);
   for (const LaneHosts& lane : request.lanes) placed_on({request.command, {}}, lane);  // refused before anything is made
   const fs::path folder = trials_folder(request);
   Trials trials(request, folder);

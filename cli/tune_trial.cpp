@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cctype>
 #include <chrono>
+#include <cmath>
 #include <fstream>
 #include <regex>
 #include <sstream>
@@ -14,7 +15,6 @@
 #include "cli/mpirun.h"
 #include "cli/open_run.h"
 #include "core/error.h"
-#include "core/number.h"
 #include "core/regular_file.h"
 #include "store/text.h"
 
@@ -25,28 +25,24 @@ namespace {
 
 constexpr char kError[] = "error";
 
-// What the job says of itself, line by line. Without the file nothing.
-std::vector<double> numbers_in(const fs::path& file, const std::string& metric) {
-  constexpr size_t kMostCharacters = 4096;  // the library's matcher needs stack for every character
-  std::vector<double> numbers;
-  if (std::error_code error; !fs::is_regular_file(file, error)) return numbers;  // nobody waits for the writer of a pipe
-  const std::regex pattern(metric);
+// What the job says of itself. Without the file nothing.
+std::vector<tune::MetricMatch> told_in(const fs::path& file, const std::string& metric) {
+  if (std::error_code error; !fs::is_regular_file(file, error)) return {};  // nobody waits for the writer of a pipe
   std::ifstream stream(file);
-  for (std::string line; std::getline(stream, line);) {
-    if (line.size() > kMostCharacters) line.resize(kMostCharacters);
-    for (std::sregex_iterator match(line.begin(), line.end(), pattern), none; match != none; ++match) {
-      const std::string text = (*match)[1];
-      if (const auto number = number_in<double>(text)) numbers.push_back(*number);
-    }
-  }
-  return numbers;
+  return tune::matches_in(stream, metric);
 }
 
 // Those that a trial has added: a job may append to its file or write it anew.
-std::vector<double> added(const std::vector<double>& before, std::vector<double> after) {
+std::vector<tune::MetricMatch> added(const std::vector<tune::MetricMatch>& before, std::vector<tune::MetricMatch> after) {
   if (after.size() > before.size() && std::equal(before.begin(), before.end(), after.begin()))
     after.erase(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(before.size()));
   return after;
+}
+
+// Those that are no numbers cannot be ordered: one of them is the answer.
+double metric_of(std::vector<double> numbers) {
+  const auto nan = std::find_if(numbers.begin(), numbers.end(), [](double number) { return std::isnan(number); });
+  return nan != numbers.end() ? *nan : median_of(numbers);
 }
 
 }  // namespace
@@ -85,7 +81,7 @@ TrialRun::TrialRun(const tune::PlacedJob& job, fs::path run, fs::path log, const
   if (!goal.metric) return;
   told_ = goal.metric->file.empty() ? log_ : fs::path(goal.metric->file);
   if (goal.metric->file.empty()) return;
-  before_ = numbers_in(told_, goal.metric->pattern);
+  before_ = told_in(told_, goal.metric->pattern);
   written_ = fs::last_write_time(told_, ignored);
 }
 
@@ -103,10 +99,11 @@ RanTrial TrialRun::finish(const Ended& ended, double wall_s) const {
     trial.facts = tune::read_trial(db, goal_.target_loss, goal_.needs_steps());
     for (Query row(db, "SELECT name || ' ' || boot_id FROM host"); row.next();) trial.hosts.insert(row.text(0));
     if (goal_.metric && (goal_.metric->file.empty() || fs::last_write_time(told_, ignored) != written_)) {
-      std::vector<double> numbers = added(before_, numbers_in(told_, goal_.metric->pattern));
-      if (!numbers.empty()) trial.facts->metric = median_of(numbers);
+      std::vector<double> numbers = tune::numbers_of(added(before_, told_in(told_, goal_.metric->pattern)));
+      if (!numbers.empty()) trial.facts->metric = metric_of(std::move(numbers));
     }
   } catch (const Error& error) {
+    trial.facts.reset();
     trial.why = error.hint().empty() ? error.what() : fmt::format("{} ({})", error.what(), error.hint());
   } catch (const std::exception& error) {
     trial.why = error.what();

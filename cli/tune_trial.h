@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "autotuner/goal.h"
+#include "autotuner/metric_matches.h"
 #include "autotuner/trial_facts.h"
 #include "autotuner/tunables.h"
 #include "cli/process.h"
@@ -37,7 +38,7 @@ class TrialRun {
   const tune::Goal& goal_;
   Launch launch_;
   std::filesystem::file_time_type written_{};
-  std::vector<double> before_;  ///< numbers in its file at the start
+  std::vector<tune::MetricMatch> before_;  ///< in its file at the start
 };
 
 /// Throws a usage error unless the metric's pattern is a regular expression with a group for the number.

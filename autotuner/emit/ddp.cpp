@@ -15,8 +15,9 @@ Content emit_ddp(const Emission& emission, const Format&) {
   if (!content.changes) content.note = "buckets and batch stay as they are: wrap() is DistributedDataParallel";
   if (tuned.bucket_bytes)
     content.note =
-        "bucket_cap_mb is MiB; the first bucket stays 1 MiB (torch.distributed._DEFAULT_FIRST_BUCKET_BYTES), and a tensor that is "
-        "larger than a bucket is not split";
+        "bucket_cap_mb is MiB; the first bucket stays 1 MiB (torch.distributed._DEFAULT_FIRST_BUCKET_BYTES) in PyTorch whose default is "
+        "bucket_cap_mb=25 (1.13), and is as large as the others where it is None (newer); a tensor that is larger than a bucket is not "
+        "split";
   // MiB as the shortest decimal that is the same double: DDP computes int(bucket_cap_mb * 1024 * 1024).
   const std::string mib = tuned.bucket_bytes ? fmt::format("{}", static_cast<double>(*tuned.bucket_bytes) / (1024.0 * 1024.0)) : "None";
   content.text = fmt::format("BUCKET_CAP_MB = {}\n", mib);

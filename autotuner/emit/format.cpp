@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "analyzer/models/large_batch.h"
+#include "autotuner/openmpi_allreduce.h"
 #include "core/number.h"
 #include "store/text.h"
 
@@ -27,6 +28,15 @@ std::string gain_in_words(const Tuned& tuned) {
 std::string where(const Tuned& tuned) {
   return fmt::format("{}; {}; {} ranks on {} {}", tuned.machine, tuned.mpi_library.empty() ? "MPI library unknown" : tuned.mpi_library,
                      tuned.ranks, tuned.nodes, tuned.nodes == 1 ? "node" : "nodes");
+}
+
+/// Where this file sets one.
+std::string iallreduce_that_needs_commutative(const Emission& emission, const Content& content) {
+  const std::string_view parameter = std::string_view(kIallreduceVariable).substr(std::string_view("OMPI_MCA_").size());
+  for (const auto& [name, value] : emission.environment)
+    if (name == kIallreduceVariable && openmpi_iallreduce_needs_commutative(value) && content.text.find(parameter) != std::string::npos)
+      return value;
+  return "";
 }
 
 /// Cuts at blanks, else where the line is full, never within a character.
@@ -107,6 +117,11 @@ std::vector<std::string> heading(const Emission& emission, const Format& format,
     for (const std::string& sentence : batch_advice(tuned)) lines.push_back("batch: " + sentence);
     if (changes_order_of_sums(tuned))
       lines.push_back("note:  sums are added in another order than by default: results differ in their last bits");
+    if (const std::string algorithm = iallreduce_that_needs_commutative(emission, content); !algorithm.empty())
+      lines.push_back(
+          fmt::format("note:  iallreduce={} needs operations that commute, and Open MPI does not ask: with an MPI_Op of the program's own "
+                      "that does not, results of MPI_Iallreduce would be WRONG. MPI_SUM, MPI_MAX and the like commute",
+                      algorithm));
     lines.push_back(fmt::format("undo:  {}", format.undo));
   } else if (tuned.gain) {
     lines.push_back("This file changes nothing.");

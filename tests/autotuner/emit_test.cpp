@@ -128,6 +128,22 @@ TEST_F(Emit, EveryTextFileBeginsWithWhereItComesFrom) {
   }
 }
 
+TEST_F(Emit, ANonblockingRingWarnsOfOperationsThatDoNotCommute) {
+  const auto files_with = [&](const std::string& algorithm) {
+    Tuned tuned = other_sample();
+    tuned.environment = {{"OMPI_MCA_coll_libnbc_iallreduce_algorithm", algorithm}};
+    emit(tuned, place_ / "tuned");
+    return all(place_ / "tuned");
+  };
+  for (const char* algorithm : {"ring", "1", "rabenseifner", "3"}) {
+    auto files = files_with(algorithm);
+    for (const char* name : {"tuned.env", "mca-params.conf"}) EXPECT_NE(files[name].find("WRONG"), std::string::npos) << algorithm << name;
+    for (const char* name : {"nccl.conf", "horovod.env"}) EXPECT_EQ(files[name].find("WRONG"), std::string::npos) << algorithm << name;
+  }
+  for (const char* algorithm : {"binomial", "recursive_doubling", "2"})
+    for (const auto& [name, text] : files_with(algorithm)) EXPECT_EQ(text.find("WRONG"), std::string::npos) << algorithm << name;
+}
+
 TEST_F(Emit, HostileTextStaysInItsComment) {
   emit(tuned_sample(), place_ / "tuned");
   for (auto& [name, text] : all(place_ / "tuned")) {

@@ -130,6 +130,28 @@ TEST(Tunables, AlgorithmsAreReadFromOmpiInfo) {
   EXPECT_EQ(ids, (std::map<std::string, int64_t>{{"ignore", 0}, {"rabenseifner", 6}}));
 }
 
+TEST(Tunables, AlgorithmsThatOpenMpiHasNotAreRefused) {
+  const std::map<std::string, int64_t> ids = {
+      {"ignore", 0}, {"recursive_doubling", 3}, {"ring", 4}, {"segmented_ring", 5}, {"rabenseifner", 6}};
+  EXPECT_NO_THROW(check_algorithms({"default", "unset", "rules", "gloo", "baidu_ring", "ring", "3", "segmented_ring:128K", "5:1M"}, ids));
+  EXPECT_NO_THROW(check_algorithms({"default"}, {})) << "nothing is asked of Open MPI";
+  for (const char* value : {"rnig", "9", "ignore", "0", "ring:many", "ring:", "", "horovod"}) try {
+      check_algorithms({"default", value}, ids);
+      ADD_FAILURE() << value;
+    } catch (const Error& error) {
+      EXPECT_EQ(error.code(), ExitCode::kUsage) << value;
+    }
+  EXPECT_THROW(check_algorithms({"default", "gloo"}, {{"ring", 4}}), Error);
+  EXPECT_THROW(check_algorithms({"default", "ring"}, {}), Error);
+  const auto three = forced_rule("3", ids), segments = forced_rule("5:1M", ids);
+  ASSERT_TRUE(three && segments);
+  EXPECT_EQ(three->algorithm, 3);
+  EXPECT_EQ(three->algorithm_name, "recursive_doubling");
+  EXPECT_EQ(segments->algorithm, 5);
+  EXPECT_EQ(segments->segment_bytes, 1 << 20);
+  EXPECT_FALSE(forced_rule("rules", ids));
+}
+
 TEST(Sweep, RulesNameWhatWasFasterBeyondDoubt) {
   const Sweep sweep = read_sweep(test::sweep_text());
   EXPECT_EQ(sweep.ranks, 4);

@@ -183,6 +183,31 @@ def tells_what_is_not_in_force(folder):
     assert ": better than" in bad.stdout and "expected ring" in bad.stdout, bad.stdout
 
 
+def tries_the_algorithms_that_were_asked_for(folder):
+    """Whoever starts the job: Open MPI would say nothing of a file of rules that is not there, and the trial would be one of the default."""
+    ruled = [JOB, "--ms", "4000", "--kind", "ruled"]
+    for name, values, launcher in (("behind_env", "default,baidu_ring", ["env", *MPIRUN]), ("by_number", "default,3", MPIRUN)):
+        tune(folder, "-o", name, "--trials", "16", "--tunable", f"algorithm={values}", "--", *launcher, *ruled, check=0)
+        assert choices(folder / name)["algorithm"] == values.split(",")[1], choices(folder / name)
+    assert re.search(r"^0 4 0 0 ", (folder / "behind_env/trials/baidu_ring.rules").read_text(), re.MULTILINE)
+    assert "# ring" in (folder / "behind_env/allreduce.rules").read_text()
+    assert "# recursive_doubling" in (folder / "by_number/allreduce.rules").read_text()
+    # The sweep says that ring is best; only the default and the rules are tried.
+    asked = ["-o", "asked", *SHORT_SWEEP, "--tunable", "algorithm=default,rules", "--", *MPIRUN, JOB, "--ms", "4000", "--kind", "filed"]
+    tune(folder, "--trials", "1", *asked, check=0)
+    with sqlite3.connect(folder / "asked/tune.sqlite") as db:
+        db.execute("UPDATE sweep SET text = ?", (RING_IS_MAGIC,))
+    tune(folder, "--trials", "16", *asked, check=0)
+    assert {row[2] for row in trials(folder / "asked")} <= {"as it is", "algorithm=default", "algorithm=rules"}, trials(folder / "asked")
+    assert choices(folder / "asked")["algorithm"] == "rules", choices(folder / "asked")
+    assert "# ring" in (folder / "asked/trials/allreduce.rules").read_text() and "# ring" in (folder / "asked/allreduce.rules").read_text()
+    # Nothing is better than the default: there are no rules to try.
+    with sqlite3.connect(folder / "asked/tune.sqlite") as db:
+        db.execute("UPDATE sweep SET text = ?", (RING_IS_MAGIC.replace("1e-06", "9"),))
+    run = tune(folder, "--trials", "16", *asked, check=0)
+    assert "algorithm=rules was not tried" in " ".join(run.stdout.split()), run.stdout
+
+
 def takes_the_jobs_own_word(folder):
     """Jobs without steps: by a number that they print, by one in a file to which every trial appends, by their elapsed time. 0.7 of the pause is 1.43 of the speed."""
     silent = [JOB, "--unmarked", "1", "--ms", "20", "--kind", "{kind}"]
@@ -293,7 +318,7 @@ def takes_away_what_stands_in_a_trials_place(folder):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        tests = (takes_away_what_stands_in_a_trials_place, takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself, leaves_out_rules_that_no_call_has)
+        tests = (tries_the_algorithms_that_were_asked_for, takes_away_what_stands_in_a_trials_place, takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself, leaves_out_rules_that_no_call_has)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for test, done in [(test, pool.submit(test, folder)) for test in tests]:
                 done.result()

@@ -122,6 +122,8 @@ def offers_what_the_steps_use(folder):
                "{bucket_mb}", check=0)
     names = {choice["name"] for choice in json.loads((folder / "overlapped/manifest.json").read_text())["choices"]}
     assert names == {"bucket_mb", "iallreduce"}, names
+    [offered] = [row["values"] for row in json.loads((folder / "overlapped/report.json").read_text())["choices"] if row["tunable"] == "iallreduce"]
+    assert offered == "default binomial recursive_doubling", offered  # the others are wrong with operations that do not commute
     assert "not explored: " in run.stdout and "--trials 3 is too few" in run.stdout, run.stdout
 
 
@@ -131,6 +133,10 @@ def says_what_is_wrong(folder):
         (["--tunable", "kind", "--", "x"], "invalid tunable"),
         (["--tunable", "batch=8,16", "--", "x"], "does not say where batch goes"),
         (["--tunable", "batch=8,many", "--", "x", "{batch}"], "invalid value 'many' of batch"),
+        (["--tunable", "algorithm=default,rnig", "--", *MPIRUN, JOB], "recursive_doubling, ring"),
+        (["--tunable", "algorithm=default,9", "--", *MPIRUN, JOB], "invalid value '9' of algorithm"),
+        (["--tunable", "algorithm=rules,default", "--", *MPIRUN, JOB], "algorithm=rules cannot be the first value"),
+        (["--tunable", "algorithm=default,rules", "--", "env", *MPIRUN, JOB], "rules come from the sweep, which this command has not"),
         (["--budget", "soon", "--", "x"], "invalid duration 'soon'"),
         (["--goal", "effiency", "--", "x"], "did you mean efficiency"),
         (["--"], "no command given"),
