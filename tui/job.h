@@ -184,10 +184,10 @@ struct JobLayer {
 
 struct Job {
   uint32_t generation = 0;  ///< another one: the source shows another job, and what is known of the earlier one does not count
-  std::string name;    ///< of the program
-  std::string job_id;  ///< of the batch system; empty: none
-  std::string mpi;     ///< its library and version, of a running job; empty: not known
-  std::string run;     ///< the directory as the user would type it
+  std::string name;         ///< of the program
+  std::string job_id;       ///< of the batch system; empty: none
+  std::string mpi;          ///< its library and version, of a running job; empty: not known
+  std::string run;          ///< the directory as the user would type it
   int32_t world_size = 0;
   int32_t other_worlds = 0;
   std::optional<int64_t> exit_code, signal;  ///< how it ended, by `ddl record`

@@ -112,7 +112,8 @@ void SpoolSource::look_for_spools(Job& job) {
     std::filesystem::path path = entry->path();
     if (path.extension() == ".spool" || path.extension() == ".live") stems.insert(path.replace_extension());
   }
-  const bool removed = !known_.empty() && std::none_of(known_.begin(), known_.end(), [&](const auto& stem) { return stems.contains(stem); });
+  const bool removed =
+      !known_.empty() && std::none_of(known_.begin(), known_.end(), [&](const auto& stem) { return stems.contains(stem); });
   const size_t before = processes_.size();
   for (const std::filesystem::path& stem : stems) {
     if (known_.contains(stem)) continue;
@@ -190,7 +191,7 @@ int32_t SpoolSource::world_size(const SpoolProcess& process) {
   return process.is_alone() ? 1 : h.rank >= 0 ? h.world_size : h.launch_size;
 }
 
-/// Of two with the same rank: it began while the other one was recording, which is no restart.
+/// Both have the same rank, but it began while the earlier one was recording: this is no restart.
 bool SpoolSource::is_child(size_t process, size_t earlier) const {
   return processes_[earlier]->header().latest.realtime_ns >= processes_[process]->header().begin.realtime_ns;
 }
@@ -266,7 +267,8 @@ SpoolSource::WorldId SpoolSource::best_world(const Job& job) const {
   const auto order = [&](const auto& entry) {
     const auto& [world, numbers] = entry;
     const SpoolProcess& first = *processes_[worlds_.at(world)];
-    return std::tuple(!numbers.runs, numbers.runs ? -static_cast<int64_t>(numbers.ranks) : 0, first.header().begin.realtime_ns, first.path());
+    return std::tuple(!numbers.runs, numbers.runs ? -static_cast<int64_t>(numbers.ranks) : 0, first.header().begin.realtime_ns,
+                      first.path());
   };
   return std::min_element(seen.begin(), seen.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); })->first;
 }
