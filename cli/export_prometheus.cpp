@@ -85,6 +85,8 @@ class Watch {
   }
   void observe() { snapshot_ = observer_.look(job_, false); }
   bool ended() const { return job_.ended; }
+  /// Nothing more will come, by all that is known.
+  bool is_over() const { return job_.ended && !job_.may_go_on; }
   std::string page(const Rendering& rendering) const { return rendering.page(tui::job_numbers(snapshot_), unix_ns()); }
 
  private:
@@ -129,9 +131,9 @@ void write_while_it_runs(Watch& watch, const Destination& to, double interval_s,
     for (double next_s = 0;; usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
       Interrupts::check();
       watch.look();
-      if (tui::monotonic_s() < next_s && !watch.ended()) continue;
+      if (tui::monotonic_s() < next_s && !watch.is_over()) continue;
       to.write(watch.page(rendering));
-      if (watch.ended()) return;
+      if (watch.is_over()) return;
       next_s = tui::monotonic_s() + interval_s;
     }
   } catch (const Error&) {

@@ -93,6 +93,8 @@ class Helper {
   };
 
   void note_cpu_times() {
+    if (seen_.generation != generation_) cpu_.clear();  // of other processes
+    generation_ = seen_.generation;
     static const double ticks_per_s = static_cast<double>(sysconf(_SC_CLK_TCK));
     for (const tui::Rank& rank : seen_.ranks) {
       if (!rank.here || rank.pid == 0) continue;
@@ -225,6 +227,7 @@ class Helper {
   tui::StallWatch watch_;
   tui::Job seen_;
   std::map<int32_t, CpuTime> cpu_;
+  uint32_t generation_ = 0;  ///< of the job that `cpu_` tells of
   int64_t number_ = 0;
 };
 

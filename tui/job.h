@@ -183,15 +183,17 @@ struct JobLayer {
 };
 
 struct Job {
-  std::string name;    ///< of the program
-  std::string job_id;  ///< of the batch system; empty: none
-  std::string mpi;     ///< its library and version, of a running job; empty: not known
-  std::string run;     ///< the directory as the user would type it
+  uint32_t generation = 0;  ///< another one: the source shows another job, and what is known of the earlier one does not count
+  std::string name;         ///< of the program
+  std::string job_id;       ///< of the batch system; empty: none
+  std::string mpi;          ///< its library and version, of a running job; empty: not known
+  std::string run;          ///< the directory as the user would type it
   int32_t world_size = 0;
   int32_t other_worlds = 0;
   std::optional<int64_t> exit_code, signal;  ///< how it ended, by `ddl record`
   bool recorded_end = false;                 ///< `ddl record` has seen it end
-  bool ended = false;                        ///< nothing more will come
+  bool ended = false;                        ///< nothing more will come from its ranks
+  bool may_go_on = false;                    ///< it has, not long ago, but the command of `ddl record` has not: another mpirun may come
   bool joined = false;                       ///< joined while running: earlier records of some process were left out
   bool gpus = false;                         ///< its ranks use GPUs that are not, or cannot be, shown
   bool device_collectives = false;           ///< such GPUs carry out some of its collectives (NCCL)

@@ -62,6 +62,10 @@ std::string how_it_ended(const Job& job) {
 }  // namespace
 
 Snapshot Observer::look(Job& job, bool replay) {
+  if (job.generation != generation_) {
+    *this = {};
+    generation_ = job.generation;
+  }
   steps_.advance(job);
   window_.clear();
   const auto& finished = steps_.finished();

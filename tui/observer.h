@@ -48,6 +48,7 @@ class Observer {
   void headline(const Job& job, Snapshot& s) const;
   bool blame_straggler(const Job& job, Snapshot& s) const;
 
+  uint32_t generation_ = 0;  ///< Job's
   Steps steps_;
   bool annotated_ = false;
   bool by_device_ = false;   ///< ranks with GPUs are shown by them

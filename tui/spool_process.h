@@ -23,6 +23,9 @@ class SpoolProcess : private MetaVisitor {
   /// per thread, and `device_bytes` of GPU work. Throws ddl::Error if the file was truncated.
   void read(Job& job, uint64_t join_bytes, uint64_t device_bytes);
 
+  /// Reads its header only. Throws as read().
+  void refresh() { reader_.refresh(); }
+
   /// How much of the end of each thread's log reaches back to the begin of the process's last `steps`; `most_bytes` if more, or without
   /// marked steps.
   uint64_t bytes_of_steps(size_t steps, uint64_t most_bytes);

@@ -7,6 +7,10 @@
 // Processes on this host are looked up in /proc; on other hosts only silence shows. There the live file is read if it exists
 // (core/live_file.h), since stores into a mapped spool reach this host when the other kernel writes them back.
 //
+// One world is shown: of several the one that runs and has the most ranks; where all are over, the first one, as the report does it. When all
+// its ranks are over and another one runs, that one is shown: the Job begins anew (Job::generation), as it does when another recording has
+// taken the directory.
+//
 // A spool keeps a descriptor open. If ranks outnumber descriptors, spools are read in turns, for two more system calls per spool and look.
 #pragma once
 
@@ -16,6 +20,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "store/run_directory.h"
@@ -39,16 +44,39 @@ class SpoolSource : public Source {
   void poll(Job& job, double interval_s) override;
 
  private:
-  void look_for_spools();
+  /// By size too, and by launch: a restart may have the same key.
+  struct WorldId {
+    uint64_t key = 0;
+    int32_t size = 0;
+    size_t launch = 0;
+    friend bool operator==(const WorldId&, const WorldId&) = default;
+    friend auto operator<=>(const WorldId&, const WorldId&) = default;
+  };
+  struct Place {
+    int32_t rank = -1, size = 0;
+    std::optional<WorldId> world;
+    std::optional<size_t> replaces, replaced_by;  ///< the process of the same rank in the launch before, and after
+  };
+
+  void look_for_spools(Job& job);
+  void start_afresh(Job& job);
   void release(size_t process);
   std::unique_ptr<SpoolProcess> open(const std::filesystem::path& stem);
   void read_job(Job& job);
   void read_told_stalls(Job& job);
   uint64_t recent_bytes();
   void read_spools(Job& job);
+  static int32_t world_size(const SpoolProcess& process);
+  bool is_child(size_t process, size_t earlier) const;
+  void find_worlds();
+  WorldId best_world(const Job& job) const;
+  bool runs(const Job& job, size_t process) const;
+  bool another_world_runs(const Job& job) const;
   void choose_world(Job& job);
   void add_rank(Job& job, SpoolProcess& process);
   void fit(Job& job);
+  bool is_here(const SpoolProcess& process) const;
+  Life life_of(const SpoolProcess& process, bool recorded_end) const;
   void read_lives(Job& job);
 
   RunDirectory run_;
@@ -62,7 +90,12 @@ class SpoolSource : public Source {
   std::map<std::string, std::string> unreadable_;  ///< path -> why
   size_t asked_of_ = 0;                            ///< processes that recent_bytes() has asked
   uint64_t asked_bytes_ = 0;
-  std::optional<uint64_t> world_key_;
+  std::vector<Place> places_;         ///< as processes_
+  std::map<WorldId, size_t> worlds_;  ///< with their first process
+  std::optional<WorldId> world_;      ///< that is shown
+  int64_t world_begin_ns_ = 0;
+  bool recording_ = false;           ///< job.json was written, and not yet that the job has ended
+  std::optional<int64_t> ended_ns_;  ///< when the shown world was first seen to have ended
   int64_t epoch_realtime_ns_ = 0;
   size_t fitted_ranks_ = SIZE_MAX;
   int64_t next_fit_ns_ = 0;

@@ -75,6 +75,10 @@ void forget_events(Job& job) {
 }
 
 std::optional<StallNews> StallWatch::look(const Job& job) {
+  if (job.generation != generation_) {
+    *this = StallWatch(limit_ns_);
+    generation_ = job.generation;
+  }
   if (job.ended || job.ranks.empty() || std::max<size_t>(job.ranks.size(), static_cast<size_t>(std::max(job.world_size, 0))) < 2)
     return std::nullopt;
   int64_t last_ns = INT64_MIN;

@@ -35,6 +35,7 @@ class StallWatch {
 
  private:
   int64_t limit_ns_;
+  uint32_t generation_ = 0;                  ///< Job's
   std::optional<int64_t> stalled_since_ns_;  ///< of the reported stall, while it lasts
   std::map<int32_t, uint64_t> stalled_at_;   ///< Rank::finished_ticks then, by rank
   std::string told_waiting_;                 ///< call and ranks of the last reported waiting

@@ -14,7 +14,10 @@ PATHS = f"{BUILD}/share/ddl/python"
 
 def stalled(how, *options):
     begin = time.monotonic()
-    done = subprocess.run([str(DDL), "record", "-o", f"{how}.ddl", "--stall", "1.5", *options, "--", "mpirun", "-np", "3", PYTHON, str(JOB), how],
+    job = ["mpirun", "-np", "3", PYTHON, str(JOB), how]
+    if how == "second":  # of two mpirun
+        job = ["bash", "-c", f"mpirun -np 2 {PYTHON} {JOB} well; exec mpirun -np 3 {PYTHON} {JOB} loader"]
+    done = subprocess.run([str(DDL), "record", "-o", f"{how}.ddl", "--stall", "1.5", *options, "--", *job],
                           env=environment(PYTHONPATH=PATHS, **QUICK), capture_output=True, text=True, timeout=120)
     return how, done, time.monotonic() - begin
 
@@ -38,7 +41,7 @@ def judge_stall(how, done, seconds):
         check(ranks[1]["role"] == "missing" and ranks[0]["role"] == ranks[2]["role"] == "waiting", f"{how}: {[tuple(r) for r in ranks.values()]}")
         check(ranks[1]["state"] == ("runs" if how == "never" else "sleeps"), f"{how}: {ranks[1]['state']}")
     stacks = {r: f or "" for r, f in rows.execute("SELECT rank, frames FROM stall_stack WHERE language = 'python' AND position = 0")}
-    inner = {"loader": "next_batch (", "lock": "gradients (", "never": "gradients ("}.get(how)
+    inner = {"loader": "next_batch (", "second": "next_batch (", "lock": "gradients (", "never": "gradients ("}.get(how)
     if inner:
         check(stacks.get(1, "").startswith(inner), f"{how}: stack of rank 1: {stacks.get(1)}")
         check("stall_job.py:" in stacks.get(1, "") and stacks[1].split("stall_job.py:")[0].count("<") == 0, f"{how}: {stacks.get(1)}")
@@ -69,7 +72,7 @@ def jobs_that_stall_and_jobs_that_do_not(folder):
     if PYTHON is None:
         raise Skip("python3-mpi4py is not installed")
     cases = [("evaluates", judge_progress, ["--on-stall", "touch alarm"]), ("takes_turns", judge_progress, []), ("all_compute", judge_progress, ["--on-stall", "touch compute_alarm"])]
-    cases += [(how, judge_stall, ["--on-stall", "abort"]) for how in ("loader", "lock", "stopped", "never")]
+    cases += [(how, judge_stall, ["--on-stall", "abort"]) for how in ("loader", "lock", "stopped", "never", "second")]
     with concurrent.futures.ThreadPoolExecutor(3) as pool:
         for (_, judge, _), result in zip(cases, pool.map(lambda c: stalled(c[0], *c[2]), cases)):
             judge(*result)
