@@ -39,7 +39,8 @@ constexpr AnalysisLoss kUnmatched{"unmatched_messages",
                                   "sends and receives whose other end cannot be told for sure: their waiting is not known"};
 constexpr AnalysisLoss kBadIntervals{"bad_intervals", "events that end before they begin: counted as taking no time"};
 constexpr AnalysisLoss kLongSteps{"long_steps", "steps with more than a million activities of GPUs: they have no critical path"};
-constexpr AnalysisLoss kRepeated{"repeated_steps", "steps whose number the same process had used before: left out of the statistics"};
+constexpr AnalysisLoss kRepeated{"repeated_steps",
+                                 "steps whose number the same process had used before: left out of the statistics, as what lies in them"};
 
 void clear(SQLite::Database& db) {
   for (const char* table :

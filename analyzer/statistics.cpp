@@ -24,7 +24,7 @@ double median_of(std::vector<double>& values) {
   std::nth_element(values.begin(), middle, values.end());
   if (values.size() % 2 == 1) return *middle;
   const double below = *std::max_element(values.begin(), middle);
-  return below + (*middle - below) / 2;
+  return below == *middle ? below : below + (*middle - below) / 2;  // also of two infinite ones
 }
 
 int64_t upper_median_of(std::vector<int64_t> values) {
@@ -56,8 +56,8 @@ std::optional<Range> bootstrap_median(const std::vector<double>& sorted) {
     const double first = gamma_below(random);
     const double between = n % 2 == 1 ? 0 : gap(random);
     const double total = first + between + gamma_above(random);
-    const double low = at(first / total);
-    median = low + (at((first + between) / total) - low) / 2;
+    const double low = at(first / total), high = at((first + between) / total);
+    median = low == high ? low : low + (high - low) / 2;  // also of two infinite ones
   }
   std::sort(medians.begin(), medians.end());
   return Range{percentile_of(medians, 0.025), percentile_of(medians, 0.975)};

@@ -733,11 +733,11 @@ CREATE TABLE metric (
   value REAL,           -- NULL: see why
   unit TEXT NOT NULL,   -- ns, ratio, bytes/s, ...
   why TEXT,             -- reason of a NULL
-  lo REAL,              -- bootstrap 95 % interval of the median over steps; NULL: fewer than five steps, or not a per-step metric
+  lo REAL,              -- bootstrap 95 % interval of the median over steps; NULL: fewer than five steps, an end is infinite, or not a per-step metric
   hi REAL,              -- its upper end
-  p10 REAL,             -- 10th percentile over steps (nearest rank); NULL: not a per-step metric
+  p10 REAL,             -- 10th percentile over steps (nearest rank); NULL: infinite, or not a per-step metric
   p90 REAL,             -- 90th percentile
-  steps INTEGER,        -- steps that had a value; NULL: not a per-step metric
+  steps INTEGER,        -- steps that its median is over, those of which only the denominator is 0 among them; NULL: not a per-step metric
   sigma REAL,           -- error of the value through the clocks of hosts (1 sigma, in its unit, as if all errors went one way); 0 within one host; NULL: it compares no clocks
   PRIMARY KEY (id, world)
 ) WITHOUT ROWID;

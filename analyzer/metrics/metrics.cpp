@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <iterator>
 #include <map>
 
@@ -52,6 +53,8 @@ std::string most_common(const std::map<std::string, int64_t>& reasons) {
   return most == reasons.end() ? "NO_DATA" : most->first;
 }
 
+/// A step whose denominator is 0 has an infinite value: left out, it would leave the others' median, which is not the job's. Infinite values
+/// order as others do; the result never is one.
 MetricResult of_steps(Query& rows) {
   const Columns columns(rows);
   std::vector<double> values, sigmas;
@@ -70,14 +73,20 @@ MetricResult of_steps(Query& rows) {
     result.why = most_common(reasons);
     return result;
   }
+  const auto if_finite = [](double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; };
+  result.value = if_finite(median_of(values));
+  if (!result.value) {
+    result.steps = 0;
+    result.why = "ZERO_DENOM";
+    return result;
+  }
   std::sort(values.begin(), values.end());
-  result.p10 = percentile_of(values, 0.1);
-  result.p90 = percentile_of(values, 0.9);
-  if (const std::optional<Range> interval = bootstrap_median(values)) {
+  result.p10 = if_finite(percentile_of(values, 0.1));
+  result.p90 = if_finite(percentile_of(values, 0.9));
+  if (const std::optional<Range> interval = bootstrap_median(values); interval && std::isfinite(interval->hi)) {
     result.lo = interval->lo;
     result.hi = interval->hi;
   }
-  result.value = median_of(values);
   if (!sigmas.empty()) result.sigma = median_of(sigmas);
   return result;
 }

@@ -13,7 +13,8 @@
 //   -- sentence: ...       what it says; shown as help
 //
 // The SELECT sees the store, the tables of the passes (analyzer/tables.sql) and :world. Scope job: one row (value, why). Scope step: rows (step, value, why), one per steady
-// step, of which the median is the metric's value. Scope rank: rows (rank, value, why), of which the worst is. `why` counts only where
+// step, of which the median is the metric's value. A ratio is 9e999 in a step where the denominator alone is 0, which the median orders behind
+// the others; an infinite median is ZERO_DENOM. Scope rank: rows (rank, value, why), of which the worst is. `why` counts only where
 // value is NULL. More columns, by name: lo and hi, the ends of a 95 % interval (scope job); sigma, the error through the hosts'
 // clocks, in its unit.
 #pragma once

@@ -135,7 +135,7 @@ void ImportedRun::place_gpu(MadeRows& made) {
         std::upper_bound(p.steps.begin(), p.steps.end(), moment_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
     std::optional<int64_t> bucket;
     if (is_numbered(op_class)) {
-      if (after != p.steps.begin()) bucket = (after - 1)->number;
+      if (after != p.steps.begin() && (after - 1)->counted_begin_ns == (after - 1)->start_ns) bucket = (after - 1)->number;
       if (is_one_step) bucket = 0;
     }
     const std::tuple stream(static_cast<size_t>(g.process), device.value_or(-1), context.value_or(-1), stream_number.value_or(-1));
@@ -216,7 +216,8 @@ void ImportedRun::number_collectives() {
   }
   losses_.add(
       {}, "nccl_kernels", unnumbered,
-      "kernels of NCCL outside annotated steps, or in steps where ranks show different numbers of them: which belong together is not known");
+      "kernels of NCCL outside annotated steps, in steps whose number came before, or where ranks show different numbers of them: which belong "
+      "together is not known");
   db_.exec("DROP TABLE temp.kernel_collective");
 }
 

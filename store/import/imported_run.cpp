@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "core/error.h"
 #include "store/database.h"
@@ -348,7 +349,8 @@ std::optional<int64_t> ImportedRun::step_at(size_t process, int64_t time_ns) con
   auto after = std::upper_bound(steps.begin(), steps.end(), time_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
   if (after == steps.begin()) return std::nullopt;
   const Step& step = *(after - 1);
-  return time_ns < step.start_ns + step.duration_ns ? std::optional(step.number) : std::nullopt;
+  const bool is_counted = time_ns < step.start_ns + step.duration_ns && time_ns >= step.counted_begin_ns && time_ns < step.counted_end_ns;
+  return is_counted ? std::optional(step.number) : std::nullopt;
 }
 
 uint32_t ImportedRun::region(uint32_t parent, ContextKind kind, uint32_t name) {
@@ -391,7 +393,13 @@ void ImportedRun::settle() {
     order_.push_back(i);
     p.id = static_cast<int64_t>(order_.size());
     world_size_ = std::max(world_size_, std::max(p.told.world_size.value_or(0), rank + 1));
-    std::sort(p.steps.begin(), p.steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
+    std::stable_sort(p.steps.begin(), p.steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
+    std::unordered_map<int64_t, const Step*> first;
+    for (Step& step : p.steps) {
+      const Step& counted = *first.try_emplace(step.number, &step).first->second;
+      step.counted_begin_ns = counted.start_ns;
+      step.counted_end_ns = counted.start_ns + counted.duration_ns;
+    }
     if (!p.begin_ns) continue;
     if (std::abs(p.told.base_ns) > kLatestNs || std::abs(p.told.base_ns + *p.begin_ns) > kLatestNs)
       throw Error(fmt::format("{} begins at a time that is out of range", p.told.file), "leave it out, or correct its times",

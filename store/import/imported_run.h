@@ -162,6 +162,7 @@ class ImportedRun {
   friend class CpuSweep;
   struct Step {
     int64_t start_ns, duration_ns, number;
+    int64_t counted_begin_ns = 0, counted_end_ns = 0;  ///< of the first use of its number (StepIndex), once settle() has run
   };
   struct Process {
     ImportedProcess told;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <unordered_map>
 
 namespace ddl::store {
 
@@ -89,11 +90,21 @@ StepIndex::StepIndex(const std::vector<Step>& steps) {
       end = next->second;
     }
     next_begin[step->thread] = step->start_ticks;
-    spans_.push_back({step->start_ticks, end, step->number, 0});
+    spans_.push_back({step->start_ticks, end, step->number, step->start_ticks, end, 0});
   }
   std::reverse(spans_.begin(), spans_.end());
+  std::unordered_map<uint64_t, size_t> counted;  // number -> its use that counts
+  for (size_t i = 0; i < steps.size(); ++i) {
+    const auto [use, is_new] = counted.try_emplace(steps[i].number, i);
+    if (!is_new && !steps[use->second].duration_ticks && steps[i].duration_ticks) use->second = i;
+  }
   uint64_t latest_end = 0;
-  for (Span& span : spans_) span.latest_end = latest_end = std::max(latest_end, span.end);
+  for (Span& span : spans_) {
+    const size_t use = counted.at(span.number);
+    span.counted_begin = steps[use].start_ticks;
+    span.counted_end = spans_[use].end;
+    span.latest_end = latest_end = std::max(latest_end, span.end);
+  }
 }
 
 size_t StepIndex::spans_before(uint64_t ticks) const {
@@ -104,7 +115,7 @@ size_t StepIndex::spans_before(uint64_t ticks) const {
 std::optional<uint64_t> StepIndex::at(uint64_t ticks, size_t before) const {
   for (size_t i = before; i-- > 0;) {
     const Span& span = spans_[i];
-    if (ticks < span.end) return span.number;
+    if (ticks < span.end) return ticks >= span.counted_begin && ticks < span.counted_end ? std::optional(span.number) : std::nullopt;
     if (ticks >= span.latest_end) return std::nullopt;
   }
   return std::nullopt;

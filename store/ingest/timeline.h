@@ -26,6 +26,8 @@ struct Step {
 };
 
 /// The step at a moment of a process. Steps of several threads may overlap; the one that began last counts.
+/// A number that is used again (each epoch counts from 0, or a job goes back to its checkpoint) names its first use that ended, which is the
+/// one that the analyzer measures: what lies in the others only is in no step, or sums by number would be of all uses, and their time of one.
 class StepIndex {
  public:
   StepIndex() = default;
@@ -54,7 +56,8 @@ class StepIndex {
 
   struct Span {
     uint64_t begin, end, number;
-    uint64_t latest_end;  ///< of this span and all before it
+    uint64_t counted_begin, counted_end;  ///< of the use of the number that counts
+    uint64_t latest_end;                  ///< of this span and all before it
   };
   std::vector<Span> spans_;  ///< by begin
 };

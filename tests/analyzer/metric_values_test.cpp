@@ -165,6 +165,30 @@ TEST(MetricValues, ProductiveTimeIsThatOfSteps) {
   EXPECT_DOUBLE_EQ(*run.metric("productive_time"), 0.8);
 }
 
+TEST(MetricValues, ProductiveTimeIsOfOneRankWhereRanksDoNotMeetInEachStep) {
+  Tables run(2);
+  for (int64_t s = 0; s < 20; ++s) {  // the ranks take turns in being long, and meet every other step
+    const int64_t pair_ns = s / 2 * 400_ms;
+    for (int64_t rank : {0, 1}) {
+      const int64_t long_ns = 300_ms, begin_ns = s % 2 == 0 ? 0 : rank == 0 ? long_ns : 100_ms;
+      run.step(rank, s, pair_ns + begin_ns, pair_ns + begin_ns + (s % 2 == rank ? long_ns : 100_ms), 0);
+    }
+  }
+  run.exec("UPDATE process SET start_ns = 0, end_ns = 5000000000");
+  run.analyze();
+  EXPECT_DOUBLE_EQ(*run.metric("productive_time"), 0.8);
+}
+
+TEST(MetricValues, ProductiveTimeCountsTheStepsOfTwoThreadsOnce) {
+  Tables run(1);
+  run.step(0, 1, 0, 60_ms, 0);
+  run.step(0, 2, 20_ms, 40_ms, 0);
+  run.step(0, 1, 50_ms, 80_ms, 0);  // a number again: the time was spent in a step
+  run.exec("UPDATE process SET start_ns = 0, end_ns = 100000000");
+  run.analyze();
+  EXPECT_DOUBLE_EQ(*run.metric("productive_time"), 0.8);
+}
+
 TEST(MetricValues, ArithmeticPerByteIsOfTheStepsThatWereKept) {
   Tables run = training(10, 32, 1e9);
   run.exec("DELETE FROM event WHERE step < 6");

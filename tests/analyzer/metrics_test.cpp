@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <set>
 
@@ -236,6 +237,38 @@ TEST(Metrics, UndefinedIsNeverZero) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM metric WHERE value IS NULL AND why IS NULL"), 0);
   EXPECT_EQ(run.integer("SELECT count(*) FROM metric WHERE value IS NOT NULL AND why IS NOT NULL"), 0);
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "compute");
+}
+
+/// Gradient accumulation: of 16 steps of 100 ms, in `reducing` ones two ranks reduce for 20 ms.
+Tables accumulating(const std::vector<int64_t>& reducing) {
+  Tables run(2);
+  int64_t seq = 0;
+  for (int64_t s = 0; s < 16; ++s) {
+    const bool reduces = std::find(reducing.begin(), reducing.end(), s) != reducing.end();
+    for (int64_t rank : {0, 1}) {
+      run.step(rank, s, s * 100_ms, s * 100_ms + 100_ms, reduces ? 20_ms : 0);
+      run.value(rank, s, "model_flops", 1e9);
+    }
+    if (reduces) run.allreduce(++seq, {s * 100_ms + 80_ms, s * 100_ms + 80_ms}, 20_ms, 1'000, s);
+  }
+  run.analyze();
+  return run;
+}
+
+TEST(Metrics, AStepWithoutCommunicationIsAboveEveryRatio) {
+  for (const char* id : {"ccr_raw", "ccr_xfer", "ccr_exposed", "network_intensity"}) {
+    // Three, and six, of the eleven steady steps reduce.
+    Tables every_fourth = accumulating({7, 11, 15});
+    EXPECT_FALSE(every_fourth.metric(id)) << id;
+    EXPECT_EQ(every_fourth.why(id), "ZERO_DENOM") << id;
+    EXPECT_EQ(every_fourth.integer("SELECT steps FROM metric WHERE id = '" + std::string(id) + "'"), 0) << id;
+    Tables most = accumulating({5, 7, 9, 11, 13, 15});
+    EXPECT_NEAR(most.metric(id).value_or(-1), std::string(id) == "network_intensity" ? 2e9 / 2'000 : 4, 1e-9) << id;
+    EXPECT_TRUE(most.is_null("SELECT p90 FROM metric WHERE id = '" + std::string(id) + "'")) << id;
+    EXPECT_TRUE(most.is_null("SELECT hi FROM metric WHERE id = '" + std::string(id) + "'")) << id;
+    EXPECT_EQ(most.integer("SELECT steps FROM metric WHERE id = '" + std::string(id) + "'"), 11) << id;
+  }
+  EXPECT_NEAR(accumulating({7, 11, 15}).metric("overlap").value_or(-1), 0, 1e-9) << "nothing over nothing is left out";
 }
 
 TEST(Metrics, WithoutStepsTheWholeRunCounts) {

@@ -238,6 +238,19 @@ TEST(Synthetic, Aborted) {
   EXPECT_TRUE(named);
 }
 
+/// `for epoch: for i, batch: step(i)`: only the first epoch of each process is told apart by numbers.
+TEST(Synthetic, NumbersThatEachEpochUsesAgainSumNothingUp) {
+  Analyzed once(run().ranks(4).steps(12).value("samples", 32).compute(2_ms).allreduce(1_KiB, 100_us).allreduce(1_MiB, 1_ms));
+  Analyzed tenfold(run().ranks(4).steps(12).epochs(10).value("samples", 32).compute(2_ms).allreduce(1_KiB, 100_us).allreduce(1_MiB, 1_ms));
+  EXPECT_EQ(tenfold.integer("SELECT count(*) FROM step"), 4 * 120);
+  EXPECT_EQ(tenfold.integer("SELECT sum(count) FROM loss WHERE kind = 'repeated_steps'"), 4 * 108);
+  for (const char* sql : {"SELECT count(*) FROM step_part", "SELECT count(*) FROM v_collective WHERE step IS NOT NULL",
+                          "SELECT count(*) FROM value WHERE step IS NOT NULL"})
+    EXPECT_EQ(tenfold.integer(sql), once.integer(sql)) << sql;
+  EXPECT_NEAR(tenfold.db.execAndGet("SELECT value FROM metric WHERE id = 'throughput'").getDouble(), 4 * 32 / 3.1e-3, 1e-6);
+  EXPECT_EQ(tenfold.findings(), once.findings());
+}
+
 TEST(Synthetic, MissingSpool) {
   Analyzed analyzed(blocking_job().value("samples", 32).missing(3));
   EXPECT_EQ(analyzed.integer("SELECT count(*) FROM v_collective WHERE wait_method IS NOT 'lower-bound' AND comm = 'MPI_COMM_WORLD'"), 0);

@@ -109,6 +109,18 @@ TEST(Kineto, WithoutAScheduleStepsEndWithTheOptimizers) {
       run.integer("SELECT count(*) FROM range_event e JOIN region r ON r.id = e.region WHERE r.name = 'input' AND e.step IS NOT NULL"), 5);
 }
 
+TEST(Kineto, WhatLiesInAStepWhoseNumberCameBeforeIsInNoStep) {
+  std::string events;
+  for (int n = 0; n < 6; ++n)
+    events += fmt::format(
+        R"({}{{"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#{}", "pid": 9, "tid": 9, "ts": {}, "dur": 1000}},
+        {{"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 9, "tid": 9, "ts": {}, "dur": 200}})",
+        n == 0 ? "" : ",", n % 3, 1000 * (n + 1), 1000 * (n + 1) + 100);
+  Imported run("kineto", Imported::Files{{"rank0.json", R"({"schemaVersion": 1, "traceEvents": [)" + events + "]}"}});
+  EXPECT_EQ(run.text("SELECT group_concat(coalesce(step, '-'), ' ') FROM (SELECT step FROM range_event ORDER BY start_ns)"), "0 1 2 - - -");
+  EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'repeated_steps'"), 3);
+}
+
 TEST(Kineto, AmongSeveralGroupsOfGlooNobodySaysWhich) {
   const std::string groups = R"({"pg_name": "0", "pg_desc": "default_pg", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [0, 1]},
     {"pg_name": "1", "pg_desc": "dp", "backend_config": "cpu:gloo", "pg_size": 2, "ranks": [0, 1]})";

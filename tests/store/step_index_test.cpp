@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
 #include <optional>
 #include <random>
 #include <vector>
@@ -34,6 +35,26 @@ TEST(StepIndex, ACursorFindsWhatIsFoundWithoutOne) {
       ASSERT_EQ(anywhere.at(elsewhere), index.at(elsewhere)) << elsewhere;
     }
   }
+}
+
+TEST(StepIndex, ANumberNamesItsFirstUse) {
+  const StepIndex epochs({{0, 0, 10, 10, 0}, {0, 1, 20, 10, 0}, {0, 0, 30, 10, 0}, {0, 1, 40, 10, 0}, {0, 2, 50, 10, 0}});
+  for (const auto& [ticks, number] : std::map<uint64_t, std::optional<uint64_t>>{{15, 0}, {25, 1}, {35, {}}, {45, {}}, {55, 2}})
+    EXPECT_EQ(epochs.at(ticks), number) << ticks;
+
+  const StepIndex nested({{0, 0, 10, 10, 0}, {0, 1, 20, 30, 0}, {0, 0, 30, 10, 0}});
+  for (const auto& [ticks, number] : std::map<uint64_t, std::optional<uint64_t>>{{25, 1}, {35, {}}, {45, 1}})
+    EXPECT_EQ(nested.at(ticks), number) << ticks;
+
+  const StepIndex threads({{0, 7, 10, 20, 0}, {1, 7, 20, 20, 0}});  // both in step 7
+  for (const auto& [ticks, number] : std::map<uint64_t, std::optional<uint64_t>>{{15, 7}, {25, 7}, {35, {}}})
+    EXPECT_EQ(threads.at(ticks), number) << ticks;
+}
+
+TEST(StepIndex, AUseThatNeverEndedGivesWayToOneThatDid) {
+  const StepIndex torn({{0, 3, 10, {}, 0}, {0, 3, 30, 10, 0}, {0, 4, 40, {}, 0}, {0, 4, 50, {}, 0}});  // back to step 3 after an error
+  for (const auto& [ticks, number] : std::map<uint64_t, std::optional<uint64_t>>{{15, {}}, {35, 3}, {45, 4}, {55, {}}})
+    EXPECT_EQ(torn.at(ticks), number) << ticks;
 }
 
 TEST(StepIndex, WithoutStepsThereIsNone) {

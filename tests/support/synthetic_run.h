@@ -108,7 +108,7 @@ struct Plan {
   };
 
   int ranks = 2;
-  uint64_t steps = 1, first_step = 0;
+  uint64_t steps = 1, first_step = 0, epochs = 1;
   bool annotated = true;  ///< steps have ranges
   int64_t gap_ns = 0;     ///< between steps
   std::vector<Item> setup, step, teardown;
@@ -149,6 +149,8 @@ class SyntheticRun {
   // ---------------------------------------------------------------- the job
   SyntheticRun& ranks(int count) { return set(plan_.ranks, count); }
   SyntheticRun& steps(uint64_t count, uint64_t first = 0);
+  /// All steps so often, each time with the same numbers.
+  SyntheticRun& epochs(uint64_t count) { return set(plan_.epochs, count); }
   SyntheticRun& no_steps() { return set(plan_.annotated, false); }
   /// Time between the end of a step and the begin of the next.
   SyntheticRun& gap(int64_t ns) { return set(plan_.gap_ns, ns); }

@@ -56,7 +56,8 @@ void Simulation::run() {
   initialize();
   const uint32_t step_sites = kFirstItemSite + static_cast<uint32_t>(plan_.setup.size());
   play(plan_.setup, kFirstItemSite, std::nullopt);
-  for (uint64_t step = plan_.first_step; step < plan_.first_step + plan_.steps; ++step) {
+  for (uint64_t i = 0; i < plan_.steps * plan_.epochs; ++i) {
+    const uint64_t step = plan_.first_step + i % plan_.steps;
     begin_step(step);
     play(plan_.step, step_sites, step);
     end_step(step);
