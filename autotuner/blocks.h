@@ -30,4 +30,8 @@ std::optional<double> step_s_of(const std::vector<std::vector<double>>& blocks);
 /// The number of steps of `step_s` that take about `wanted_s`, within bounds.
 uint64_t steps_for(double wanted_s, double step_s, uint64_t least, uint64_t most);
 
+/// How long ranks go on by themselves before they take the tuner for gone. They look once in a block of `filler_steps`, and the tuner, which
+/// sees a step only when it has ended, publishes behind such a block.
+uint64_t patience_s_for(uint64_t filler_steps, double step_s);
+
 }  // namespace ddl::tune

@@ -101,7 +101,7 @@ std::vector<EmittedFile> emit(const Tuned& found, const std::filesystem::path& w
 
 bool is_decided_by_rules(const std::string& variable) {
   return variable.starts_with("OMPI_MCA_coll_tuned_allreduce_algorithm") || variable == "OMPI_MCA_coll_tuned_use_dynamic_rules" ||
-         variable == "OMPI_MCA_coll_tuned_dynamic_rules_filename";
+         variable == "OMPI_MCA_coll_tuned_dynamic_rules_filename" || variable == "OMPI_MCA_coll_han_priority";
 }
 
 std::vector<std::string> overridden_by_rules(const Tuned& tuned) {

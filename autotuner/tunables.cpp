@@ -204,6 +204,7 @@ PlacedJob place(const std::vector<std::string>& words, const std::vector<JobTuna
       continue;
     }
     job.environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");  // without it a forced algorithm is silently ignored
+    job.environment.emplace_back("OMPI_MCA_coll_han_priority", "0");  // as the emitted files do: what is measured is what they set
     if (value == kRules || is_preset(value)) {
       const std::string file =
           value == kRules ? rules_file : (std::filesystem::path(rules_file).parent_path() / (value + ".rules")).string();

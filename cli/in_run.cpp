@@ -24,8 +24,6 @@ using tune::Outcome;
 using tune::Stage;
 
 constexpr uint64_t kFirstBlockSteps = 8, kFirstFillerSteps = 4;
-constexpr uint64_t kFirstPatience_s = 600;  // a job may take long to come to its first step
-constexpr uint64_t kPatience_s = 60;
 constexpr size_t kReadySteps = 4;     // of the default, before anything is decided
 constexpr double kHeardWithin_s = 3;  // of the end of a first step: a job that has not read the file by then does not
 constexpr double kAllWithin_s = 6, kAllWithinOfHosts_s = 40;  // other hosts' spools are seen late
@@ -94,7 +92,7 @@ void InRun::begin() {
   const fs::path base = request_.folder / "schedule";
   std::error_code error;
   fs::remove_all(recording(), error);
-  TuneBlock first{.end = kFirstBlockSteps, .filler_steps = kFirstFillerSteps, .patience_s = kFirstPatience_s};
+  TuneBlock first{.end = kFirstBlockSteps, .filler_steps = kFirstFillerSteps, .patience_s = patience_s_};
   fill(first, text_of_values(request_.start));
   if (!files_.begin(base.c_str())) throw Error(fmt::format("{}: the name is too long", base.string()), "choose another directory with -o");
   if (const int failed = files_.write(first); failed != 0)
@@ -205,17 +203,19 @@ std::optional<size_t> InRun::publish(const std::string& text, std::optional<uint
     adopt();
     const Block& last = blocks_.back();
     if (last.end == kTuneNoEnd) return std::nullopt;
+    const uint64_t fillers = tune::steps_for(kFiller_s, step_s, 1, 1000);
+    patience_s_ = tune::patience_s_for(fillers, step_s);
     TuneBlock block{.number = blocks_.size(),
                     .begin = last.end,
                     .end = steps ? last.end + *steps : kTuneNoEnd,
-                    .filler_steps = tune::steps_for(kFiller_s, step_s, 1, 1000),
-                    .patience_s = kPatience_s};
+                    .filler_steps = fillers,
+                    .patience_s = patience_s_};
     fill(block, text);
     const int failed = files_.write(block);
     if (failed == EEXIST) continue;  // a rank was there first
     if (failed != 0)
       throw CannotWrite(fmt::format("cannot write the tuning schedule: {}", std::strerror(failed)),
-                        fmt::format("the job returns to its defaults in {} s", kPatience_s));
+                        fmt::format("the job returns to its defaults in {} s", patience_s_));
     blocks_.push_back({block.begin, block.end, false, on_one_line(text)});
     return blocks_.size() - 1;
   }
@@ -267,7 +267,7 @@ std::vector<Outcome> InRun::measure_round(Stage stage, const tune::Round& round)
     const size_t point = round.points[planned.index];
     const std::optional<size_t> number = publish(text_of(point), planned.steps, expected_step_s(point));
     if (!number) {
-      why_over_ = fmt::format("the job had heard nothing of the tuner for {} s, and went back to its defaults", kPatience_s);
+      why_over_ = fmt::format("the job had heard nothing of the tuner for {} s, and went back to its defaults", patience_s_);
       return {};
     }
     made.push_back({planned.index, blocks_[*number].begin, blocks_[*number].end});

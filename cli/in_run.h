@@ -117,6 +117,7 @@ class InRun : public tune::Bench {
   const tune::Space* space_ = nullptr;
   double samples_ = 1;
   double default_step_s_ = 0;
+  uint64_t patience_s_ = 600;                               ///< of the job, in the last block: it may take long to come to its first step
   std::map<size_t, double> known_step_s_, longest_step_s_;  ///< by point: of its last trial, and the longest
   size_t count_ = 0, others_ = 0;                           ///< trials, and those of other points than the default
   double all_s_ = 0, others_s_ = 0;

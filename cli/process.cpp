@@ -313,12 +313,15 @@ bool RunningJob::told_to_end() const { return parts_->jobs.told_to_end(); }
 /// Between the first jobs of two lanes. Two mpirun of Open MPI 4.1 that start in the same moment race for the session folder of their user, and one of
 /// them fails ("File exists").
 constexpr std::chrono::milliseconds kApart{100};
+constexpr std::chrono::milliseconds kLook{200};  // whether a job takes longer than it may
+constexpr std::chrono::seconds kAgain{10};       // launchers that wait for their ranks give them up when they are told once more
 
 std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes) {
   using Clock = std::chrono::steady_clock;
   struct Running {
     size_t lane;
-    Clock::time_point since;
+    Clock::time_point since, told = {};  ///< when it was last told to end
+    std::optional<double> most_s = {}, ended_after_s = {};
   };
   Jobs jobs;
   std::map<pid_t, Running> running;
@@ -327,8 +330,10 @@ std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch
   const auto start_next = [&](size_t lane) {
     if (jobs.told_to_end() || failed || ends[lane].size() == lanes[lane].size()) return;
     try {
-      const Clock::time_point now = Clock::now();
-      running[jobs.start(lanes[lane][ends[lane].size()])] = {lane, now};
+      const Launch& launch = lanes[lane][ends[lane].size()];
+      Running job{.lane = lane, .since = Clock::now()};
+      if (launch.most_s) job.most_s = launch.most_s();
+      running[jobs.start(launch)] = job;
     } catch (const Error& error) {
       failed = error;
       for (const auto& [pid, job] : running) kill(pid, SIGTERM);
@@ -337,7 +342,7 @@ std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch
   const auto finish = [&](const Jobs::End& end) {
     const Running job = running.at(end.pid);
     running.erase(end.pid);
-    ends[job.lane].push_back({end.ended, std::chrono::duration<double>(Clock::now() - job.since).count()});
+    ends[job.lane].push_back({end.ended, std::chrono::duration<double>(Clock::now() - job.since).count(), job.ended_after_s});
     start_next(job.lane);
   };
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -345,7 +350,17 @@ std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch
       if (const auto end = jobs.next_end(kApart)) finish(*end);
     start_next(lane);
   }
-  while (!running.empty()) finish(jobs.next_end());
+  while (!running.empty()) {
+    if (const auto end = jobs.next_end(kLook)) finish(*end);
+    for (auto& [pid, job] : running) {
+      const Clock::time_point now = Clock::now();
+      const bool is_late = job.most_s && std::chrono::duration<double>(now - job.since).count() > *job.most_s;
+      if (!is_late || now - job.told < kAgain) continue;
+      kill(pid, SIGTERM);
+      job.told = now;
+      job.ended_after_s = job.most_s;
+    }
+  }
   if (failed) throw Error(*failed);
   return ends;
 }

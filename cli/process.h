@@ -35,6 +35,7 @@ struct Launch {
   std::vector<std::string> command;
   std::vector<std::pair<std::string, std::string>> settings;
   std::string output;
+  std::function<double()> most_s = {};  ///< for run_lanes(): how long it may take, asked when it starts; unset: as long as it likes
 };
 
 /// A job that the caller watches while it runs. While this exists, signals to us wait for wait(), which passes them on; one at a time. The
@@ -63,11 +64,13 @@ class RunningJob {
 
 struct LaneEnd {
   Ended ended;
-  double wall_s = 0;  ///< from its start to its end
+  double wall_s = 0;                         ///< from its start to its end
+  std::optional<double> ended_after_s = {};  ///< it took longer than it might, which is this, and was sent SIGTERM
 };
 
 /// Runs the jobs of each lane one after the other, different lanes side by side; signals go to all running jobs. Returns how they ended, by
-/// lane: fewer than requested if somebody told us to end. Throws as run_job(), once all have ended.
+/// lane: fewer than requested if somebody told us to end. A job that takes longer than it may is sent SIGTERM until it ends. Throws as
+/// run_job(), once all have ended.
 std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes);
 
 struct Captured {

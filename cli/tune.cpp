@@ -93,7 +93,7 @@ int tune_and_go_on(const TuneRequest& request, bool json, bool end_job) {
   std::unique_ptr<InRun> run;
   const Tuning tuning = tune_in_run(request, run);
   leave(request, tuning, json);
-  if (run->has_ended()) return 0;
+  if (run->has_ended()) return run->wait_for_end().shell_code();
   if (end_job) {
     run->end_job();
     run->wait_for_end();

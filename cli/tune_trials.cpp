@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "autotuner/predict.h"
+#include "cli/mpirun.h"
 #include "cli/open_run.h"
 #include "cli/terminal.h"
 #include "cli/tune_hosts.h"
@@ -23,6 +24,11 @@ using tune::Outcome;
 using tune::Stage;
 
 constexpr size_t kNoLimit = 1'000'000;
+constexpr double kLongest = 10, kLeastLimit_s = 60;            // of a trial: times the default's
+constexpr double kLongestAtTheEnd = 3, kLeastAtTheEnd_s = 10;  // where the budget ends sooner: one that was expected to fit is let through
+constexpr const char* kDidNotEnd = "did not end within ";
+
+std::string limit_words(double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); }
 
 std::string question_of(const std::vector<JobTunable>& tunables) {
   std::string text;
@@ -82,7 +88,7 @@ bool Trials::is_known(Wanted& wanted) {
   if (!before) return false;
   if (!before->run.empty()) runs_[wanted.words] = before->run;
   wanted.outcome = Outcome{before->cost, before->why, before->wall_s};
-  count(before->wall_s, wanted.point);
+  count(wanted);
   return true;
 }
 
@@ -92,11 +98,50 @@ TrialRun Trials::run_of(const Wanted& wanted) const {
           folder_ / (number + ".ddl"), folder_ / (number + ".log"), goal_};
 }
 
+Launch Trials::launch_of(const TrialRun& trial, const Wanted& wanted) const {
+  Launch launch = trial.launch();
+  launch.most_s = [this, wanted] { return most_s(wanted); };
+  return launch;
+}
+
+// A value may dead-lock the job. What takes longer because it does more is given the time for that.
+double Trials::most_s(const Wanted& wanted) const {
+  const double left_s = budget_left_s() - std::chrono::duration<double>(Clock::now() - last_).count();
+  if (default_s_ == 0) return std::max(kLeastLimit_s, left_s);
+  double work = 1;
+  if (const auto batch = wanted.values.find(tune::kBatch); batch != wanted.values.end())
+    work = std::max(1.0, std::stod(batch->second) / std::stod(default_values_.at(tune::kBatch)));
+  return std::min(std::max(kLeastLimit_s, kLongest * work * default_s_),
+                  std::max({kLeastAtTheEnd_s, kLongestAtTheEnd * work * default_s_, left_s}));
+}
+
+RanTrial Trials::finish(const TrialRun& trial, const LaneEnd& end) {
+  if (!end.ended_after_s || end.ended.told_to_end) return trial.finish(end.ended, end.wall_s);
+  return {.facts = {}, .why = kDidNotEnd + limit_words(*end.ended_after_s), .wall_s = end.wall_s};
+}
+
+/// What starts the ranks; the whole command where that cannot be told.
+std::vector<std::string> Trials::launcher_of(const std::map<std::string, std::string>& values) const {
+  std::vector<std::string> command = tune::place(request_.command, tunables_, values, "").command;
+  if (const std::optional<size_t> program = program_of(command)) command.resize(*program);
+  return command;
+}
+
+// The launcher takes their number from a host file or an allocation, which may be another than when the log was begun. A tunable may say it, too.
+void Trials::require_same_ranks(const Wanted& wanted, const tune::TrialFacts& facts) const {
+  if (ranks_ == 0 || facts.ranks == ranks_) return;
+  if (launcher_of(wanted.values) != default_launcher_) return;
+  throw Error(fmt::format("trial {} ran on {}, the first trial in {} on {}", wanted.number, reports::plural(facts.ranks, "rank"),
+                          (request_.directory / "tune.sqlite").string(), ranks_),
+              "tune into another directory (-o), or run on as many ranks as before");
+}
+
 void Trials::keep(Wanted& wanted, const RanTrial& ran, const fs::path& recording) {
   tune::LoggedTrial row{
       .round = wanted.round, .stage = std::string(tune::name_of(wanted.stage)), .point = wanted.words, .hosts = hosts_of(wanted.lane)};
   Outcome outcome{std::nullopt, ran.why};
   if (ran.facts) {
+    require_same_ranks(wanted, *ran.facts);
     const auto batch = wanted.values.find(tune::kBatch);
     outcome = tune::outcome_of(*ran.facts, goal_, batch == wanted.values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
     if (request_.max_memory && ran.facts->memory_bytes.value_or(0) > static_cast<double>(*request_.max_memory))
@@ -112,7 +157,6 @@ void Trials::keep(Wanted& wanted, const RanTrial& ran, const fs::path& recording
   row.cost = outcome.cost;
   row.why = outcome.why;
   row.wall_s = outcome.wall_s = ran.wall_s;
-  count(ran.wall_s, wanted.point);
   // What only chose among points is in the log; runs that claims rest on are kept.
   if (wanted.stage == Stage::kExplore || wanted.stage == Stage::kRace) {
     std::error_code ignored;
@@ -123,6 +167,7 @@ void Trials::keep(Wanted& wanted, const RanTrial& ran, const fs::path& recording
   }
   log_.add(row);
   wanted.outcome = outcome;
+  count(wanted);
   tell(wanted, ran);
 }
 
@@ -140,12 +185,17 @@ std::optional<Outcome> Trials::measure_one(Wanted wanted) {
   if (ended_) return std::nullopt;
   if (!is_known(wanted)) {
     const TrialRun trial = run_of(wanted);
-    const LaneEnd end = run_lanes({{trial.launch()}}).at(0).at(0);
-    RanTrial ran = trial.finish(end.ended, end.wall_s);
+    const LaneEnd end = run_lanes({{launch_of(trial, wanted)}}).at(0).at(0);
+    RanTrial ran = finish(trial, end);
     if (ran.told_to_end) {
       ended_ = true;
       discard(trial);
       return std::nullopt;
+    }
+    if (default_s_ == 0 && end.ended_after_s) {
+      discard(trial);
+      throw Error(fmt::format("the job with its defaults {}{}", kDidNotEnd, limit_words(*end.ended_after_s)),
+                  fmt::format("let it run fewer steps, or give it more --budget; its output is in {}", trial.launch().output));
     }
     ran.wall_s = since_last_s();
     spent_s_ += ran.wall_s;
@@ -162,7 +212,14 @@ std::optional<Outcome> Trials::measure(size_t round, Stage stage, size_t point) 
 }
 
 std::optional<Outcome> Trials::measure_first(const std::string& words, const std::map<std::string, std::string>& values) {
-  return measure_one({0, Stage::kCalibrate, std::nullopt, words, values});
+  default_values_ = values;
+  default_launcher_ = launcher_of(values);
+  const std::optional<Outcome> outcome = measure_one({0, Stage::kCalibrate, std::nullopt, words, values});
+  if (outcome && outcome->cost) {
+    default_s_ = outcome->wall_s;
+    ranks_ = facts(words).ranks;
+  }
+  return outcome;
 }
 
 std::vector<std::vector<Outcome>> Trials::measure_rounds(Stage stage, const std::vector<tune::Round>& rounds) {
@@ -181,14 +238,14 @@ std::vector<std::vector<Outcome>> Trials::measure_rounds(Stage stage, const std:
         elapsed_s[lane] += one.outcome->wall_s;
       } else {
         trials[lane].push_back(run_of(one));
-        launches[lane].push_back(trials[lane].back().launch());
+        launches[lane].push_back(launch_of(trials[lane].back(), one));
       }
     }
   const std::vector<std::vector<LaneEnd>> ends = run_lanes(launches);
   std::vector<std::vector<RanTrial>> ran(rounds.size());
   for (size_t lane = 0; lane < rounds.size(); ++lane)
     for (size_t i = 0; i < ends[lane].size(); ++i) {
-      ran[lane].push_back(trials[lane][i].finish(ends[lane][i].ended, ends[lane][i].wall_s));
+      ran[lane].push_back(finish(trials[lane][i], ends[lane][i]));
       elapsed_s[lane] += ends[lane][i].wall_s;
     }
   require_apart(ran);
@@ -222,10 +279,12 @@ size_t Trials::trials_left() const {
   return std::min(by_count, static_cast<size_t>(static_cast<double>(lanes()) * budget_left_s() / std::max(mean_s, 1e-3)));
 }
 
-void Trials::count(double seconds, std::optional<size_t> point) {
-  all_s_ += seconds;
-  if (!point || *point == 0) return;
-  others_s_ += seconds;
+// What did not end is not tried again: nothing follows from it for how many trials fit into the time that is left.
+void Trials::count(const Wanted& wanted) {
+  if (wanted.outcome->why.starts_with(kDidNotEnd)) return;
+  all_s_ += wanted.outcome->wall_s;
+  if (!wanted.point || *wanted.point == 0) return;
+  others_s_ += wanted.outcome->wall_s;
   ++others_;
 }
 

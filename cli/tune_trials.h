@@ -64,9 +64,16 @@ class Trials : public tune::Bench {
   /// Counts it. True: an earlier run of this search has its outcome.
   bool is_known(Wanted& wanted);
   TrialRun run_of(const Wanted& wanted) const;
+  /// Its launch, which ends when it takes too long.
+  Launch launch_of(const TrialRun& trial, const Wanted& wanted) const;
+  double most_s(const Wanted& wanted) const;
+  static RanTrial finish(const TrialRun& trial, const LaneEnd& end);
+  /// Throws ddl::Error if it ran on another number of ranks than the default.
+  void require_same_ranks(const Wanted& wanted, const tune::TrialFacts& facts) const;
+  std::vector<std::string> launcher_of(const std::map<std::string, std::string>& values) const;
   /// Logs and tells it.
   void keep(Wanted& wanted, const RanTrial& ran, const std::filesystem::path& recording);
-  void count(double seconds, std::optional<size_t> point);
+  void count(const Wanted& wanted);
   double budget_left_s() const { return std::max(0.0, request_.budget_s - spent_s()); }
   bool is_predicted(size_t point) const;
   void tell(const Wanted& wanted, const RanTrial& ran) const;
@@ -83,8 +90,12 @@ class Trials : public tune::Bench {
   tune::Goal goal_;
   const std::vector<double>* prediction_ = nullptr;
   std::map<std::string, std::string> runs_;  ///< recordings by words
-  size_t count_ = 0, others_ = 0;            ///< trials, and those of other points than the default
-  double spent_s_ = 0;                       ///< trials side by side count once
+  std::map<std::string, std::string> default_values_;
+  std::vector<std::string> default_launcher_;
+  double default_s_ = 0;           ///< of the first trial; 0: it has not ended
+  int64_t ranks_ = 0;              ///< of that
+  size_t count_ = 0, others_ = 0;  ///< trials, and those of other points than the default
+  double spent_s_ = 0;             ///< trials side by side count once
   Clock::time_point last_ = Clock::now();
   double all_s_ = 0, sweep_s_ = 0, others_s_ = 0;
   bool ended_ = false;

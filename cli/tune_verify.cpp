@@ -26,6 +26,10 @@ namespace {
 
 const char* const kRemoveIt = "remove it: what the jobs of a verification write goes there";
 
+bool has(const std::vector<std::string>& command, const std::string& text) {
+  return std::any_of(command.begin(), command.end(), [&](const std::string& word) { return word.find(text) != std::string::npos; });
+}
+
 /// The directory's choices as tunables of the command. Their values are all that is needed: what goes by the environment is in the files.
 struct Choices {
   std::vector<tune::JobTunable> tunables;
@@ -49,9 +53,7 @@ std::vector<tune::JobTunable> tunables_in_run(const tune::Emitted& emitted) {
   std::vector<tune::JobTunable> tunables = choices_of(emitted).tunables;
   for (tune::JobTunable& tunable : tunables) {
     const std::string sign = fmt::format("{{{}}}", tunable.name);
-    const bool is_of_command = std::any_of(emitted.tuned.command.begin(), emitted.tuned.command.end(),
-                                           [&](const std::string& word) { return word.find(sign) != std::string::npos; });
-    if (is_of_command) continue;
+    if (has(emitted.tuned.command, sign)) continue;
     tunable.how = tune::How::kVariable;
     tunable.variable = tunable.name;
     for (const tune::KnownTunable& known : tune::known_tunables())
@@ -60,7 +62,18 @@ std::vector<tune::JobTunable> tunables_in_run(const tune::Emitted& emitted) {
   return tunables;
 }
 
+/// Refuses a command that leaves out what was tuned: it would run, and be called tuned.
+void require_placeholders(const tune::Emitted& emitted, const std::vector<std::string>& command) {
+  for (const tune::Choice& choice : emitted.tuned.choices) {
+    const std::string sign = fmt::format("{{{}}}", choice.name);
+    if (choice.value != choice.default_value && has(emitted.tuned.command, sign) && !has(command, sign))
+      throw Error(fmt::format("the command does not say where {} goes", choice.name),
+                  fmt::format("write {} in the place of its value, as in the tuned command", sign), ExitCode::kUsage);
+  }
+}
+
 tune::PlacedJob tuned_job(const tune::Emitted& emitted, const std::vector<std::string>& command, const LaneHosts& hosts) {
+  require_placeholders(emitted, command);
   const Choices choices = choices_of(emitted);
   return placed_on({tune::place(command, choices.tunables, choices.tuned, "").command, emitted.environment}, hosts);
 }
@@ -95,8 +108,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
   const tune::Emitted emitted = tune::read_emitted(directory);
   const Choices choices = choices_of(emitted);
   const std::vector<std::string> command = given.empty() ? emitted.tuned.command : given;
-  if (given.empty() &&
-      std::any_of(command.begin(), command.end(), [](const std::string& word) { return word.find("***") != std::string::npos; }))
+  if (given.empty() && has(command, "***"))
     throw Error("the tuned command had secrets, which the files leave out",
                 fmt::format("ddl tune --verify {} -- COMMAND", directory.string()), ExitCode::kUsage);
   if (!emitted.changes_anything && choices.tuned == choices.defaults) {

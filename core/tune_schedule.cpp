@@ -160,12 +160,13 @@ int TuneFollower::follow(uint64_t step) {
     failed_ = files_.read(0, &now_);
     if (failed_ != 0) return failed_;
     begun_ = true;
-    heard_ns_ = monotonic_ns();
   }
   while (step >= now_.end) {
     int error = next();
+    // However long the tuner's block took, the tuner may be there: it is missed from the block's end on, and never in that moment.
+    if (!now_.of_rank) missed_ns_ = monotonic_ns();
     if (error == ENOENT) {
-      if (monotonic_ns() - heard_ns_ > static_cast<int64_t>(now_.patience_s) * 1'000'000'000) {
+      if (now_.of_rank && monotonic_ns() - missed_ns_ > static_cast<int64_t>(now_.patience_s) * 1'000'000'000) {
         error = files_.read(0, &next_);
         if (error != 0) return failed_ = error;
         next_.end = kTuneNoEnd;
@@ -188,7 +189,6 @@ int TuneFollower::follow(uint64_t step) {
     if (error == 0 && next_.begin != now_.end) error = EILSEQ;
     if (error != 0) return failed_ = error;
     now_ = next_;
-    if (!now_.of_rank) heard_ns_ = monotonic_ns();
   }
   return 0;
 }

@@ -11,8 +11,8 @@
 // it before and after an extension hold different values for the same step, and nobody knows how far a rank is: the tuner's view is old,
 // and either may be stopped in between.
 //
-// If the tuner is gone (SIGKILL), the job goes on: a rank without news of it for `patience_s` publishes the last block, with the values of
-// block 0, those that the job was started with.
+// If the tuner is gone (SIGKILL), the job goes on: a rank that has missed the tuner's next block for `patience_s` publishes the last block,
+// with the values of block 0, those that the job was started with.
 //
 // This code runs inside the job (docs/injected-code.md): libc only, no allocation. One thread at a time per object.
 #pragma once
@@ -31,7 +31,7 @@ struct TuneBlock {
   uint64_t begin = 0;              ///< first step
   uint64_t end = 0;                ///< first step behind it; kTuneNoEnd: until the job ends
   uint64_t filler_steps = 1;       ///< length of a block that a rank publishes because none follows
-  uint64_t patience_s = 0;         ///< how long ranks wait for the tuner before they publish the last block
+  uint64_t patience_s = 0;         ///< how long ranks go on without the tuner's next block before they publish the last one
   bool of_rank = false;            ///< published by a rank
   char text[kTuneTextBytes] = {};  ///< lines NAME=VALUE, each with a line break
 
@@ -73,7 +73,7 @@ class TuneFollower {
 
   TuneFiles files_;
   TuneBlock now_, next_;
-  int64_t heard_ns_ = 0;  ///< CLOCK_MONOTONIC of the last block read from the tuner
+  int64_t missed_ns_ = 0;  ///< CLOCK_MONOTONIC at the end of the tuner's last block
   bool begun_ = false;
   int failed_ = 0;
 };

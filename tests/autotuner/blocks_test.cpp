@@ -64,5 +64,11 @@ TEST(Blocks, AsManyStepsAsTakeTheTime) {
   EXPECT_EQ(steps_for(0.5, 0, 2, 60), 60u);
 }
 
+TEST(Blocks, LongStepsNeedLongPatience) {
+  EXPECT_EQ(patience_s_for(4, 0.005), 60u);
+  EXPECT_EQ(patience_s_for(1, 11), 66u);
+  EXPECT_EQ(patience_s_for(1, 70), 420u);
+}
+
 }  // namespace
 }  // namespace ddl::tune

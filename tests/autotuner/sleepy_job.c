@@ -1,6 +1,7 @@
 /* A job whose best configuration is known: a step sleeps --ms, times 0.7 where --kind is good, times 1 + batch / 64 with --batch, and fails
  * where --kind is broken; half as long with SLEEPY=fast in the environment, a quarter where --kind is ruled and anybody rules Open MPI's
  * algorithms, or --kind is filed and there is a file of such rules; then one MPI_Allreduce of 1 KiB. With --mib-per-sample it has so much memory for each sample, 300 MiB more where --kind is hungry.
+ * Where --kind is stuck, its ranks wait for each other in their second step.
  * Losses fall as 1 / step, half as fast with --kind careless. With --noise-scale it reports norms of gradients as of two ranks with that
  * noise scale, in samples. With --unmarked 1 it marks no step and reduces nothing, and prints "speed: X" and "pause: Y" of each of its
  * rounds instead, to its output or, with --report FILE, at the end of that. SLEEPY=slow makes it three times as slow.
@@ -84,6 +85,7 @@ int main(int argc, char** argv) {
   for (int step = 0; !unmarked && step < steps; ++step) {
     ddl_step_begin((uint64_t)step);
     pause_ms(ms);
+    while (step == 1 && strcmp(kind, "stuck") == 0) pause();
     float sums[256] = {1};
     MPI_Allreduce(MPI_IN_PLACE, sums, 256, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
     ddl_value("samples", batch > 0 ? batch : 16);

@@ -46,18 +46,22 @@ TEST(Tunables, OpenMpiIsToldThatAlgorithmsAreForced) {
   const std::vector<JobTunable> tunables = {{"algorithm", How::kOpenmpiAllreduce, "", false, {"default", "rules", "segmented_ring:128K"}}};
   EXPECT_EQ(place(kCommand, tunables, {{"algorithm", "segmented_ring:128K"}}, "/r").environment,
             (Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"},
+                         {"OMPI_MCA_coll_han_priority", "0"},
                          {"OMPI_MCA_coll_tuned_allreduce_algorithm", "segmented_ring"},
                          {"OMPI_MCA_coll_tuned_allreduce_algorithm_segmentsize", "131072"}}));
   EXPECT_EQ(place(kCommand, tunables, {{"algorithm", "rules"}}, "/r").environment,
-            (Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"}, {"OMPI_MCA_coll_tuned_dynamic_rules_filename", "/r"}}));
+            (Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"},
+                         {"OMPI_MCA_coll_han_priority", "0"},
+                         {"OMPI_MCA_coll_tuned_dynamic_rules_filename", "/r"}}));
   EXPECT_TRUE(place(kCommand, tunables, {{"algorithm", "default"}}, "/r").environment.empty());
 }
 
 TEST(Tunables, PresetsOfTheAlgorithmAreFilesOfRules) {
   const JobTunable algorithm = parse_tunable("algorithm=default,baidu_ring,gloo", {"mpirun", "x"});
   const PlacedJob job = place({"mpirun", "x"}, {algorithm}, {{"algorithm", "gloo"}}, "/t/allreduce.rules");
-  EXPECT_EQ(job.environment,
-            (Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"}, {"OMPI_MCA_coll_tuned_dynamic_rules_filename", "/t/gloo.rules"}}));
+  EXPECT_EQ(job.environment, (Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"},
+                                          {"OMPI_MCA_coll_han_priority", "0"},
+                                          {"OMPI_MCA_coll_tuned_dynamic_rules_filename", "/t/gloo.rules"}}));
 }
 
 TEST(Tunables, PlacesOfRanksHaveNames) {

@@ -278,6 +278,38 @@ def loses_nothing_to_a_kill(folder):
     assert "kind" in choices(tuned)
 
 
+def ends_a_trial_that_hangs(folder):
+    """Ranks of one kind wait for ever: within the budget it counts as failed, and with a longer one the search goes on without it."""
+    command = ["--tunable", "kind=plain,stuck,good", *ONE_ALGORITHM, "--", *MPIRUN, JOB, "--ms", "2000", "--kind", "{kind}"]
+    began = time.time()
+    tune(folder, "-o", "stuck", "--budget", "20s", *command, check=0)
+    assert time.time() - began < 40, time.time() - began
+    [stuck] = [row for row in trials(folder / "stuck") if "stuck" in row[2]]
+    assert stuck[3] is None and re.fullmatch(r"did not end within 1[0-9.]+ s", stuck[4]), stuck
+    tune(folder, "-o", "stuck", "--budget", "90s", *command, check=0)
+    assert [row for row in trials(folder / "stuck") if "stuck" in row[2]] == [stuck]
+    assert choices(folder / "stuck")["kind"] == "good", trials(folder / "stuck")
+    # A command without the place of what was tuned is not the tuned job.
+    for verb in ("--apply", "--verify"):
+        lacking = tune(folder, verb, "stuck", "--", *MPIRUN, JOB, "--ms", "2000", check=2)
+        assert "the command does not say where kind goes" in lacking.stderr and "write {kind}" in lacking.stderr, lacking.stderr
+
+
+def mixes_no_numbers_of_ranks(folder):
+    """Another host file between two parts of one tuning. A tunable that is the number of ranks may change it."""
+    hosts, launcher = folder / "hosts", [*MPIRUN[:1], *MPIRUN[3:]]
+    command = ["-o", "ranks", "--goal", "throughput", "--tunable", "kind=plain,good", *ONE_ALGORITHM, "--", *launcher, "--hostfile", hosts, JOB, "--ms", "2000", "--kind", "{kind}"]
+    hosts.write_text("localhost slots=2\n")
+    tune(folder, "--trials", "3", *command, check=0)
+    before = trials(folder / "ranks")
+    hosts.write_text("localhost slots=3\n")
+    other = tune(folder, "--trials", "16", *command, check=1)
+    assert "ran on 3 ranks, the first trial in ranks/tune.sqlite on 2" in other.stderr and "another directory" in other.stderr, other.stderr
+    assert trials(folder / "ranks") == before
+    tune(folder, "-o", "tuned_ranks", "--goal", "elapsed", "--trials", "4", "--tunable", "ranks=2,3", *ONE_ALGORITHM, "--", *launcher, "-np", "{ranks}", JOB, check=0)
+    assert len({row[2] for row in trials(folder / "tuned_ranks") if row[3]}) == 2, trials(folder / "tuned_ranks")
+
+
 def keeps_to_the_memory(folder):
     """A rank has 4 MiB for each sample, and some 20 to 60 beside: 16 samples fit into 125 MiB, 32 do not, and are not tried."""
     tune(folder, "-o", "memory", "--goal", "throughput", "--trials", "16", "--max-memory", "125MiB", "--tunable", "batch=8,4,16,32,64", *ONE_ALGORITHM, "--", JOB,
@@ -318,7 +350,7 @@ def takes_away_what_stands_in_a_trials_place(folder):
 def main():
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        tests = (tries_the_algorithms_that_were_asked_for, takes_away_what_stands_in_a_trials_place, takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself, leaves_out_rules_that_no_call_has)
+        tests = (ends_a_trial_that_hangs, mixes_no_numbers_of_ranks, tries_the_algorithms_that_were_asked_for, takes_away_what_stands_in_a_trials_place, takes_the_jobs_own_word, verifies_against_what_the_default_ran_with, claims_nothing_that_it_has_no_time_for, keeps_to_the_memory, tells_what_is_not_in_force, tells_no_secrets, loses_nothing_to_a_kill, refuses_a_batch_that_only_speed_favours, sweeps_for_itself, leaves_out_rules_that_no_call_has)
         with concurrent.futures.ThreadPoolExecutor(2) as pool:
             for test, done in [(test, pool.submit(test, folder)) for test in tests]:
                 done.result()

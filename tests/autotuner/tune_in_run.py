@@ -115,6 +115,8 @@ def claims_nothing_of_a_job_that_ends(folder):
     said = manifest(folder / "short")
     assert said["gain"] is None and said["kept"].startswith(("not confirmed: ", "not explored: ")), said
     assert "the job ended after 300 steps, before the tuning was over" in " ".join(run.stdout.split()), run.stdout
+    # The exit code is the job's, as where it goes on.
+    tune(folder, "-o", "failed", "--in-run", *KNOB, "--", "sh", "-c", f"{JOB} --ms 4 --steps 300 --x {{x}}; exit 3", check=3)
 
 
 def ends_with_its_job_when_told(folder):

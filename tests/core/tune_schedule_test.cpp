@@ -109,8 +109,38 @@ TEST_F(TuneSchedule, WithoutTheTunerForLongTheDefaultsComeBackForGood) {
   EXPECT_EQ(value(follower.now(), "x"), "2");
   usleep(1000);
   ASSERT_EQ(follower.follow(4), 0);
+  EXPECT_EQ(value(follower.now(), "x"), "2") << "however long its block took, the tuner is missed from the block's end on";
+  EXPECT_EQ(follower.now().end, 7u);
+  usleep(1000);
+  ASSERT_EQ(follower.follow(7), 0);
   EXPECT_EQ(value(follower.now(), "x"), "1");
   EXPECT_EQ(follower.now().end, kTuneNoEnd);
+}
+
+TEST_F(TuneSchedule, PatienceBeginsAnewWithEachBlockOfTheTuner) {
+  const auto impatient = [&](uint64_t number, uint64_t begin, uint64_t end, const std::string& text) {
+    TuneBlock made = block(number, begin, end, text);
+    made.patience_s = 0;
+    return made;
+  };
+  ASSERT_EQ(files_.write(impatient(0, 0, 2, "x=1\n")), 0);
+  TuneFollower follower, behind;
+  ASSERT_TRUE(follower.begin(base_.c_str()) && behind.begin(base_.c_str()));
+  ASSERT_EQ(follower.follow(2), 0);
+  ASSERT_EQ(files_.write(impatient(2, 5, 7, "x=2\n")), 0);
+  usleep(1000);
+  ASSERT_EQ(follower.follow(5), 0);
+  EXPECT_EQ(value(follower.now(), "x"), "2");
+  ASSERT_EQ(follower.follow(7), 0);
+  EXPECT_EQ(value(follower.now(), "x"), "2");
+  EXPECT_EQ(follower.now().end, 10u);
+  // A rank that reads what others publish in the tuner's place misses the tuner as they do.
+  ASSERT_EQ(behind.follow(7), 0);
+  EXPECT_EQ(behind.now().number, follower.now().number);
+  usleep(1000);
+  ASSERT_EQ(behind.follow(10), 0);
+  EXPECT_EQ(value(behind.now(), "x"), "1");
+  EXPECT_EQ(behind.now().end, kTuneNoEnd);
 }
 
 TEST_F(TuneSchedule, WhatIsCutOrDamagedIsNoBlock) {
