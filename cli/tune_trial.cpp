@@ -39,7 +39,7 @@ std::vector<tune::MetricMatch> added(const std::vector<tune::MetricMatch>& befor
   return after;
 }
 
-// Those that are no numbers cannot be ordered: one of them is the answer.
+// A NaN cannot be ordered: one among them is the answer.
 double metric_of(std::vector<double> numbers) {
   const auto nan = std::find_if(numbers.begin(), numbers.end(), [](double number) { return std::isnan(number); });
   return nan != numbers.end() ? *nan : median_of(numbers);
