@@ -283,8 +283,8 @@ bool SpoolSource::another_world_runs(const Job& job) const {
   return false;
 }
 
-/// Ranks that are known by now.
-void SpoolSource::choose_world(Job& job) {
+/// Among the ranks that are known by now.
+void SpoolSource::choose_world(const Job& job) {
   find_worlds();
   if (worlds_.empty()) {  // as the ingest does it: one process alone that used a GPU is a job
     const auto uses_gpu = [](const auto& p) { return p->uses_gpu(); };
@@ -301,6 +301,11 @@ void SpoolSource::choose_world(Job& job) {
     world_ = best_world(job);
     world_begin_ns_ = static_cast<int64_t>(processes_[worlds_.at(*world_)]->header().begin.realtime_ns);
   }
+}
+
+/// Those of the chosen world that are known by now.
+void SpoolSource::add_ranks(Job& job) {
+  if (!world_) return;
   job.other_worlds = static_cast<int32_t>(worlds_.size()) - 1;
   for (size_t i = 0; i < processes_.size(); ++i) {
     SpoolProcess& p = *processes_[i];
@@ -420,6 +425,7 @@ void SpoolSource::read_spools(Job& job) {
     }
     const size_t before = job.ranks.size();
     choose_world(job);
+    add_ranks(job);
     if (job.ranks.size() == before) break;
   }
   numbering_.label(job);

@@ -72,7 +72,8 @@ class SpoolSource : public Source {
   WorldId best_world(const Job& job) const;
   bool runs(const Job& job, size_t process) const;
   bool another_world_runs(const Job& job) const;
-  void choose_world(Job& job);
+  void choose_world(const Job& job);
+  void add_ranks(Job& job);
   void add_rank(Job& job, SpoolProcess& process);
   void fit(Job& job);
   bool is_here(const SpoolProcess& process) const;

@@ -107,7 +107,7 @@ def applies_and_verifies(folder):
     assert "better than the default" in good.stdout, good.stdout
     # A job that what was tuned makes slower. (One that it leaves as it is will not do: 1 of 40 such jobs is better within its 95 % interval.)
     slower = f'ms=2000; [ "$SLEEPY" = fast ] && ms=6000; SLEEPY= exec {JOB} --ms $ms'
-    worse = tune(folder, "--verify", "tuned", "--rounds", "3", "--", *MPIRUN, "sh", "-c", slower, "sh", check=4)
+    worse = tune(folder, "--verify", "tuned", "--rounds", "3", "--", *MPIRUN, "sh", "-c", slower, "sh", "{kind}", check=4)
     assert "not better" in worse.stdout, worse.stdout
     environment = folder / "tuned/tuned.env0"
     environment.write_bytes(environment.read_bytes() + b"X=1\0")
