@@ -17,26 +17,13 @@
 #include "tests/analyzer/analyzed.h"
 #include "tests/support/growing_run.h"
 #include "tests/support/synthetic_run_spool.h"
+#include "tests/tui/watched.h"
 #include "tui/draw.h"
-#include "tui/observer.h"
-#include "tui/spool_source.h"
 
 namespace ddl::test {
 namespace {
 
 using tui::Snapshot;
-
-struct Watched {
-  explicit Watched(const std::filesystem::path& folder) : source(find_run(folder.string()), "run.ddl") {}
-  Snapshot look() {
-    source.poll(job, 1);
-    return observer.look(job, false);
-  }
-
-  tui::SpoolSource source;
-  tui::Job job;
-  tui::Observer observer;
-};
 
 SyntheticRun training_job() {
   return run()

@@ -6,8 +6,7 @@
 
 #include "tests/analyzer/analyzed.h"
 #include "tests/support/growing_run.h"
-#include "tui/observer.h"
-#include "tui/spool_source.h"
+#include "tests/tui/watched.h"
 #include "tui/stall_watch.h"
 #include "tui/top.h"
 
@@ -19,18 +18,6 @@ using tui::Snapshot;
 
 constexpr uint64_t kFirstKey = 0x1111, kSecondKey = 0x2222;
 constexpr uint32_t kFirstPid = 1000, kSecondPid = 2000;
-
-struct Viewer {
-  explicit Viewer(const std::filesystem::path& folder) : source(find_run(folder.string()), "run.ddl") {}
-  Snapshot look() {
-    source.poll(job, 1);
-    return observer.look(job, false);
-  }
-
-  tui::SpoolSource source;
-  tui::Job job;
-  tui::Observer observer;
-};
 
 /// A world that is written bit by bit: it runs while its share is below 1.
 struct World {
@@ -83,7 +70,7 @@ TEST_P(NextWorld, IsShownOnceTheFirstOneHasEnded) {
   World first(trainer(3, GetParam().first, 0, kFirstPid, 1), live.path());
   World second(trainer(3, GetParam().second, 5_s, kSecondPid, 2), live.path());
   first.grow(0.5);
-  Viewer watched(live.path());
+  Watched watched(live.path());
   EXPECT_NE(watched.look().feed, Feed::kEnded);
   first.grow(1);
   Snapshot s = watched.look();
@@ -102,7 +89,7 @@ TEST_P(NextWorld, IsShownOnceTheFirstOneHasEnded) {
   EXPECT_EQ(s.feed, Feed::kEnded);
   EXPECT_EQ(watched.job.generation, 1u);
   GrowingRun(second.finished.path(), alone.path()).grow(1);
-  expect_same_picture(s, Viewer(alone.path()).look());
+  expect_same_picture(s, Watched(alone.path()).look());
 }
 
 TEST_P(NextWorld, IsShownAtOnceToWhoLooksWhileItRuns) {
@@ -111,7 +98,7 @@ TEST_P(NextWorld, IsShownAtOnceToWhoLooksWhileItRuns) {
   World second(trainer(3, GetParam().second, 5_s, kSecondPid, 2), live.path());
   first.grow(1);
   second.grow(0.6);
-  const Snapshot s = Viewer(live.path()).look();
+  const Snapshot s = Watched(live.path()).look();
   EXPECT_NE(s.feed, Feed::kEnded);
   EXPECT_EQ(s.world_size, 3);
   EXPECT_EQ(s.headline.rank, 2) << s.headline.text;
@@ -124,7 +111,7 @@ TEST_P(NextWorld, IsNotShownWhenBothHaveEnded) {
   World second(trainer(3, GetParam().second, 5_s, kSecondPid, 2), live.path());
   second.grow(1);
   first.grow(1);
-  const Snapshot s = Viewer(live.path()).look();
+  const Snapshot s = Watched(live.path()).look();
   EXPECT_EQ(s.feed, Feed::kEnded);
   EXPECT_EQ(s.world_size, 2);
   EXPECT_EQ(s.headline.rank, 1) << s.headline.text;
@@ -136,7 +123,7 @@ TEST(Worlds, OfSeveralThatRunTheOneWithTheMostRanksIsShown) {
   World large(trainer(3, kSecondKey, 1_ms, kSecondPid, 2), live.path());
   small.grow(0.6);
   large.grow(0.6);
-  Viewer watched(live.path());
+  Watched watched(live.path());
   EXPECT_EQ(watched.look().world_size, 3);
   large.grow(1);
   EXPECT_EQ(watched.look().world_size, 2) << "the other one still runs";
@@ -148,7 +135,7 @@ TEST(Worlds, AWorldThatStillRunsStays) {
   World first(trainer(2, kFirstKey, 0, kFirstPid, 1), live.path());
   World second(trainer(3, kSecondKey, 1_ms, kSecondPid, 2), live.path());
   first.grow(0.3);
-  Viewer watched(live.path());
+  Watched watched(live.path());
   watched.look();
   second.grow(0.3);
   first.growing->grow({1, 0.6});  // one of its two ranks has ended
@@ -162,7 +149,7 @@ TEST(Worlds, AChildThatInheritedItsRankIsNoWorld) {
   World parent(trainer(1, kFirstKey, 0, kFirstPid, 0), live.path());
   trainer(1, kFirstKey, 500_ms, kSecondPid, 0).write(of_child.path());
   parent.grow(0.5);
-  Viewer watched(live.path());
+  Watched watched(live.path());
   watched.look();
   GrowingRun(of_child.path(), live.path()).grow(0.5);
   EXPECT_NE(watched.look().feed, Feed::kEnded);
@@ -176,14 +163,14 @@ TEST(Worlds, AChildThatInheritedItsRankIsNoWorld) {
   const Snapshot s = watched.look();
   EXPECT_EQ(s.feed, Feed::kEnded);
   EXPECT_EQ(watched.job.generation, 0u);
-  EXPECT_EQ(Viewer(live.path()).look().feed, Feed::kEnded);
+  EXPECT_EQ(Watched(live.path()).look().feed, Feed::kEnded);
 }
 
 TEST(Worlds, AnotherRecordingInTheSamePlaceIsShown) {
   ScratchFolder live, alone;
   World first(trainer(3, kFirstKey, 0, kFirstPid, 1), live.path());
   first.grow(1);
-  Viewer watched(live.path());
+  Watched watched(live.path());
   EXPECT_EQ(watched.look().headline.rank, 1);
   std::filesystem::remove_all(live.path());
   EXPECT_EQ(watched.look().headline.rank, 1) << "there is nothing else yet";
@@ -198,7 +185,7 @@ TEST(Worlds, AnotherRecordingInTheSamePlaceIsShown) {
   EXPECT_EQ(s.other_worlds, 0);
   EXPECT_EQ(s.unreadable_spools, 0) << s.unreadable_why;
   second.grow(1);
-  expect_same_picture(watched.look(), Viewer(live.path()).look());
+  expect_same_picture(watched.look(), Watched(live.path()).look());
 }
 
 /// Between two mpirun of one `ddl record`.
@@ -206,7 +193,7 @@ TEST(Worlds, ARecordingWhoseCommandHasNotEndedMayGoOn) {
   ScratchFolder live;
   World first(trainer(2, kFirstKey, 0, kFirstPid, 1), live.path());
   first.grow(1);
-  Viewer watched(live.path());
+  Watched watched(live.path());
   watched.look();
   EXPECT_TRUE(watched.job.ended);
   EXPECT_FALSE(watched.job.may_go_on) << "without ddl record nobody knows";
