@@ -27,6 +27,7 @@ struct Finding {
   std::optional<int64_t> saving_ns;  ///< per step; per run when there are no steps. Nothing: not a matter of speed
   std::optional<int64_t> since;      ///< first of the steps that saving_ns is over; nothing: all steady steps
   bool at_most = false;              ///< saving_ns is an upper bound (specification.md J7, J8)
+  bool mostly = false;               ///< of an upper bound: at least half of it is saved
   std::string confidence;            ///< sure, likely, maybe
   std::string evidence;              ///< observations, with numbers
   std::string evidence_sql;          ///< for `ddl query`; may be empty
@@ -46,7 +47,7 @@ struct FindingInput {
   InputRanges& inputs;    ///< already read
 };
 
-/// Findings are shown in this order, those about speed by what they save, upper bounds last, of these the ones that may have another cause. Where the numbers are doubtful nothing is said of
+/// Findings are shown in this order, those about speed by what they save, upper bounds that may be far too high last, of these the ones that may have another cause. Where the numbers are doubtful nothing is said of
 /// speed, and no verdict is given: it would be right by luck.
 enum class FindingKind {
   kStuck,       ///< the run went wrong: ranks wait for one that did not come

@@ -1,6 +1,7 @@
 #include "analyzer/findings/findings.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -58,6 +59,9 @@ std::optional<std::string> bound_of(const Finding& finding, bool bounded) {
   return finding.at_most ? "upper" : "lower";
 }
 
+/// Nearly nothing of it may be true.
+bool is_far_bound(const Finding& finding) { return finding.at_most && !finding.mostly; }
+
 /// In which order the finders are asked: the one that takes as long as all others together would go on alone if it came late.
 std::vector<size_t> longest_first(const std::vector<const FindingRow*>& rows) {
   std::vector<size_t> turns(rows.size());
@@ -105,9 +109,9 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   }
   std::stable_sort(found.begin(), found.end(), [](const Found& a, const Found& b) {
     if (a.row->kind != b.row->kind) return a.row->kind < b.row->kind;
-    if (a.finding.at_most != b.finding.at_most) return b.finding.at_most;
-    const bool a_maybe = a.finding.at_most && a.finding.confidence == "maybe",
-               b_maybe = b.finding.at_most && b.finding.confidence == "maybe";
+    const bool a_far = is_far_bound(a.finding), b_far = is_far_bound(b.finding);
+    if (a_far != b_far) return b_far;
+    const bool a_maybe = a_far && a.finding.confidence == "maybe", b_maybe = b_far && b.finding.confidence == "maybe";
     if (a_maybe != b_maybe) return b_maybe;
     return a.finding.saving_ns.value_or(0) > b.finding.saving_ns.value_or(0);
   });
@@ -184,6 +188,20 @@ std::string missing_text(const FindingInput& input, const std::vector<int64_t>& 
 std::string missing_text(const FindingInput& input) {
   const std::set<int64_t>& missing = input.catalog.unrecorded_ranks(input.world);
   return missing_text(input, {missing.begin(), missing.end()});
+}
+
+void bound_by_missing(const FindingInput& input, Finding& finding, const std::vector<int64_t>& ranks) {
+  if (!input.bounded) return;
+  Query row(input.db,
+            fmt::format("SELECT avg(exposed_ns - coalesce(wait_ns, 0)) FROM steady_wait WHERE world = ? AND step >= ? AND rank IN ({})",
+                        fmt::join(ranks, ", ")));
+  const double inside_ns = row.bind(input.world, finding.since.value_or(INT64_MIN)).next() ? row.real(0) : 0;
+  finding.at_most = true;
+  finding.mostly = 2 * inside_ns <= static_cast<double>(finding.saving_ns.value_or(0));
+  if (finding.mostly) return;
+  finding.evidence += fmt::format(" {} inside calls for {}{} {} after the others had come: where {}, is later still, less is saved.",
+                                  ranks.size() == 1 ? "It is" : "They are", duration_text(inside_ns), input.steps.annotated ? "/step" : "",
+                                  ranks.size() == 1 ? "itself" : "themselves", missing_text(input));
 }
 
 std::string rank_on_host(const Catalog& catalog, int64_t world, int64_t rank) {

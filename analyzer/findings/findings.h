@@ -28,6 +28,10 @@ std::string ranks_text(const std::vector<int64_t>& ranks);
 std::string missing_text(const FindingInput& input, const std::vector<int64_t>& ranks);
 /// The same of the world.
 std::string missing_text(const FindingInput& input);
+
+/// The finding's saving, of mending ranks for which the others wait, becomes an upper bound where other ranks left no record: one of these may come as
+/// late (specification.md J7). Where `ranks` themselves are in calls for long and not known to wait, the evidence says that. `since` counts.
+void bound_by_missing(const FindingInput& input, Finding& finding, const std::vector<int64_t>& ranks);
 /// "rank 1 (host)", the host only if it is known.
 std::string rank_on_host(const Catalog& catalog, int64_t world, int64_t rank);
 

@@ -79,6 +79,7 @@ DDL_FINDING(loader_stall, kSpeed, "late", "one rank's loader is slower than the 
                                  duration_text(found->own_ns), duration_text(found->others_ns));
   finding.evidence = fmt::format("If it loaded as long as the median of the others, a step of {} would take {} less on average.",
                                  duration_text(input.step_ns), duration_text(found->saving_ns));
+  bound_by_missing(input, finding, {found->rank});
   finding.evidence_sql = pauses_sql(input.world, kInputRanges);
   finding.advice = fmt::format(
       "see how rank {} loads: its disk or share of the file system, its files (their sizes and number), its loader's processes and their CPUs (num_workers, "

@@ -145,6 +145,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
                                     one_other ? "the other's" : "the others'", duration_text(c.costs.others_blocked_ns));
   }
   finding.evidence += axis_evidence(input, c.ranks) + health_of(input, c.ranks);
+  bound_by_missing(input, finding, c.ranks);
   if (static_cast<double>(*finding.saving_ns) < kNothingSaved * c.costs.others_wait_ns * c.blame_share)
     finding.evidence += " Mended alone it saves next to nothing: the step then waits for somebody else.";
   finding.evidence_sql = blame_sql(input, c);
@@ -184,6 +185,7 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
       "In {} of {} steps; {} inside MPI for {}/step less than the other{}, loading data not counted as computing.", found.late_steps,
       found.steps, one ? "it is" : fmt::format("{} are", ranks_text(found.ranks)), duration_text(found.less_in_mpi_ns), plural);
   finding.evidence += health_of(input, found.ranks);
+  bound_by_missing(input, finding, found.ranks);
   finding.evidence_sql = fmt::format(
       "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM v_step WHERE world = {} ORDER BY step, compute_ns DESC LIMIT 200",
       input.world);

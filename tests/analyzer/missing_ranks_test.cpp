@@ -78,6 +78,23 @@ SyntheticRun two_levels() {
       .allreduce(1_MiB, 500_us);
 }
 
+TEST(MissingRanks, ALateRankThatMayWaitForOneWithoutARecordSavesAtMost) {
+  const auto job = [] { return run().ranks(4).steps(20).compute(20_ms).allreduce(1_MiB, 1_ms).slow(1, 8_ms).missing(2); };
+  Analyzed last(job());
+  ASSERT_EQ(last.findings(), Ids{"straggler"});
+  EXPECT_EQ(last.text("SELECT rank || saving_bound FROM finding"), "1upper");
+  EXPECT_FALSE(has(last.text("SELECT evidence FROM finding"), "less is saved"));
+  // Rank 2 comes 22 ms behind rank 1: mending rank 1 saves nothing.
+  Analyzed second(job().slow(2, 30_ms));
+  ASSERT_EQ(second.findings(), Ids{"straggler"});
+  EXPECT_EQ(second.text("SELECT rank || saving_bound || confidence FROM finding"), "1upperlikely");
+  EXPECT_TRUE(
+      has(second.text("SELECT evidence FROM finding"),
+          " It is inside calls for 23.0 ms/step itself after the others had come: where rank 2, which left no record, is later still,"
+          " less is saved."))
+      << second.text("SELECT evidence FROM finding");
+}
+
 TEST(MissingRanks, WhatKeepsItsNeighboursKeepsItAsWell) {
   const auto job = [] { return two_levels().on_comm("column").allreduce(2_MiB, 1_ms); };
   // Rank 6 is late, and its node with it. Column 1 seems to transfer for as long, because nobody sees rank 5 come.
