@@ -273,7 +273,7 @@ TEST(Facts, OfARunThatLacksARank) {
   EXPECT_EQ(all["run"]["expected_ranks"], 4);
   EXPECT_EQ(all["run"]["estimator"], "lower_bound");
   EXPECT_EQ(all["findings"][0]["estimator"], "lower_bound");
-  EXPECT_EQ(all["findings"][0]["bound"], "lower");
+  EXPECT_EQ(all["findings"][0]["bound"], "upper");
   EXPECT_EQ(all["ranks"][0]["wait_ns_bound"], "lower");
   for (const json& metric : all["metrics"]) {
     if (metric["id"] == "f_wait") {
