@@ -153,6 +153,7 @@ std::string to_json(const JobFile& job) {
                                        {"ended_realtime_ns", nullable(job.ended_realtime_ns)},
                                        {"exit_code", nullable(job.exit_code)},
                                        {"signal", nullable(job.signal)},
+                                       {"told_to_end", nullable(job.told_to_end)},
                                        {"env", job.env}};
   return json.dump(1, ' ', false, nlohmann::ordered_json::error_handler_t::replace) + "\n";
 }

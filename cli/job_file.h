@@ -17,8 +17,9 @@ struct JobFile {
   std::optional<int64_t> ended_realtime_ns;
   std::optional<int> exit_code;  ///< unset while it runs, and when a signal ended it
   std::optional<int> signal;
-  std::string launcher;  ///< mpirun, srun, ...; empty: unknown
-  std::string job_id;    ///< of the batch system; empty: none
+  std::optional<int> told_to_end;  ///< SIGINT or SIGTERM, which reached it while it ran
+  std::string launcher;            ///< mpirun, srun, ...; empty: unknown
+  std::string job_id;              ///< of the batch system; empty: none
   std::map<std::string, std::string> env;
   std::string host;
   std::string cwd;

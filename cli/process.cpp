@@ -161,7 +161,7 @@ class Jobs {
     Ended ended;
   };
   const sigset_t& mask() const { return watch_.before(); }
-  bool told_to_end() const { return told_to_end_; }
+  bool told_to_end() const { return told_to_end_ != 0; }
 
   pid_t start(const Launch& launch) {
     Spawn spawn;
@@ -214,7 +214,7 @@ class Jobs {
 
   void take(int signal, const siginfo_t& info) {
     if (signal <= 0 || signal == SIGCHLD) return;
-    told_to_end_ = told_to_end_ || signal == SIGINT || signal == SIGTERM;
+    if (told_to_end_ == 0 && (signal == SIGINT || signal == SIGTERM)) told_to_end_ = signal;
     // From the terminal (SI_KERNEL) the whole group has it already. timeout(1) sends twice, to us and to the group: pass one on.
     if (info.si_code != SI_KERNEL) pass_on(signal);
   }
@@ -230,7 +230,7 @@ class Jobs {
   SignalWatch watch_;
   std::vector<pid_t> pids_;
   std::map<int, std::chrono::steady_clock::time_point> passed_on_;
-  bool told_to_end_ = false;
+  int told_to_end_ = 0;
 };
 
 namespace {

@@ -15,9 +15,9 @@
 namespace ddl::cli {
 
 struct Ended {
-  int exit_code = 0;         ///< valid if signal is 0
-  int signal = 0;            ///< the signal that killed it; 0: none
-  bool told_to_end = false;  ///< SIGINT or SIGTERM reached it or us while it ran
+  int exit_code = 0;    ///< valid if signal is 0
+  int signal = 0;       ///< the signal that killed it; 0: none
+  int told_to_end = 0;  ///< SIGINT or SIGTERM, the first that reached it or us while it ran; 0: none
   /// As a shell gives it: 128 + signal.
   int shell_code() const { return signal != 0 ? 128 + signal : exit_code; }
 };

@@ -129,6 +129,7 @@ int run_record(const Arguments& arguments) {
       job.signal = ended.signal;
     else
       job.exit_code = ended.exit_code;
+    if (ended.told_to_end != 0) job.told_to_end = ended.told_to_end;
     finish(directory, job, ended);
     return ended.shell_code();
   } catch (const Error& error) {

@@ -30,6 +30,7 @@ JobEnd job_end(SQLite::Database& db) {
   JobEnd end;
   end.seen = number(db, "ended_realtime_ns").has_value();
   end.exit_code = number(db, "exit_code");
+  end.mpi = Query(db, "SELECT 1 FROM op WHERE name LIKE 'MPI!_%' ESCAPE '!'").next();
   Query launcher(db, "SELECT 1 FROM meta WHERE key = 'launcher' AND value <> ''");
   if (const auto signal = number(db, "signal"); signal && is_signal(*signal)) {
     end.signal = *signal;
@@ -38,6 +39,10 @@ JobEnd job_end(SQLite::Database& db) {
   } else if (end.exit_code && is_signal(*end.exit_code - 128)) {
     end.signal = *end.exit_code - 128;
   }
+  if (const auto told = number(db, "told_to_end"))
+    end.told_to_end = signal_name(*told);
+  else if (Query(db, "SELECT 1 FROM stall WHERE action = 'abort'").next())
+    end.told_to_end = "--on-stall abort";
   return end;
 }
 
@@ -50,7 +55,9 @@ std::string fate(const JobEnd& end, bool plural) {
   if (end.signal != 0 && !end.launcher_killed)
     return is_crash(end.signal) ? fmt::format("crashed ({})", signal_name(end.signal))
                                 : fmt::format("{} killed ({})", were, signal_name(end.signal));
-  if (end.exit_code) return fmt::format("stopped without MPI_Finalize (exit code {})", *end.exit_code);
+  if (end.exit_code)
+    return end.mpi ? fmt::format("stopped without MPI_Finalize (exit code {})", *end.exit_code)
+                   : fmt::format("stopped (the command's exit code: {})", *end.exit_code);
   return fmt::format("{} killed, crashed, left by _exit or still {}", were, plural ? "run" : "runs");
 }
 

@@ -48,10 +48,10 @@ std::string when(const FindingInput& input, int64_t rank) {
 
 std::string counted(int64_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
 
-std::string what_is_missing(const FindingInput& input, const Ends& ends) {
-  std::string text = fmt::format(
-      "{} of {} ranks ended in MPI_Finalize",
-      ends.ranks - static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.replaced.size() + ends.lost.size()), ends.ranks);
+std::string what_is_missing(const FindingInput& input, const Ends& ends, const JobEnd& end) {
+  const int64_t not_finalized = static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.replaced.size() + ends.lost.size());
+  std::string text = end.mpi ? fmt::format("{} of {} ranks ended in MPI_Finalize", ends.ranks - not_finalized, ends.ranks)
+                             : fmt::format("{} of {} ranks exited", ends.ranks - static_cast<int64_t>(ends.lost.size()), ends.ranks);
   Query unfinished(input.db, "SELECT count(*) FROM open_call x JOIN process p ON p.id = x.process WHERE p.world = ?");
   unfinished.bind(input.world);
   if (unfinished.next() && unfinished.integer(0) > 0) text += fmt::format(", {} never returned", counted(unfinished.integer(0), "call"));
@@ -67,9 +67,8 @@ std::string what_is_missing(const FindingInput& input, const Ends& ends) {
 
 /// Nobody says how these ranks ended. The job's exit code tells of one of them, and its launcher ended the others; which one it was follows
 /// if the others waited for it.
-void describe_lost(const FindingInput& input, const Ends& ends, const std::optional<Stall>& stall, Finding& finding,
+void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& end, const std::optional<Stall>& stall, Finding& finding,
                    std::vector<int64_t>& first) {
-  const JobEnd end = job_end(input.db);
   const bool all = static_cast<int64_t>(ends.lost.size()) == ends.ranks;
   const bool one = ends.lost.size() == 1;
   const bool cause_known = all && !one && stall && !stall->circular;
@@ -79,6 +78,15 @@ void describe_lost(const FindingInput& input, const Ends& ends, const std::optio
     first = stall->missing;
   finding.confidence = cause_known ? "likely" : "sure";
   const std::string who = one || !all ? ranks_text(ends.lost) : fmt::format("all {} ranks", ends.ranks);
+  if (!end.told_to_end.empty()) {
+    // Whoever was left was ended with the job, and its exit code tells of that.
+    first.clear();
+    finding.confidence = "sure";
+    finding.sentence = fmt::format("the job was told to end ({}) before {} had ended", end.told_to_end, all && !one ? "any rank" : who);
+    finding.advice =
+        "see who ended it: Ctrl-C, scancel, the batch system's limit of time, timeout; where the ranks were then: ddl report open_calls";
+    return;
+  }
   if (end.rank_failed() && !one) {
     finding.sentence = cause_known ? fmt::format("{} {} {}", ranks_text(first), fate(end, first.size() > 1), when(input, first.front()))
                                    : fmt::format("one of {} {}", ranks_text(ends.lost), fate(end, false));
@@ -102,6 +110,10 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
   Finding finding;
   std::vector<int64_t> first;
   const std::optional<Stall> stall = find_stall(input);
+  const JobEnd end = job_end(input.db);
+  finding.advice =
+      "read the job's own error output; for a kill without a message, the kernel log of that host (dmesg: out of memory) and the limits of "
+      "the batch system";
   if (!ends.aborted.empty()) {
     first = ends.aborted;
     const ProcessInfo* process = input.catalog.process_of(input.world, first.front());
@@ -118,20 +130,17 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
         fmt::format("{} became another program (exec) without MPI_Finalize {}", ranks_text(first), when(input, first.front()));
     finding.confidence = "sure";
   } else {
-    describe_lost(input, ends, stall, finding, first);
+    describe_lost(input, ends, end, stall, finding, first);
   }
   if (first.size() == 1) finding.rank = first.front();
-  finding.evidence = what_is_missing(input, ends);
+  finding.evidence = what_is_missing(input, ends, end);
   if (stall && !stall->circular) finding.evidence += fmt::format(" {}.", stalled(*stall));
-  const std::string stuck = first.empty() ? stuck_in_transfer(input) : "";
+  const std::string stuck = first.empty() && end.told_to_end.empty() ? stuck_in_transfer(input) : "";
   if (!stuck.empty()) finding.evidence += fmt::format(" {}: one of them died there.", stuck);
   if (!first.empty())
     finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first.front()), last_seen(input, first.front()));
   finding.evidence_sql =
       fmt::format("SELECT rank, host, pid, ended, abort_code, end_ns FROM v_rank WHERE world = {} ORDER BY end_ns", input.world);
-  finding.advice =
-      "read the job's own error output; for a kill without a message, the kernel log of that host (dmesg: out of memory) and the limits of "
-      "the batch system";
   return {finding};
 }
 

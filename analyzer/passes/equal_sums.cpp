@@ -11,9 +11,11 @@
 namespace ddl {
 namespace {
 
-constexpr size_t kMaxBatches = 64;    // of a step
-constexpr double kMinHits = 0.9;      // of the steps end where they should
-constexpr double kLongerPause = 2.0;  // before a step than within it
+constexpr size_t kMaxBatches = 64;     // of a step
+constexpr double kMinHits = 0.9;       // of the steps end where they should
+constexpr size_t kMaxMisses = 8;       // in a row of steps where fewer end where they should
+constexpr double kLongerPause = 2.0;   // before a step than within it
+constexpr double kLeastCovered = 0.5;  // of the batches, or of the time
 
 /// ends[k]: bytes of the batches before k. Where steps of `bytes` begin, from `first` on; those that do not end with a batch are left out.
 struct Chain {
@@ -32,7 +34,7 @@ Chain follow(const std::vector<int64_t>& ends, size_t first, int64_t bytes) {
     const auto to = static_cast<size_t>(end - ends.begin());
     if (*end == ends[at] + bytes) {
       chain.steps.emplace_back(at, to);
-    } else if (++chain.misses > 8 && chain.hits() < kMinHits) {
+    } else if (++chain.misses > kMaxMisses && chain.hits() < kMinHits) {
       break;
     }
     at = to;
@@ -40,23 +42,38 @@ Chain follow(const std::vector<int64_t>& ends, size_t first, int64_t bytes) {
   return chain;
 }
 
+/// The first batch from which on the steps go through to `first`, but for a few that do not begin where they should.
+size_t follow_back(const std::vector<int64_t>& ends, size_t first, int64_t bytes) {
+  for (size_t misses = 0; ends[first] >= bytes;) {
+    const auto before = std::upper_bound(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(first), ends[first] - bytes) - 1;
+    if (*before != ends[first] - bytes && ++misses > kMaxMisses) break;
+    first = static_cast<size_t>(before - ends.begin());
+  }
+  return first;
+}
+
 /// Batches that are all as large as a step may be several to a step: as many as the pauses tell.
-Chain by_pauses(std::span<const Batch> batches, Chain chain) {
-  std::vector<int64_t> pauses;  // before each of the chain's steps but the first
+Chain by_pauses(std::span<const Batch> batches, const std::vector<int64_t>& ends, int64_t bytes, Chain chain) {
+  // Places are counted in bytes: several batches in one, once, do not move what comes behind.
+  const auto place = [&](size_t k) { return static_cast<size_t>((ends[chain.steps[k].first] - ends[chain.steps[0].first]) / bytes); };
+  std::vector<std::pair<size_t, int64_t>> pauses;  // places, and the pauses before them
   for (size_t k = 1; k < chain.steps.size(); ++k)
-    pauses.push_back(batches[chain.steps[k].first].enter_ns - batches[chain.steps[k - 1].second - 1].leave_ns);
+    if (chain.steps[k].first == chain.steps[k - 1].second)
+      pauses.emplace_back(place(k), batches[chain.steps[k].first].enter_ns - batches[chain.steps[k - 1].second - 1].leave_ns);
   for (size_t n = kMaxBatches; n > 1; --n) {
     if (pauses.size() < n * kMinRepetitions) continue;
     for (size_t phase = 0; phase < n; ++phase) {
       std::vector<int64_t> between, within;
-      for (size_t k = 0; k < pauses.size(); ++k) (k % n == phase ? between : within).push_back(pauses[k]);
+      for (const auto& [at, pause_ns] : pauses) (at % n == phase ? between : within).push_back(pause_ns);
+      if (between.empty() || within.empty()) continue;
       std::sort(within.begin(), within.end());
       const int64_t long_within = within[within.size() * 9 / 10];
       if (static_cast<double>(upper_median_of(std::move(between))) < kLongerPause * static_cast<double>(long_within)) continue;
       Chain joined;
-      joined.misses = chain.misses / n;
-      for (size_t k = phase + 1; k + n <= chain.steps.size(); k += n)
-        joined.steps.emplace_back(chain.steps[k].first, chain.steps[k + n - 1].second);
+      for (size_t k = 0; k + n <= chain.steps.size(); ++k)
+        if (place(k) % n == phase && place(k + n - 1) == place(k) + n - 1)
+          joined.steps.emplace_back(chain.steps[k].first, chain.steps[k + n - 1].second);
+      joined.misses = (place(chain.steps.size() - 1) + 1 - phase) / n - joined.steps.size();
       return joined;
     }
   }
@@ -79,21 +96,16 @@ std::optional<Repetition> find_equal_sums(std::span<const Batch> batches) {
       if (bytes <= 0 || (step_bytes > 0 && bytes > step_bytes)) continue;
       const Chain chain = follow(ends, first, bytes);
       if (chain.steps.size() < kMinRepetitions || chain.hits() < kMinHits) continue;
-      // A place within a step may be the end of a batch by chance; the begin of a step always is.
-      if (bytes == step_bytes && chain.misses >= best.misses) continue;
+      // A place within a step may be the end of a batch by chance; the begin of a step nearly always is.
+      if (bytes == step_bytes && chain.steps.size() + best.misses <= best.steps.size() + chain.misses) continue;
       step_bytes = bytes;
       best = chain;
     }
   }
   if (step_bytes == 0) return std::nullopt;
-  // From the first batch on from which the steps go through to the middle.
-  size_t first = best.steps.front().first;
-  for (;;) {
-    const auto before = std::lower_bound(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(first), ends[first] - step_bytes);
-    if (before == ends.begin() + static_cast<ptrdiff_t>(first) || *before != ends[first] - step_bytes) break;
-    first = static_cast<size_t>(before - ends.begin());
-  }
-  best = by_pauses(batches, follow(ends, first, step_bytes));
+  const Chain whole = follow(ends, follow_back(ends, best.steps.front().first, step_bytes), step_bytes);
+  if (whole.steps.size() > best.steps.size()) best = whole;
+  best = by_pauses(batches, ends, step_bytes, std::move(best));
   // What begins with the first batch of all has nothing before it that would say when the step began.
   if (!best.steps.empty() && best.steps.front().first == 0) best.steps.erase(best.steps.begin());
   if (best.steps.size() < kMinRepetitions) return std::nullopt;
@@ -105,6 +117,10 @@ std::optional<Repetition> find_equal_sums(std::span<const Batch> batches) {
   result.steps = best.steps;
   const int64_t whole_ns = batches[best.steps.back().second - 1].leave_ns - batches[best.steps.front().first].enter_ns;
   if (whole_ns < kMinPeriodNs * static_cast<int64_t>(best.steps.size())) return std::nullopt;
+  const double run_ns = static_cast<double>(batches.back().leave_ns - batches.front().enter_ns);
+  const double covered =
+      std::max(static_cast<double>(together) / static_cast<double>(batches.size()), static_cast<double>(whole_ns) / run_ns);
+  if (covered < kLeastCovered) return std::nullopt;
   return result;
 }
 

@@ -67,6 +67,41 @@ TEST(EqualSums, EqualBatchesAreAsManyToAStepAsThePausesSay) {
   }
 }
 
+// Two buckets to a step, in one step fused into one: that step alone is lost, wherever it comes.
+TEST(EqualSums, OneFusedStepCostsItself) {
+  for (int64_t odd = 1; odd < 39; ++odd) {
+    std::vector<Batch> batches;
+    for (int64_t s = 0; s < 40; ++s) {
+      const int64_t now_ns = s * 100 * kMs + 60 * kMs;
+      batches.push_back({s == odd ? 524'288 : 262'144, now_ns, now_ns + kMs});
+      if (s != odd) batches.push_back({262'144, now_ns + 6 * kMs, now_ns + 7 * kMs});
+    }
+    const auto found = find_equal_sums(batches);
+    ASSERT_TRUE(found) << odd;
+    EXPECT_EQ(found->period, 2u) << odd;
+    EXPECT_EQ(found->steps.size(), 38u) << odd;  // of the first nobody knows when it began
+    for (const auto& [first, last] : found->steps) EXPECT_EQ(batches[first].enter_ns % (100 * kMs), 60 * kMs) << odd;
+  }
+}
+
+// An evaluation's counter after every tenth step: no step is lost for it, and what is one step before it is one behind it.
+TEST(EqualSums, AReductionBetweenStepsMovesNothing) {
+  std::vector<Batch> batches = equal_batches(40, {40, 1'536, 589'824, 15'360}, 7);
+  for (size_t i = 0, steps = 0; i < batches.size(); ++i) {
+    const bool last = i + 1 == batches.size() || batches[i + 1].enter_ns / (50 * kMs) != batches[i].enter_ns / (50 * kMs);
+    if (last && ++steps % 10 == 0)
+      batches.insert(batches.begin() + static_cast<ptrdiff_t>(++i), {16, batches[i].leave_ns + kMs, batches[i].leave_ns + 2 * kMs});
+  }
+  const auto found = find_equal_sums(batches);
+  ASSERT_TRUE(found);
+  EXPECT_GE(found->steps.size(), 36u);
+  for (const auto& [first, last] : found->steps) {
+    int64_t bytes = 0;
+    for (size_t i = first; i < last; ++i) bytes += batches[i].bytes;
+    EXPECT_EQ(bytes, 40 + 1'536 + 589'824 + 15'360);
+  }
+}
+
 TEST(EqualSums, NoneWhereNothingComesAgain) {
   std::mt19937_64 random(5);
   std::vector<Batch> batches;

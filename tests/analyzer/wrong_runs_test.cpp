@@ -170,6 +170,26 @@ TEST(Findings, TheExitCodeTellsHowTheFirstEnded) {
             "rank 1 stopped without MPI_Finalize (exit code 3) at 1.55 s in step 9, and the others were ended");
 }
 
+// torchrun's exit code is its own, and its ranks know no MPI_Finalize.
+TEST(Findings, WithoutMpiTheExitCodeIsTheCommands) {
+  Tables run = hung(4);
+  run.exec("UPDATE op SET name = 'gloo::' || name WHERE name LIKE 'MPI%'");
+  EXPECT_EQ(sentence_after_exit_code(std::move(run), 1),
+            "rank 1 stopped (the command's exit code: 1) at 1.55 s in step 9, and the others were ended");
+}
+
+// Rank 1 hangs and somebody ends the job: no rank stopped by itself, whatever the launcher's exit code.
+TEST(Findings, AJobThatWasToldToEndAccusesNobody) {
+  for (const int64_t code : {1, 143}) {
+    Tables run = hung(4);
+    run.meta("told_to_end", "15");
+    EXPECT_EQ(sentence_after_exit_code(std::move(run), code), "the job was told to end (SIGTERM) before any rank had ended");
+  }
+  Tables run = hung(4);
+  run.exec("INSERT INTO stall VALUES (1, 0, 'stall', 1700000000, 1550000000, 100000000, NULL, 'rank 1 does not come', 'abort', NULL)");
+  EXPECT_EQ(sentence_after_exit_code(std::move(run), 1), "the job was told to end (--on-stall abort) before any rank had ended");
+}
+
 TEST(Findings, WithoutAnythingToGoByNobodyIsNamed) {
   Tables run = training(2, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
   for (int64_t rank = 0; rank < 2; ++rank) run.ended(rank, "lost", 1'500_ms);

@@ -18,7 +18,7 @@ TEST(Process, ASignalThatEndedTheJobIsTakenThoughTheJobHasEndedBefore) {
   std::this_thread::sleep_for(milliseconds(300));  // both have happened, or the signal is taken before the end: the answer is the same
   const Ended ended = job.wait();
   EXPECT_EQ(ended.signal, SIGINT);
-  EXPECT_TRUE(ended.told_to_end);
+  EXPECT_EQ(ended.told_to_end, SIGINT);
   EXPECT_TRUE(job.told_to_end());
 }
 
@@ -27,7 +27,7 @@ TEST(Process, AJobThatFailsByItselfWasNotTold) {
   std::this_thread::sleep_for(milliseconds(100));
   const Ended ended = job.wait();
   EXPECT_EQ(ended.shell_code(), 7);
-  EXPECT_FALSE(ended.told_to_end);
+  EXPECT_EQ(ended.told_to_end, 0);
 }
 
 }  // namespace

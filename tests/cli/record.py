@@ -112,6 +112,8 @@ def signals_are_passed_on(folder):
         out, err = process.communicate(timeout=30)
         check(out.strip() == "1", f"signal {number}: the job got it {out.strip()} times")
         check(process.returncode == 5, f"signal {number}: exit code {process.returncode}: {err}")
+        told = json.loads(Path(f"signal{number}.ddl/job.json").read_text())["told_to_end"]
+        check(told == (None if number == signal.SIGUSR1 else number), f"signal {number}: told to end: {told}")
 
 
 def ctrl_c_reaches_the_job_once(folder):
