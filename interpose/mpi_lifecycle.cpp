@@ -152,15 +152,17 @@ int initialize(uint32_t op, const void* site, CallReal call_real) {
 
 /// Copies a string that may not be one: MPI_Pcontrol is variadic, and a caller that passed no name leaves us whatever was in the register.
 bool copy_name(const void* address, char* name, size_t bytes) {
-  size_t got = 0;
-  while (got + 1 < bytes) {  // byte by byte is slow and safe: a longer read could cross into an unmapped page
-    iovec to = {name + got, 1};
-    iovec from = {const_cast<char*>(static_cast<const char*>(address)) + got, 1};
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1) return false;
-    const unsigned char c = static_cast<unsigned char>(name[got]);
-    if (c == 0) return got > 0;
-    if (c < 0x20 || c == 0x7f) return false;
-    ++got;
+  const auto from = reinterpret_cast<uintptr_t>(address);
+  for (size_t got = 0; got < bytes;) {  // page by page: the next one may not be there
+    const size_t of_page = kPageBytes - (from + got) % kPageBytes;
+    const size_t part = of_page < bytes - got ? of_page : bytes - got;
+    const iovec to = {name + got, part}, there = {reinterpret_cast<void*>(from + got), part};
+    if (process_vm_readv(getpid(), &to, 1, &there, 1, 0) != static_cast<ssize_t>(part)) return false;
+    for (const size_t end = got + part; got < end; ++got) {
+      const unsigned char c = static_cast<unsigned char>(name[got]);
+      if (c == 0) return got > 0;
+      if (c < 0x20 || c == 0x7f) return false;
+    }
   }
   return false;
 }
@@ -378,8 +380,15 @@ DDL_EXPORTS(MPI_Session_finalize, (MPI_Session* session), (session))
 #endif
 
 // Without arguments, or with a varying number of them.
-DDL_EXPORT(MPI_Finalize)(void) { DDL_ENTER(MPI_Finalize, mpi, resolve_mpi("MPI_Finalize", site), (), records_mpi) }
-DDL_EXPORT(PMPI_Finalize)(void) { DDL_ENTER(MPI_Finalize, pmpi, resolve("PMPI_Finalize", site), (), records_pmpi) }
+#define DDL_FINALIZE(KIND, RESOLVE, RECORDS)                       \
+  const auto enter = [](const void* site, const void* frame) {    \
+    DDL_ENTER_FROM(MPI_Finalize, KIND, RESOLVE, (), RECORDS, frame) \
+  };                                                              \
+  const int result = enter(DDL_CALLER, __builtin_dwarf_cfa());    \
+  forget_functions();                                             \
+  return result;
+DDL_EXPORT(MPI_Finalize)(void) { DDL_FINALIZE(mpi, resolve_mpi("MPI_Finalize", site), records_mpi) }
+DDL_EXPORT(PMPI_Finalize)(void) { DDL_FINALIZE(pmpi, resolve("PMPI_Finalize", site), records_pmpi) }
 
 #define DDL_PCONTROL(KIND, RESOLVE, RECORDS)                      \
   va_list arguments;                                              \

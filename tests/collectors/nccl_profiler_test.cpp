@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "collectors/nccl_profiler_abi.h"
+#include "interpose/nccl.h"
 #include "tests/interpose/recording.h"
 
 extern "C" const ddl::NcclPlugin<ddl::NcclInit> ncclProfiler_v6;
@@ -14,7 +15,7 @@ namespace ddl {
 namespace {
 
 constexpr int kKept = 1 << 15;  // calls of graphs that are known for good
-constexpr int kTooMany = 100, kCalls = 20'000;
+constexpr int kTooMany = 100, kCalls = 20'000, kCommunicators = 10'000;
 
 class Nccl {
  public:
@@ -66,7 +67,15 @@ TEST(NcclProfiler, KnowsTheCallsOfGraphsAndCountsWhatItHasForgotten) {
   for (int i = 0; i < kCalls; ++i) nccl.collective(nccl.call(false));
   for (void* handle : captured) nccl.collective(handle);
 
+  // More communicators than the table has slots for, one at a time, whose handles come from all over the memory.
+  for (uint64_t i = 1; i <= kCommunicators; ++i) {
+    const auto handle = reinterpret_cast<ncclComm_t>(i * 0x9e3779b97f4a7c15ull >> 16 << 4);
+    add_nccl_communicator(handle, i, 1, 0, {kOp_ncclCommInitRank, nullptr, 0, 0, 0});
+    remove_nccl_communicator(handle);
+  }
+
   const SpoolReader reader = recording.spool();
+  EXPECT_EQ(reader.header().loss[kLossCommunicators], 0u);
   EXPECT_EQ(reader.header().loss[kLossNcclEvents], uint64_t{kTooMany});
   const std::map<uint32_t, int> times = collectives_of(reader);
   EXPECT_EQ(times.size(), size_t{kKept + kCalls});

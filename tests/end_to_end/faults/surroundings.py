@@ -104,4 +104,18 @@ def late_mpi(folder):
             fault.complete(what, job.reported_store(run), logs)
 
 
-job.main(every_surrounding, bad_place_and_odd_streams, calls_from_a_handler, relative_and_gone, nothing_but_the_library, daemon, small_stacks, cancelled, late_mpi)
+def mpi_again(folder):
+    """A program that closes its MPI library after MPI_Finalize, and opens it again elsewhere, is as free to do so as without us: the first time is recorded."""
+    command = [fault.PROGRAMS / "late_main", fault.PROGRAMS / "liblate_job.so", 2]
+    plain = job.run(command, **job.ALONE)
+    if plain.returncode != 0:
+        raise job.Unjudged(f"this MPI library cannot be opened twice: {plain.returncode}")
+    for name, settings in (("recorded", {}), ("disabled", {"DDL_DISABLE": 1})):
+        run = folder / f"again_{name}.ddl"
+        traced = job.run(command, LD_PRELOAD=job.LIBRARY, DDL_OUT=run, **job.ALONE, **settings)
+        fault.same(f"MPI opened twice, {name}", plain, traced)
+    ended = job.store(folder / "again_recorded.ddl").execute("select sum(calls) from v_call where op = 'MPI_Finalize'").fetchone()[0]
+    job.check(ended == 1, f"{ended} ends of MPI recorded")
+
+
+job.main(every_surrounding, bad_place_and_odd_streams, calls_from_a_handler, relative_and_gone, nothing_but_the_library, daemon, small_stacks, cancelled, late_mpi, mpi_again)
