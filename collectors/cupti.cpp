@@ -33,6 +33,7 @@
 #include "collectors/node_health.h"
 #include "core/clock.h"
 #include "core/dynamic_loading.h"
+#include "core/lock_and_pages.h"
 #include "core/recorder.h"
 #include "interpose/process.h"
 
@@ -352,6 +353,7 @@ void finish() {
 
 void at_exit() {
   const int saved_errno = errno;
+  const NoCancel no_cancel;
   __atomic_store_n(&g_ended, true, __ATOMIC_SEQ_CST);
   if (on()) finish();
   errno = saved_errno;
@@ -461,6 +463,7 @@ void attach() {
 /// we have and leave. `caller`: an address in the client's code. Returns CUPTI's own function of this name.
 void* hand_over(const char* function, void* caller) {
   const int saved_errno = errno;
+  const NoCancel no_cancel;
   static int lock;
   const Spin once(lock);
   Dl_info info = {};
@@ -497,6 +500,7 @@ bool are_devices_traced() { return on(); }
 
 void flush_devices() {
   if (!on()) return;
+  const NoCancel no_cancel;
   g_cupti.flush_all(0);
   read_buffers();
 }
@@ -510,6 +514,7 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) 
   const bool hidden = visible && (visible[0] == 0 || strncmp(visible, "-1", 2) == 0);  // then cuInit fails, after this
   if (__atomic_exchange_n(&done, 1, __ATOMIC_SEQ_CST) || hidden || !ddl::collector_wanted("cuda") || !ddl::start_recorder(false)) return 1;
   const int saved_errno = errno;
+  const ddl::NoCancel no_cancel;
   ddl::attach();
   errno = saved_errno;
   return 1;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "core/decimal.h"
 #include "core/dynamic_loading.h"
 #include "core/recorder.h"
 
@@ -39,7 +40,7 @@ bool slowest_link(const char* bus, char* text, size_t bytes) {
   int width = 0;
   char value[64];
   while (read_line(place, "max_link_speed", value, sizeof value)) {
-    const double hop_speed = strtod(value, nullptr);
+    const double hop_speed = decimal(value);
     const int hop_width = read_line(place, "max_link_width", value, sizeof value) ? atoi(value) : 0;
     if (hop_speed > 0 && (speed == 0 || hop_speed < speed)) speed = hop_speed;
     if (hop_width > 0 && (width == 0 || hop_width < width)) width = hop_width;
@@ -47,7 +48,8 @@ bool slowest_link(const char* bus, char* text, size_t bytes) {
     if (!slash) break;
     *slash = 0;
   }
-  snprintf(text, bytes, "%.1f GT/s x%d", speed, width);
+  const int tenths = static_cast<int>(speed * 10 + 0.5);  // not %f: whatever the job's locale puts for a point
+  snprintf(text, bytes, "%d.%d GT/s x%d", tenths / 10, tenths % 10, width);
   return speed > 0 && width > 0;
 }
 

@@ -25,7 +25,8 @@ namespace ddl {
 namespace {
 
 constexpr uint32_t kContexts = 1u << 12;
-constexpr uint32_t kSlots = 1u << 13;
+constexpr uint32_t kRecent = 1u << 13;          // calls and collectives: whoever takes a slot forgets the one this long ago
+constexpr uint32_t kCaptured = 1u << 15;        // calls of graphs, each kept for good
 constexpr uint32_t kPhases = 1u << 10;          // begun at a time: one of each channel
 constexpr uint64_t kClockEveryTicksShift = 30;  // about a second of a TSC; of a clock in ns, a second
 
@@ -44,7 +45,6 @@ struct Context {
 /// A call, or a collective that came of it.
 struct Slot {
   uint32_t generation;
-  bool pinned;  ///< captured: the graph may be launched, and name this call, at any time later
   Context* context;
   NcclCommunicator* communicator;
   uint32_t op;
@@ -66,10 +66,11 @@ struct OpenPhase {
 
 Context g_contexts[kContexts];
 uint32_t g_context_count = 0;
-Slot g_slots[kSlots];
+Slot g_slots[kRecent + kCaptured];
 OpenPhase g_phases[kPhases];
 uint32_t g_next_phase = 0;
 uint32_t g_next_slot = 0;
+uint32_t g_captured = 0;
 uint64_t g_clock_read_ticks = 0;
 bool g_device_lock = false;
 uint32_t g_said_versions = 0;
@@ -126,24 +127,36 @@ uint64_t payload_of(const Function& function, size_t count, const char* datatype
 // 1 | what:4 | generation:32 | slot:16
 enum class Handle : uint64_t { kCall = 0, kColl = 1, kChannel = 2, kLaunch = 3, kPhase = 4 };
 
+static_assert(kRecent + kCaptured <= 1u << 16);
 void* handle_of(Handle what, const Slot* slot) {
   const uint64_t index = slot ? static_cast<uint64_t>(slot - g_slots) : 0;
   return reinterpret_cast<void*>(1ull << 62 | static_cast<uint64_t>(what) << 48 | (slot ? slot->generation & 0xffffffff : 0ull) << 16 |
                                  index);
 }
 Handle what_of(const void* handle) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(handle) >> 48 & 15); }
+bool is_ours(const void* handle) { return reinterpret_cast<uintptr_t>(handle) >> 62 == 1; }
 /// NULL: forgotten, or never one of ours.
 Slot* slot_of(const void* handle) {
   const uint64_t bits = reinterpret_cast<uintptr_t>(handle);
-  if (bits >> 62 != 1) return nullptr;
-  Slot* slot = &g_slots[bits & (kSlots - 1)];
+  const uint32_t index = bits & 0xffff;
+  if (!is_ours(handle) || index >= kRecent + kCaptured) return nullptr;
+  Slot* slot = &g_slots[index];
   return __atomic_load_n(&slot->generation, __ATOMIC_ACQUIRE) == static_cast<uint32_t>(bits >> 16) ? slot : nullptr;
 }
 
-Slot* take_slot() {
-  Slot* slot = &g_slots[__atomic_fetch_add(&g_next_slot, 1, __ATOMIC_RELAXED) % kSlots];
-  for (uint32_t tries = 1; slot->pinned && tries < kSlots; ++tries)
-    slot = &g_slots[__atomic_fetch_add(&g_next_slot, 1, __ATOMIC_RELAXED) % kSlots];
+/// It was `handle` of an event that has been forgotten. Counts what belongs to it as lost.
+bool is_forgotten(const void* handle, const Slot* found) {
+  if (found || !is_ours(handle)) return false;
+  count_loss(kLossNcclEvents);
+  return true;
+}
+
+/// `captured`: the graph may be launched, and name this call, at any time later. When there are too many of those, the next ones are forgotten
+/// as other calls are, and what the launches of their graphs tell is lost.
+Slot* take_slot(bool captured) {
+  const bool kept = captured && __atomic_load_n(&g_captured, __ATOMIC_RELAXED) < kCaptured;
+  const uint32_t number = kept ? __atomic_fetch_add(&g_captured, 1, __ATOMIC_RELAXED) : kCaptured;
+  Slot* slot = &g_slots[number < kCaptured ? kRecent + number : __atomic_fetch_add(&g_next_slot, 1, __ATOMIC_RELAXED) % kRecent];
   const uint32_t generation = slot->generation + 1;
   *slot = {};
   __atomic_store_n(&slot->generation, generation, __ATOMIC_RELEASE);
@@ -220,11 +233,10 @@ void* start_call(Context* context, const char* name, size_t count, const char* d
                  uint64_t tag) {
   const Function* function = find_function(name);
   if (!function) return nullptr;
-  Slot* slot = take_slot();
+  Slot* slot = take_slot(captured);
   slot->context = context;
   slot->communicator = communicator_of(context);
   slot->op = function->op;
-  slot->pinned = captured;
   if (t_nccl.depth > 0) {
     slot->sequence = t_nccl.call.sequence;
     slot->ddl_context = t_nccl.call.context;
@@ -262,7 +274,8 @@ void* start_collective(Context* context, const void* parent, const NcclColl& col
   const Function* function = find_function(coll.function);
   if (!function) return nullptr;
   const Slot* call = slot_of(parent);
-  Slot* slot = take_slot();
+  if (is_forgotten(parent, call)) return nullptr;  // and not one to stand in for
+  Slot* slot = take_slot(false);
   slot->context = context;
   slot->op = function->op;
   slot->channels = coll.channels;
@@ -293,7 +306,7 @@ void* start_collective(Context* context, const void* parent, const NcclColl& col
 /// Copy engines carry it out: there is no kernel, and the copies are CUPTI's to tell.
 void* start_copies(const void* parent, const NcclCeColl& copies) {
   const Slot* call = slot_of(parent);
-  if (!call || what_of(parent) != Handle::kCall) return nullptr;
+  if (is_forgotten(parent, call) || !call || what_of(parent) != Handle::kCall) return nullptr;
   NcclColl coll = {};
   coll.algorithm = "CE";
   coll.protocol = copies.strategy;
@@ -343,7 +356,7 @@ void write_times(const Slot& slot) {
 
 void* start_channel(const void* parent, uint64_t timer_ns) {
   Slot* slot = slot_of(parent);
-  if (!slot || what_of(parent) != Handle::kColl || timer_ns == 0) return nullptr;
+  if (is_forgotten(parent, slot) || !slot || what_of(parent) != Handle::kColl || timer_ns == 0) return nullptr;
   if (slot->begin_ns == 0 || timer_ns < slot->begin_ns) slot->begin_ns = timer_ns;
   return handle_of(Handle::kChannel, slot);
 }

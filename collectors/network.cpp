@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "collectors/node_health.h"
+#include "core/decimal.h"
 
 namespace ddl {
 
@@ -87,7 +88,7 @@ void read_counters(const char* folder, const File (&files)[N], const char* devic
     char path[kPathBytes], text[32];
     if (static_cast<size_t>(snprintf(path, sizeof path, "%s/%s", folder, file.file)) >= sizeof path || !read_text(path, text, sizeof text))
       continue;
-    values[count++] = {file.name, strtod(text, nullptr) * file.unit};
+    values[count++] = {file.name, decimal(text) * file.unit};
   }
   if (count > 0) sink(device, values, count);
 }

@@ -14,15 +14,16 @@ namespace {
 constexpr size_t kBytes = kMaxRangeDepth * sizeof(CounterValues);
 
 /// Both may ask the kernel.
-struct SavedErrno {
-  const int saved = errno;
-  ~SavedErrno() { errno = saved; }
+struct Unseen {
+  const NoCancel no_cancel;
+  const int saved_errno = errno;
+  ~Unseen() { errno = saved_errno; }
 };
 
 }  // namespace
 
 void begin_counting(Thread* thread, uint32_t depth) {
-  const SavedErrno keep_errno;
+  const Unseen unseen;
   if (!thread->counted) thread->counted = static_cast<CounterValues*>(take_pages(kBytes));
   if (!thread->counted) return;
   CounterValues& values = thread->counted[depth];
@@ -32,7 +33,7 @@ void begin_counting(Thread* thread, uint32_t depth) {
 
 void end_counting(Thread* thread, uint32_t depth, const OpenRange& range, uint64_t duration_ticks) {
   if (!thread->counted) return count_loss(kLossCounters);
-  const SavedErrno keep_errno;
+  const Unseen unseen;
   CounterValues now;
   now.known = 0;
   g_counters->read(thread, now);

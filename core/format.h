@@ -60,7 +60,7 @@ struct ClockPair {
   X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                          \
   X(kLossCounters, "counters", "ranges of threads on which counters could not be read: not in their sums")                     \
   X(kLossForward, "forward_layers", "backward operators whose layer could not be told: two threads went forward, or far back") \
-  X(kLossNcclEvents, "nccl_events", "events of NCCL's profiler that belong to no call that was seen")                          \
+  X(kLossNcclEvents, "nccl_events", "events of NCCL's profiler that belong to no call that was seen, or to one of too many")   \
   X(kLossPages, "pages", "pages of the spool that their file system took away: what was written there is missing")
 
 enum LossKind : uint32_t {

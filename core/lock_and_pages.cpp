@@ -8,29 +8,29 @@ namespace ddl {
 
 namespace {
 
-const void* g_lock_owner = nullptr;  // NULL: free. One word, so that a signal handler never finds a lock without its owner
+const void* g_lock_owner = nullptr;
 __thread char t_identity __attribute__((tls_model("initial-exec")));  // its address names the thread
 
 }  // namespace
 
-// A thread that is cancelled in a system call would keep the lock for ever.
-Lock::Lock() : held_(false) {
-  pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &cancel_state_);
+NoCancel::NoCancel() { pthread_setcancelstate(PTHREAD_CANCEL_DISABLE, &before_); }
+NoCancel::~NoCancel() { pthread_setcancelstate(before_, nullptr); }
+
+OwnedLock::OwnedLock(const void** owner) : owner_(owner) {
   const void* free = nullptr;
-  while (!__atomic_compare_exchange_n(&g_lock_owner, &free, static_cast<const void*>(&t_identity), false, __ATOMIC_ACQUIRE,
-                                      __ATOMIC_RELAXED)) {
-    if (free == &t_identity) return;  // by an outer one, which has disabled it
+  while (!__atomic_compare_exchange_n(owner, &free, static_cast<const void*>(&t_identity), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+    if (free == &t_identity) return;
     free = nullptr;
     sched_yield();
   }
   held_ = true;
 }
 
-Lock::~Lock() {
-  if (!held_) return;
-  __atomic_store_n(&g_lock_owner, static_cast<const void*>(nullptr), __ATOMIC_RELEASE);
-  pthread_setcancelstate(cancel_state_, nullptr);
+OwnedLock::~OwnedLock() {
+  if (held_) __atomic_store_n(owner_, static_cast<const void*>(nullptr), __ATOMIC_RELEASE);
 }
+
+Lock::Lock() : OwnedLock(&g_lock_owner) {}
 
 void Lock::reset() { g_lock_owner = nullptr; }
 

@@ -5,21 +5,40 @@
 
 namespace ddl {
 
-/// Guards the spool file, the meta chunk and the insertions into tables, those of wrappers and collectors too. Held for microseconds, never
-/// across a call out of the library. Taking it again on the thread that holds it (a signal handler) fails instead of hanging: what was to be
-/// written is counted as lost.
-class Lock {
+/// The calling thread is not cancelled before this goes: open, read and others are where pthread_cancel() takes effect, and in a function that the
+/// job thinks has no such place it may hold what nobody else will then release, its own locks or ours.
+class NoCancel {
  public:
-  Lock();
-  ~Lock();
-  Lock(const Lock&) = delete;
-  Lock& operator=(const Lock&) = delete;
-  explicit operator bool() const { return held_; }
-  static void reset();  ///< in a forked child
+  NoCancel();
+  ~NoCancel();
+  NoCancel(const NoCancel&) = delete;
+  NoCancel& operator=(const NoCancel&) = delete;
 
  private:
-  bool held_;
-  int cancel_state_ = 0;  ///< of the thread before
+  int before_ = 0;
+};
+
+/// Taking it again on the thread that holds it (a signal handler) fails instead of hanging.
+class OwnedLock {
+ public:
+  explicit OwnedLock(const void** owner);  ///< NULL: free. One word, so that a signal handler never finds a lock without its owner
+  ~OwnedLock();
+  OwnedLock(const OwnedLock&) = delete;
+  OwnedLock& operator=(const OwnedLock&) = delete;
+  explicit operator bool() const { return held_; }
+
+ private:
+  NoCancel no_cancel_;  // a thread that is cancelled in a system call would keep it for ever
+  const void** owner_;
+  bool held_ = false;
+};
+
+/// Guards the spool file, the meta chunk and the insertions into tables, those of wrappers and collectors too. Held for microseconds, never
+/// across a call out of the library. Where it fails what was to be written is counted as lost.
+class Lock : public OwnedLock {
+ public:
+  Lock();
+  static void reset();  ///< in a forked child
 };
 
 /// Anonymous memory, zero; NULL if there is none.

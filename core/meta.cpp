@@ -169,6 +169,7 @@ double own_cpu_ticks() {
 
 void take_sample(uint64_t now_ticks) {
   const int saved_errno = errno;
+  const NoCancel no_cancel;
   const double begin = own_cpu_ticks();
   __atomic_store_n(&g_sample_due_ticks, g_take_sample(t_thread, now_ticks), __ATOMIC_RELAXED);
   __atomic_fetch_add(&internal::g_file.header()->overhead_ticks, static_cast<uint64_t>(own_cpu_ticks() - begin), __ATOMIC_RELAXED);
@@ -256,6 +257,7 @@ void refresh_clock(uint64_t now_ticks) {
   if (t_thread && now_ticks >= __atomic_load_n(&g_sample_due_ticks, __ATOMIC_RELAXED)) take_sample(now_ticks);
   if (now_ticks >= __atomic_load_n(&g_clock_due_ticks, __ATOMIC_RELAXED)) {
     write_clock();
+    const NoCancel no_cancel;
     if (g_each_clock) g_each_clock();
     return;
   }
@@ -282,6 +284,7 @@ void write_module_line(char* line) {
 
 void write_modules() {
   const int saved_errno = errno;
+  const NoCancel no_cancel;
   const int fd = open("/proc/self/maps", O_RDONLY | O_CLOEXEC);
   if (fd >= 0) {
     constexpr size_t kBytes = 8192;

@@ -85,6 +85,8 @@ struct alignas(64) CallSlot {
 };
 static_assert(sizeof(CallSlot) == 64);
 
+struct ScratchPages;
+
 /// A thread's part of the live file (live.cpp). Guarded by the lock.
 struct LivePart {
   uint64_t offset;          ///< of its ring; 0: none yet
@@ -144,6 +146,7 @@ struct alignas(64) Thread {
   OpenRange ranges[kMaxRangeDepth];
   ProfileEntry nowhere;  ///< takes what no table has room for; its calls are counted as lost
   LivePart live;
+  ScratchPages* scratch;  ///< of its calls (scratch.h)
 };
 
 constexpr uint64_t kLongWay = 1;  ///< Thread::call: no call is a repeated one (repeated_call.h) as things are

@@ -21,6 +21,7 @@ struct Slot {
 };
 Slot g_slots[kSlots];
 uint32_t g_next = 0;
+uint32_t g_open = 0;  // not free: of a program that ends none, each begin would look at all of them
 
 constexpr uint64_t id_of(uint32_t slot, uint32_t uses) { return static_cast<uint64_t>(uses) << 32 | (slot + 1); }
 
@@ -32,11 +33,13 @@ bool take(Slot& slot, State from) {
 }  // namespace
 
 uint64_t start_range(Thread* thread, uint32_t kind, uint32_t context, uint64_t step, const RangeNumbers& numbers) {
+  const bool full = __atomic_load_n(&g_open, __ATOMIC_RELAXED) >= kSlots;
   const uint32_t first = __atomic_fetch_add(&g_next, 1, __ATOMIC_RELAXED);
-  for (uint32_t i = 0; i < kSlots; ++i) {
+  for (uint32_t i = 0; !full && i < kSlots; ++i) {
     const uint32_t number = (first + i) % kSlots;
     Slot& slot = g_slots[number];
     if (!take(slot, State::kFree)) continue;
+    __atomic_fetch_add(&g_open, 1, __ATOMIC_RELAXED);
     slot.thread = thread;
     slot.range = {};
     slot.range.kind = kind;
@@ -68,13 +71,14 @@ bool end_range(Thread* thread, uint64_t id) {
     internal::write_ended(thread, range, now);
   }
   __atomic_store_n(&slot.state, is_it ? State::kFree : State::kOpen, __ATOMIC_RELEASE);
-  if (!is_it) count_loss(kLossUnbalanced);
+  is_it ? void(__atomic_fetch_sub(&g_open, 1, __ATOMIC_RELAXED)) : count_loss(kLossUnbalanced);
   if (is_clock_old(now)) refresh_clock(now);
   return is_it;
 }
 
 void internal::reset_started_ranges() {
   if (g_next == 0) return;
+  g_open = 0;
   for (Slot& slot : g_slots) slot.state = State::kFree;
 }
 

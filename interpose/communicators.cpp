@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "core/lock_and_pages.h"
+#include "core/scratch.h"
 
 namespace ddl {
 
@@ -15,8 +16,9 @@ constexpr uint32_t kMaxCommunicators = 1u << 16;  // ever described in the spool
 constexpr uint32_t kOccurrenceSlots = 2 * kMaxCommunicators;
 
 Communicator g_none = {0, 0, kNoComm, 0, 0, 1, -1, 1, 0};
-uint32_t g_used = 0;   // slots that are not free, removed ones included
-uint32_t g_count = 0;  // indices given out
+uint32_t g_used = 0;     // slots that are not free, removed ones included
+uint32_t g_count = 0;    // indices given out
+bool g_removed = false;  // some since places of removed ones were made free
 
 struct Occurrence {
   uint64_t hash;
@@ -42,27 +44,9 @@ uint64_t occurrences_so_far(uint64_t hash) {
 }
 
 /// Memory for the members of a group: what the last one needed is kept for the next, for a job that makes many communicators.
-struct alignas(16) Scratch {
-  size_t bytes;  ///< of all of it, whole pages; what is kept in it follows
-};
 constexpr size_t kMaxKeptScratchBytes = 64 * 1024;
-Scratch* g_kept_scratch = nullptr;
-
-/// NULL: no memory.
-Scratch* take_scratch(size_t bytes) {
-  bytes = (bytes + sizeof(Scratch) + kPageBytes - 1) / kPageBytes * kPageBytes;
-  Scratch* scratch = __atomic_exchange_n(&g_kept_scratch, nullptr, __ATOMIC_ACQUIRE);
-  if (scratch && scratch->bytes >= bytes) return scratch;
-  if (scratch) give_back_pages(scratch, scratch->bytes);
-  scratch = static_cast<Scratch*>(take_pages(bytes));
-  if (scratch) scratch->bytes = bytes;
-  return scratch;
-}
-
-void give_back_scratch(Scratch* scratch) {
-  if (scratch && scratch->bytes <= kMaxKeptScratchBytes) scratch = __atomic_exchange_n(&g_kept_scratch, scratch, __ATOMIC_ACQ_REL);
-  if (scratch) give_back_pages(scratch, scratch->bytes);
-}
+ScratchPages* g_kept_scratch = nullptr;
+void give_back(ScratchPages* scratch) { give_back_scratch(&g_kept_scratch, scratch, kMaxKeptScratchBytes); }
 
 /// World ranks of a group's members, in the group's order, into `ranks`; `own` is as long. False: it cannot be told.
 bool world_ranks(MPI_Group group, int size, int* ranks, int* own) {
@@ -98,14 +82,15 @@ struct Members {
   uint64_t hash = 0;
   RankRun* runs = nullptr;
   uint32_t run_count = 0;
-  Scratch* scratch = nullptr;  ///< holds the runs; to be given back
+  ScratchPages* scratch = nullptr;  ///< holds the runs; to be given back
 };
 
 Members describe_group(MPI_Group group, int size) {
   Members members;
-  if (g_mpi.world_group == g_mpi.group_null) return members;  // MPI is about to end
+  const WorldGroupLock lock;
+  if (!lock || g_mpi.world_group == g_mpi.group_null) return members;  // MPI is about to end
   const size_t count = static_cast<size_t>(size);
-  members.scratch = take_scratch(count * (sizeof(RankRun) + 2 * sizeof(int)));
+  members.scratch = take_scratch(&g_kept_scratch, count * (sizeof(RankRun) + 2 * sizeof(int)));
   if (!members.scratch) return members;
   members.runs = reinterpret_cast<RankRun*>(members.scratch + 1);
   int* const ranks = reinterpret_cast<int*>(members.runs + count);
@@ -119,25 +104,32 @@ constexpr uint32_t kMostUsed = kCommunicatorSlots / 4 * 3;
 
 /// Makes places of removed ones free where no search goes on behind them. A search that is under way meanwhile loses nothing by that.
 void clear_removed() {
+  __atomic_store_n(&g_removed, false, __ATOMIC_RELAXED);
   uint32_t free = 0;
   while (g_communicators[free].key) ++free;
   for (uint32_t n = 1; n < kCommunicatorSlots; ++n) {
     const uint32_t i = (free + kCommunicatorSlots - n) % kCommunicatorSlots;
     if (g_communicators[i].key != kRemovedKey || g_communicators[(i + 1) % kCommunicatorSlots].key || i == communicator_slot(0)) continue;
     __atomic_store_n(&g_communicators[i].key, 0, __ATOMIC_RELEASE);
-    --g_used;
+    __atomic_store_n(&g_used, g_used - 1, __ATOMIC_RELAXED);
   }
+}
+
+/// No other communicator can be added, as things are.
+bool is_full() {
+  return __atomic_load_n(&g_count, __ATOMIC_RELAXED) >= kMaxCommunicators ||
+         (__atomic_load_n(&g_used, __ATOMIC_RELAXED) >= kMostUsed && !__atomic_load_n(&g_removed, __ATOMIC_RELAXED));
 }
 
 /// NULL: the table is full. It is only the living who fill it: places of removed ones are taken first, or made free when they are many.
 Communicator* insert(const Communicator& value) {
   __atomic_fetch_add(&g_process.handles, 1, __ATOMIC_RELAXED);
-  if (g_used >= kMostUsed) clear_removed();
+  if (g_used >= kMostUsed && g_removed) clear_removed();
   uint32_t i = communicator_slot(value.key);
   while (g_communicators[i].key > kRemovedKey) i = (i + 1) % kCommunicatorSlots;
   if (!g_communicators[i].key) {
     if (g_used >= kMostUsed) return nullptr;
-    ++g_used;
+    __atomic_store_n(&g_used, g_used + 1, __ATOMIC_RELAXED);
   }
   Communicator* slot = &g_communicators[i];
   slot->uid = value.uid;
@@ -219,7 +211,7 @@ bool ask(MPI_Comm comm, Description& d) {
   if (g_mpi.p.Comm_remote_size(comm, &d.value.peers) == MPI_SUCCESS && g_mpi.p.Comm_remote_group(comm, &group) == MPI_SUCCESS) {
     const Members remote = describe_group(group, d.value.peers);
     d.remote_hash = remote.hash;
-    give_back_scratch(remote.scratch);
+    give_back(remote.scratch);
     g_mpi.p.Group_free(&group);
   }
   return true;
@@ -246,7 +238,7 @@ Communicator* add(uint64_t key, Description& d, const Communicator* parent, uint
   {
     const Lock lock;
     if (!lock) {
-      give_back_scratch(d.members.scratch);
+      give_back(d.members.scratch);
       return &g_none;
     }
     made = look_up(key);
@@ -255,7 +247,7 @@ Communicator* add(uint64_t key, Description& d, const Communicator* parent, uint
       d.value.index = g_count + 1;
       made = insert(d.value);
       is_new = made != nullptr;
-      g_count += is_new ? 1 : 0;
+      if (is_new) __atomic_store_n(&g_count, g_count + 1, __ATOMIC_RELAXED);
     }
   }
   if (is_new) {
@@ -272,7 +264,7 @@ Communicator* add(uint64_t key, Description& d, const Communicator* parent, uint
     if (d.topology[0]) write_communicator_topology(made->index, d.topology);
   }
   if (!made) count_loss(kLossCommunicators);
-  give_back_scratch(d.members.scratch);
+  give_back(d.members.scratch);
   return made ? made : &g_none;
 }
 
@@ -295,6 +287,7 @@ Communicator* search_communicator(uint64_t key) {
 }
 
 Communicator* learn_communicator(MPI_Comm comm) {
+  if (is_full()) return &g_none;  // each call on it comes here
   Description d;
   d.value.flags = kCommFound;
   if (comm == g_mpi.comm_null || !ask(comm, d)) return &g_none;
@@ -319,7 +312,10 @@ void add_file(MPI_File file, const Communicator* parent, uint32_t op, const char
 Communicator* remove_communicator(uint64_t key) {
   const Lock lock;
   Communicator* known = lock ? look_up(key) : nullptr;
-  if (known) __atomic_store_n(&known->key, kRemovedKey, __ATOMIC_RELEASE);
+  if (known) {
+    __atomic_store_n(&known->key, kRemovedKey, __ATOMIC_RELEASE);
+    __atomic_store_n(&g_removed, true, __ATOMIC_RELAXED);
+  }
   return known;
 }
 
@@ -345,6 +341,7 @@ void reset_communicators() {
   memset(static_cast<void*>(g_communicators), 0, sizeof g_communicators);
   memset(g_occurrences, 0, sizeof g_occurrences);
   g_used = g_count = 0;
+  g_removed = false;
 }
 
 }  // namespace ddl

@@ -14,7 +14,6 @@ extern "C" {
 
 /// Where each entry's own name is, counted from here: addresses would have to be relocated in every process.
 extern const int32_t ddl_fortran_names[] __attribute__((visibility("hidden")));
-extern void* ddl_fortran_real[] __attribute__((visibility("hidden")));
 
 __attribute__((visibility("hidden"))) void ddl_no_fortran() {}
 
@@ -22,7 +21,7 @@ __attribute__((visibility("hidden"))) void ddl_no_fortran() {}
 __attribute__((visibility("hidden"))) void* ddl_resolve_fortran(uint64_t entry, const void* caller) {
   void* real = ddl::resolve(reinterpret_cast<const char*>(ddl_fortran_names) + ddl_fortran_names[entry], caller);
   if (!real) real = reinterpret_cast<void*>(&ddl_no_fortran);
-  __atomic_store_n(&ddl_fortran_real[entry], real, __ATOMIC_RELAXED);
+  __atomic_store_n(&ddl::ddl_fortran_real[entry], real, __ATOMIC_RELAXED);
   return real;
 }
 }

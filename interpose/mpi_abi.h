@@ -36,6 +36,7 @@ extern "C" int PMPI_Group_from_session_pset(MPI_Session session, const char* set
 #define DDL_PARTITIONS const int
 #endif
 
+#include "core/lock_and_pages.h"
 #include "core/recorder.h"
 #include "interpose/process.h"
 
@@ -90,6 +91,7 @@ enum class MpiState : uint32_t {
 struct Mpi {
   MpiState state;
   bool multiple;              ///< MPI_THREAD_MULTIPLE
+  bool world_is_up;           ///< MPI_Init has returned, and MPI_Finalize was not called
   bool failed_waitall_frees;  ///< MPI_Waitall that fails lets go of all requests if it is asked for no statuses (MPICH 4.2 and later)
   PmpiTable p;
   MPI_Comm comm_null;
@@ -99,8 +101,15 @@ struct Mpi {
   MPI_Datatype datatype_null;
   MPI_Group group_null;
   MPI_Group world_group;  ///< of MPI_COMM_WORLD, or of the process set mpi://WORLD where only sessions are used. Null before and after
+  const void* world_group_owner;
 };
 extern Mpi g_mpi __attribute__((visibility("hidden")));
+
+/// For g_mpi.world_group: another thread may end the session that it comes from. Never held across a call that waits for other ranks.
+class WorldGroupLock : public OwnedLock {
+ public:
+  WorldGroupLock() : OwnedLock(&g_mpi.world_group_owner) {}
+};
 
 /// Is this library the one for the MPI library of the process? Asks nothing but its version, which is allowed at any time.
 bool is_our_flavour(const void* caller);

@@ -4,9 +4,8 @@
 // statuses to fill even if the caller wanted none. Test and Probe that find nothing, or only what had been completed before, are counted,
 // not recorded: they come in millions.
 #include <string.h>
-#include <sys/mman.h>
 
-#include "core/lock_and_pages.h"
+#include "core/scratch.h"
 #include "interpose/payload.h"
 #include "interpose/requests.h"
 #include "interpose/wrapper.h"
@@ -15,6 +14,7 @@ namespace ddl {
 namespace {
 
 constexpr int kOnStack = 16;
+constexpr size_t kMaxKeptBytes = 1 << 20;  // per thread: 26,000 requests
 
 enum class Calls { kWait, kTest };
 
@@ -64,15 +64,15 @@ class PendingOne {
   RequestInfo* entry_;
 };
 
-/// The requests of one completing call, and statuses for MPI to fill. Short lists live on the stack, long ones in pages of their own.
+/// The requests of one completing call, and statuses for MPI to fill. Short lists live on the stack, long ones in memory of the thread.
 class Pending {
  public:
   Pending(Calls calls, int count, const MPI_Request* requests, MPI_Status* statuses)
       : count_(count > 0 && requests ? count : 0), requests_(stack_requests_), statuses_(statuses) {
     if (count_ > kOnStack) take_memory();
     // Without memory the caller's word stands: MPI would write `count` statuses.
-    if (statuses_ == MPI_STATUSES_IGNORE && (pages_ || count <= kOnStack))
-      statuses_ = pages_ ? reinterpret_cast<MPI_Status*>(requests_ + count_) : stack_statuses_;
+    if (statuses_ == MPI_STATUSES_IGNORE && (scratch_ || count <= kOnStack))
+      statuses_ = scratch_ ? reinterpret_cast<MPI_Status*>(requests_ + count_) : stack_statuses_;
     const bool find_now = calls == Calls::kWait || g_mpi.multiple;
     for (int i = 0; i < count_; ++i) {
       requests_[i] = {requests[i], find_now ? find_request(requests[i], true) : nullptr};
@@ -83,7 +83,7 @@ class Pending {
     if (g_mpi.multiple) {
       for (int i = 0; i < count_; ++i) release_request(requests_[i].entry);
     }
-    if (pages_) munmap(pages_, bytes_);
+    if (scratch_) give_back_scratch(kept_, scratch_, kept_ == &unkept_ ? 0 : kMaxKeptBytes);
   }
   Pending(const Pending&) = delete;
   Pending& operator=(const Pending&) = delete;
@@ -131,10 +131,11 @@ class Pending {
   };
 
   void take_memory() {
-    bytes_ = static_cast<size_t>(count_) * (sizeof(Request) + sizeof(MPI_Status));
-    pages_ = take_pages(bytes_);
-    if (pages_) {
-      requests_ = static_cast<Request*>(pages_);
+    Thread* thread = this_thread();
+    kept_ = thread ? &thread->scratch : &unkept_;
+    scratch_ = take_scratch(kept_, static_cast<size_t>(count_) * (sizeof(Request) + sizeof(MPI_Status)));
+    if (scratch_) {
+      requests_ = reinterpret_cast<Request*>(scratch_ + 1);
     } else {
       count_loss(kLossRequests, static_cast<uint64_t>(count_));
       count_ = 0;
@@ -145,8 +146,9 @@ class Pending {
   bool found_;
   Request* requests_;
   MPI_Status* statuses_;
-  void* pages_ = nullptr;
-  size_t bytes_ = 0;
+  ScratchPages* scratch_ = nullptr;
+  ScratchPages** kept_ = nullptr;
+  ScratchPages* unkept_ = nullptr;  ///< of a call that is not recorded
   Request stack_requests_[kOnStack];
   MPI_Status stack_statuses_[kOnStack];
 };

@@ -105,11 +105,12 @@ void enter_world(const void* caller) {
     return;
   }
   g_mpi.p.Query_thread(&level);
+  g_mpi.world_is_up = true;
   enter_running(level);
   add_predefined_communicators();
 }
 
-/// No object of ours is left when MPI ends.
+/// No object of ours is left when MPI ends. The caller holds WorldGroupLock.
 void forget_world_group() {
   if (g_mpi.world_group != g_mpi.group_null) g_mpi.p.Group_free(&g_mpi.world_group);
   g_mpi.world_group = g_mpi.group_null;
@@ -140,6 +141,10 @@ int initialize(uint32_t op, const void* site, CallReal call_real) {
   const int result = call_real();
   if (guarded) guard_against_lost_pages();
   if (records && result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_world(site);
+  if (records && result == MPI_SUCCESS && g_mpi.state == MpiState::kRunning && !g_mpi.world_is_up) {  // a session came first
+    g_mpi.world_is_up = true;
+    add_predefined_communicators();
+  }
   if (result == MPI_SUCCESS) sync_clocks_at_init(site);
   if (call.thread) end_call(call, 0);
   return result;
@@ -147,15 +152,17 @@ int initialize(uint32_t op, const void* site, CallReal call_real) {
 
 /// Copies a string that may not be one: MPI_Pcontrol is variadic, and a caller that passed no name leaves us whatever was in the register.
 bool copy_name(const void* address, char* name, size_t bytes) {
-  size_t got = 0;
-  while (got + 1 < bytes) {  // byte by byte is slow and safe: a longer read could cross into an unmapped page
-    iovec to = {name + got, 1};
-    iovec from = {const_cast<char*>(static_cast<const char*>(address)) + got, 1};
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != 1) return false;
-    const unsigned char c = static_cast<unsigned char>(name[got]);
-    if (c == 0) return got > 0;
-    if (c < 0x20 || c == 0x7f) return false;
-    ++got;
+  const auto from = reinterpret_cast<uintptr_t>(address);
+  for (size_t got = 0; got < bytes;) {  // page by page: the next one may not be there
+    const size_t of_page = kPageBytes - (from + got) % kPageBytes;
+    const size_t part = of_page < bytes - got ? of_page : bytes - got;
+    const iovec to = {name + got, part}, there = {reinterpret_cast<void*>(from + got), part};
+    if (process_vm_readv(getpid(), &to, 1, &there, 1, 0) != static_cast<ssize_t>(part)) return false;
+    for (const size_t end = got + part; got < end; ++got) {
+      const unsigned char c = static_cast<unsigned char>(name[got]);
+      if (c == 0) return got > 0;
+      if (c < 0x20 || c == 0x7f) return false;
+    }
   }
   return false;
 }
@@ -180,7 +187,8 @@ int MPI_Finalize_recorded(Real real, const void* site) {
   write_modules();  // what was loaded since
   flush_devices();
   sync_clocks_at_finalize();
-  forget_world_group();
+  if (const WorldGroupLock lock; lock) forget_world_group();
+  g_mpi.world_is_up = false;
   const int result = real();
   allow_short_way(false);
   g_mpi.state = MpiState::kOff;
@@ -216,17 +224,68 @@ int MPI_Pcontrol_recorded(Real real, const void* site, int level, const void* ar
 }
 
 #if DDL_MPI4
-uint64_t g_world_session = 0;  // the one that g_mpi.world_group comes from
+constexpr uint32_t kMaxSessions = 64;  // open at a time, that the world's group may be taken from; more are only counted
+struct {
+  MPI_Session session[kMaxSessions];
+  uint32_t listed;
+  uint32_t open;
+  uint64_t world;  ///< the one that g_mpi.world_group comes from; 0: none
+} g_sessions;      // guarded by WorldGroupLock
 
-/// A program without MPI_COMM_WORLD: its world is the process set of that name.
-void enter_session(MPI_Session session, const void* caller) {
-  const auto from_set = reinterpret_cast<decltype(&PMPI_Group_from_session_pset)>(resolve("PMPI_Group_from_session_pset", caller));
-  if (!from_set || !learn_mpi(caller) || from_set(session, "mpi://WORLD", &g_mpi.world_group) != MPI_SUCCESS) {
-    g_mpi.state = MpiState::kOff;
+/// From a session that is open, unless it is MPI_COMM_WORLD's. The caller holds WorldGroupLock.
+void take_world_group(const void* caller) {
+  if (g_mpi.world_is_up) {
+    if (g_mpi.p.Comm_group(g_mpi.comm_world, &g_mpi.world_group) != MPI_SUCCESS) g_mpi.world_group = g_mpi.group_null;
     return;
   }
-  g_world_session = key_of(session);
-  enter_running(MPI_THREAD_MULTIPLE);  // each session says its own level: expect the highest
+  const auto from_set = reinterpret_cast<decltype(&PMPI_Group_from_session_pset)>(resolve("PMPI_Group_from_session_pset", caller));
+  for (uint32_t i = 0; from_set && i < g_sessions.listed; ++i) {
+    if (from_set(g_sessions.session[i], "mpi://WORLD", &g_mpi.world_group) == MPI_SUCCESS) {
+      g_sessions.world = key_of(g_sessions.session[i]);
+      return;
+    }
+    g_mpi.world_group = g_mpi.group_null;
+  }
+}
+
+/// A program without MPI_COMM_WORLD: its world is the process set of that name.
+void begin_session(MPI_Session session, const void* caller) {
+  const WorldGroupLock lock;
+  if (!lock || g_mpi.state == MpiState::kOff) return;
+  const bool first = g_mpi.state == MpiState::kUnknown;
+  if (first) g_sessions = {};
+  if (g_sessions.listed < kMaxSessions) g_sessions.session[g_sessions.listed++] = session;
+  ++g_sessions.open;
+  if (first) {
+    const bool learned = learn_mpi(caller);
+    g_mpi.world_group = g_mpi.group_null;
+    if (learned) take_world_group(caller);
+    if (!learned || g_mpi.world_group == g_mpi.group_null) {
+      g_mpi.state = MpiState::kOff;
+      return;
+    }
+    return enter_running(MPI_THREAD_MULTIPLE);  // each session says its own level: expect the highest
+  }
+  if (g_mpi.world_group == g_mpi.group_null) take_world_group(caller);
+  FileHeader* header = spool_header();  // with the one before MPI seemed to have ended
+  header->mpi_finalize_enter_ticks = 0;
+  __atomic_fetch_and(&header->flags, ~static_cast<uint32_t>(kMpiFinalized), __ATOMIC_RELAXED);
+}
+
+/// The session is about to end. Returns whether MPI does with it. False: another one is open, and the world's group is from there from now on.
+bool end_session(MPI_Session session, const void* caller) {
+  const WorldGroupLock lock;
+  if (!lock) return false;
+  uint32_t i = 0;
+  while (i < g_sessions.listed && key_of(g_sessions.session[i]) != key_of(session)) ++i;
+  if (i < g_sessions.listed) g_sessions.session[i] = g_sessions.session[--g_sessions.listed];
+  if (g_sessions.open > g_sessions.listed) --g_sessions.open;
+  if (key_of(session) == g_sessions.world) {
+    forget_world_group();
+    g_sessions.world = 0;
+    take_world_group(caller);
+  }
+  return g_sessions.open == 0 && !g_mpi.world_is_up;
 }
 
 template <class Real>
@@ -234,21 +293,23 @@ int MPI_Session_init_recorded(Real real, const void* site, MPI_Info info, MPI_Er
   if (!begin_recording(site)) return real(info, errhandler, session);
   const OpenCall call = begin_call(kOp_MPI_Session_init, site, kNoComm, false, kNoSequence, -1, 0);
   const int result = real(info, errhandler, session);
-  if (result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_session(*session, site);
+  if (result == MPI_SUCCESS) begin_session(*session, site);
   if (call.thread) end_call(call, 0);
   return result;
 }
 
-/// The last one to end may not be known as such: each leaves the process looking finalized from then on.
 template <class Real>
 int MPI_Session_finalize_recorded(Real real, const void* site, MPI_Session* session) {
   const OpenCall call = begin_call(kOp_MPI_Session_finalize, site, kNoComm, false, kNoSequence, -1, 0);
-  FileHeader* header = spool_header();
-  header->mpi_finalize_enter_ticks = call.start_ticks ? call.start_ticks : ticks();
-  __atomic_fetch_or(&header->flags, kMpiFinalized, __ATOMIC_RELAXED);
+  const MPI_Session ending = session ? *session : MPI_Session();
+  if (key_of(ending) != 0 && end_session(ending, site)) {
+    FileHeader* header = spool_header();
+    header->mpi_finalize_enter_ticks = call.start_ticks ? call.start_ticks : ticks();
+    __atomic_fetch_or(&header->flags, kMpiFinalized, __ATOMIC_RELAXED);
+  }
   write_clock();
-  if (session && key_of(*session) == g_world_session) forget_world_group();
   const int result = real(session);
+  if (result != MPI_SUCCESS && key_of(ending) != 0) begin_session(ending, site);  // it has not ended
   if (call.thread) end_call(call, 0);
   return result;
 }
@@ -319,8 +380,15 @@ DDL_EXPORTS(MPI_Session_finalize, (MPI_Session* session), (session))
 #endif
 
 // Without arguments, or with a varying number of them.
-DDL_EXPORT(MPI_Finalize)(void) { DDL_ENTER(MPI_Finalize, mpi, resolve_mpi("MPI_Finalize", site), (), records_mpi) }
-DDL_EXPORT(PMPI_Finalize)(void) { DDL_ENTER(MPI_Finalize, pmpi, resolve("PMPI_Finalize", site), (), records_pmpi) }
+#define DDL_FINALIZE(KIND, RESOLVE, RECORDS)                       \
+  const auto enter = [](const void* site, const void* frame) {    \
+    DDL_ENTER_FROM(MPI_Finalize, KIND, RESOLVE, (), RECORDS, frame) \
+  };                                                              \
+  const int result = enter(DDL_CALLER, __builtin_dwarf_cfa());    \
+  forget_functions();                                             \
+  return result;
+DDL_EXPORT(MPI_Finalize)(void) { DDL_FINALIZE(mpi, resolve_mpi("MPI_Finalize", site), records_mpi) }
+DDL_EXPORT(PMPI_Finalize)(void) { DDL_FINALIZE(pmpi, resolve("PMPI_Finalize", site), records_pmpi) }
 
 #define DDL_PCONTROL(KIND, RESOLVE, RECORDS)                      \
   va_list arguments;                                              \

@@ -25,14 +25,29 @@ uint32_t g_count = 0;
 uint64_t key_of(ncclComm_t comm) { return reinterpret_cast<uintptr_t>(comm); }
 uint32_t slot_of(uint64_t key) { return static_cast<uint32_t>((key ^ key >> 17) * 0x9e3779b97f4a7c15ull >> 32) % kSlots; }
 
+constexpr uint32_t kMostUsed = kSlots / 4 * 3;
+
+/// Makes places of removed ones free where no search goes on behind them, as in communicators.cpp. The caller holds the lock.
+void clear_removed() {
+  uint32_t free = 0;
+  while (g_table[free].key) ++free;
+  for (uint32_t n = 1; n < kSlots; ++n) {
+    const uint32_t i = (free + kSlots - n) % kSlots;
+    if (g_table[i].key != kRemoved || g_table[(i + 1) % kSlots].key) continue;
+    __atomic_store_n(&g_table[i].key, 0, __ATOMIC_RELEASE);
+    --g_used;
+  }
+}
+
 /// NULL: the table is full.
 NcclCommunicator* insert(const NcclCommunicator& value) {
   const Lock lock;
   if (!lock || g_count >= kMaxCommunicators) return nullptr;
+  if (g_used >= kMostUsed) clear_removed();
   uint32_t i = slot_of(value.key);
   while (g_table[i].key > kRemoved) i = (i + 1) % kSlots;
   if (!g_table[i].key) {
-    if (g_used >= kSlots / 4 * 3) return nullptr;
+    if (g_used >= kMostUsed) return nullptr;
     ++g_used;
   }
   NcclCommunicator* slot = &g_table[i];
@@ -192,7 +207,8 @@ bool have_nccl_communicators_ended() {
 }
 
 void restore_nccl_communicator(NcclCommunicator* removed, ncclComm_t comm) {
-  if (removed) __atomic_store_n(&removed->key, key_of(comm), __ATOMIC_RELEASE);
+  const Lock lock;
+  if (lock && removed && removed->key == kRemoved) __atomic_store_n(&removed->key, key_of(comm), __ATOMIC_RELEASE);
 }
 
 void write_nccl_group(const NcclGroupPart& part, uint32_t context) {

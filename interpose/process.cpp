@@ -15,6 +15,7 @@
 #include <initializer_list>
 
 #include "collectors/collectors.h"
+#include "core/decimal.h"
 #include "core/lock_and_pages.h"
 #include "core/secrets.h"
 #include "core/spool_file.h"
@@ -50,6 +51,7 @@ char g_text[2][kTextBytes];  // of whoever starts: stacks may be small
 /// Daemons and sandboxes clear their environment. It held LD_PRELOAD, or we would not be here.
 void find_first_environment() {
   if (__atomic_load_n(&g_first_environment, __ATOMIC_RELAXED) || getenv("LD_PRELOAD")) return;
+  const NoCancel no_cancel;
   const int fd = open("/proc/self/environ", O_RDONLY | O_CLOEXEC);
   if (fd < 0) return;
   char* text = static_cast<char*>(take_pages(kFirstEnvironmentBytes));
@@ -165,19 +167,16 @@ uint64_t world_key() {
   return 0;
 }
 
-/// "0.5", "0.5%": whatever the job's locale says of decimal points.
-double decimal(const char* text) {
-  double value = 0, unit = 1;
-  for (; *text >= '0' && *text <= '9'; ++text) value = 10 * value + (*text - '0');
-  if (*text == '.') {
-    for (++text; *text >= '0' && *text <= '9'; ++text) value += (unit /= 10) * (*text - '0');
-  }
-  return value;
+/// "0.5", "0.5%". What is no such number is 0.
+double amount(const char* text) {
+  constexpr double kMost = 1e9;
+  const double number = decimal(text);
+  return number > 0 && number < kMost ? number : 0;
 }
 
 double seconds(const char* name) {
   const char* value = setting(name);
-  return value ? decimal(value) : 0;
+  return value ? amount(value) : 0;
 }
 
 RecorderOptions options_from_environment() {
@@ -187,7 +186,7 @@ RecorderOptions options_from_environment() {
   options.cap_bytes = kDefaultCapBytes;
   options.budget = kDefaultBudget;
   if (const char* budget = setting("DDL_BUDGET")) {
-    options.budget = strcmp(budget, "off") == 0 ? 0 : decimal(budget) / 100;
+    options.budget = strcmp(budget, "off") == 0 ? 0 : amount(budget) / 100;
     if (options.budget == 0) options.cap_bytes = UINT64_MAX / 2;
   }
   if (const char* cap = setting("DDL_CAP")) options.cap_bytes = strtoull(cap, nullptr, 10);
@@ -282,6 +281,8 @@ void in_forked_child() {
   g_start = Start::kNotYet;
   g_forked = true;
   g_mpi.state = MpiState::kUnknown;
+  g_mpi.world_is_up = false;
+  g_mpi.world_group_owner = nullptr;
   // The tables are the parent's; they are cleared only if this child starts to record. Most children exec at once and should pay nothing.
 }
 
@@ -306,6 +307,7 @@ int is_torch(dl_phdr_info* library, size_t, void*) {
 
 __attribute__((destructor)) void at_exit() {
   if (g_start != Start::kOn || g_owner != getpid()) return;
+  const NoCancel no_cancel;
   if (!g_hooks[0] && dl_iterate_phdr(is_torch, nullptr) == 1) write_fact(kTorchHooks, "none");
   write_placement_if_moved();
   write_peak_memory();
@@ -378,6 +380,7 @@ bool start(bool of_a_rank) {
     if (g_forked && !of_a_rank) return false;
     if (__atomic_compare_exchange_n(&g_start, &now, Start::kStarting, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
       const int saved_errno = errno;
+      const NoCancel no_cancel;  // the others wait for this thread
       t_starting = true;
       now = try_start() ? Start::kOn : Start::kOff;
       t_starting = false;
@@ -427,6 +430,7 @@ void say(const char* format, ...) {
   vsnprintf(text + 5, sizeof text - 6, format, arguments);
   va_end(arguments);
   strcat(text, "\n");
+  const NoCancel no_cancel;
   if (write(STDERR_FILENO, text, strlen(text)) < 0) return;  // nobody listens
 }
 

@@ -93,8 +93,21 @@ bool is_in_mpi_library(const void* site) {
 
 void* mpi_object(const char* name) {
   if (!&dlsym) return nullptr;
-  void* found = dlsym(RTLD_DEFAULT, name);  // an executable may hold the copy that everybody uses
+  // An executable may hold the copy that everybody uses. By its handle: what RTLD_DEFAULT finds stays loaded as long as we do, and a job that closes
+  // its MPI library may open it again.
+  void* program = dlopen(nullptr, RTLD_LAZY | RTLD_NOLOAD);
+  void* found = program ? dlsym(program, name) : nullptr;
+  if (program) dlclose(program);
   return found ? found : look_up(name, nullptr);
+}
+
+void forget_functions() {
+  for (Function& function : g_functions) {
+    __atomic_store_n(&function.mpi, static_cast<void*>(nullptr), __ATOMIC_RELAXED);
+    __atomic_store_n(&function.pmpi, static_cast<void*>(nullptr), __ATOMIC_RELAXED);
+  }
+  for (void** real = ddl_fortran_real; real != ddl_fortran_real_end; ++real)
+    __atomic_store_n(real, static_cast<void*>(nullptr), __ATOMIC_RELAXED);
 }
 
 }  // namespace ddl

@@ -9,6 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "core/decimal.h"
+#include "core/lock_and_pages.h"
 #include "core/recorder.h"
 #include "core/tune_schedule.h"
 #include "ddl/annotate.h"
@@ -54,6 +56,7 @@ Asked* slot_of(const char* name) {
 
 extern "C" void ddl_tune_follow(uint64_t step) {
   const int saved_errno = errno;
+  const ddl::NoCancel no_cancel;
   if (!g_looked) {
     const char* base = ddl::setting("DDL_TUNE_FILE");
     g_looked = true;
@@ -80,7 +83,7 @@ extern "C" const char* ddl_tune_value(const char* name) {
     char text[kNameBytes + 16];
     snprintf(text, sizeof text, "ddl_tuned %s", name);
     char* end = nullptr;
-    const double number = has_value ? strtod(asked->value, &end) : NAN;
+    const double number = has_value ? ddl::decimal(asked->value, &end) : NAN;
     tell(text, has_value && end != asked->value && *end == 0 ? number : NAN);
     asked->told = true;
     asked->told_block = g_follower.now().number;

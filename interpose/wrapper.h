@@ -28,6 +28,8 @@ struct Function {
   void* pmpi;  ///< next PMPI_X
 };
 extern Function g_functions[kMpiOpEnd] __attribute__((visibility("hidden")));
+/// MPI has ended: its library may be closed, and another one, or the same elsewhere, be opened.
+void forget_functions();
 
 /// Left by a Fortran entry for the C function that the real Fortran function will call.
 struct FortranCall {
@@ -35,6 +37,9 @@ struct FortranCall {
   uint64_t op;
 };
 extern "C" {
+/// What the Fortran entries have found. Weak: unit tests have no entries.
+extern void* ddl_fortran_real[] __attribute__((weak, visibility("hidden")));
+extern void* ddl_fortran_real_end[] __attribute__((weak, visibility("hidden")));
 extern __thread FortranCall ddl_fortran_call __attribute__((tls_model("initial-exec"), visibility("hidden")));
 }
 

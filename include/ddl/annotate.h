@@ -24,9 +24,11 @@
 #ifndef DDL_ANNOTATE_H
 #define DDL_ANNOTATE_H
 
+#include <locale.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #ifdef __cplusplus
 extern "C" {
@@ -109,12 +111,24 @@ static inline const char* ddl_tuned_text(const char* name, const char* otherwise
   if (text == NULL) text = getenv(name);
   return text != NULL ? text : otherwise;
 }
-/** The same for a numeric knob: `otherwise` also if the text is not a number. */
+/** The same for a numeric knob, "0.5" in every locale: `otherwise` also if the text is not a number. */
 static inline double ddl_tuned(const char* name, double otherwise) {
   const char* text = ddl_tuned_text(name, NULL);
+  const char* const point = localeconv()->decimal_point;
+  char here[128]; /* as strtod() wants it */
   char* end = NULL;
-  const double number = text != NULL ? strtod(text, &end) : otherwise;
-  return text != NULL && (end == text || *end != '\0') ? otherwise : number;
+  double number;
+  if (text == NULL) return otherwise;
+  if (strcmp(point, ".") != 0) {
+    const size_t before = strcspn(text, ".");
+    if (strstr(text, point) != NULL || strlen(text) + strlen(point) >= sizeof here) return otherwise;
+    memcpy(here, text, before);
+    here[before] = '\0';
+    if (text[before] == '.') strcat(strcat(here, point), text + before + 1);
+    text = here;
+  }
+  number = strtod(text, &end);
+  return end == text || *end != '\0' ? otherwise : number;
 }
 
 #undef DDL_CALL_

@@ -152,6 +152,24 @@ def exchanges_of_mpich(folder):
     job.check(matched == 4, f"{matched} of 4 messages have both ends")
 
 
+def sessions_of_mpich(folder):
+    """Communicators have the members that they have, also once the session that the library came to know the world by has ended."""
+    compiler, library = shutil.which("mpicc.mpich"), job.LIBRARY.with_name("libddl-mpich.so")
+    program, run = folder / "two_sessions", folder / "two_sessions.ddl"
+    if not compiler or not library.exists() or job.run([compiler, "-o", program, Path(__file__).parent / "programs" / "two_sessions.c"]).returncode != 0:
+        print("no MPICH with sessions: not tested")
+        return
+    job.record(run, ["mpirun.mpich", "-np", 3, program], check_rc=0)
+    db = job.store(run)
+    groups = {}
+    for row in db.execute("select c.id, m.rank from communicator c join communicator_member m on m.communicator = c.id"):
+        groups.setdefault(row[0], []).append(row[1])
+    job.check(sorted(sorted(ranks) for ranks in groups.values()) == [[0], [0, 1, 2], [1], [2]], f"communicators of {groups}")
+    instances = [tuple(r) for r in db.execute("select seq, count(*) from v_collective where op = 'MPI_Allreduce' and comm in "
+                                              "(select label from communicator where size = 3) group by seq")]
+    job.check(instances == [(1, 3), (2, 3), (3, 3)], f"collectives of everybody: {instances}")
+
+
 def without_memory(folder):
     """Lists of 80 requests complete although nothing can be mapped for them: they are counted as not followed, and nothing else changes."""
     run = folder / "no_memory.ddl"
@@ -161,4 +179,4 @@ def without_memory(folder):
     job.check((lost or 0) >= 2 * 80, f"{lost} requests lost")
 
 
-job.main(every_completion, many_at_a_time, without_memory, fork_in_mid_run, mpi_in_the_child, annotations_alone, exchanges_of_mpich)
+job.main(every_completion, many_at_a_time, without_memory, fork_in_mid_run, mpi_in_the_child, annotations_alone, exchanges_of_mpich, sessions_of_mpich)

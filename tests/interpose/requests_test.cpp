@@ -1,6 +1,7 @@
 // Requests of one thread, which take the short way (core/repeated_call.h), in a process whose MPI is a double: what was posted and how it
 // ended is what the records say, of every single one.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <array>
 #include <map>
@@ -23,14 +24,22 @@ int MPI_Isend(const void*, int, void*, int, int, void*, void**);
 int MPI_Irecv(void*, int, void*, int, int, void*, void**);
 int MPI_Wait(void**, FakeStatus*);
 int MPI_Waitall(int, void**, FakeStatus*);
+int MPI_Testany(int, void**, int*, int*, FakeStatus*);
 extern char ompi_mpi_comm_world[], ompi_mpi_byte[], ompi_request_null[];
-extern int fake_mpi_sends_at_once, fake_mpi_cancels_receives;
+extern int fake_mpi_sends_at_once, fake_mpi_cancels_receives, fake_mpi_polls_until_done;
 }
 
 namespace ddl {
 namespace {
 
-constexpr int kRounds = 5'000, kProcNull = -2, kAnySource = -1;
+constexpr int kRounds = 5'000, kProcNull = -2, kAnySource = -1, kPolls = 2'000;
+
+/// Pages that this thread has touched for the first time so far.
+long page_faults() {
+  rusage usage = {};
+  getrusage(RUSAGE_THREAD, &usage);
+  return usage.ru_minflt;
+}
 
 struct Operation {
   bool send;
@@ -99,6 +108,26 @@ TEST(Requests, AreWhatWasPostedAndWhatHasCome) {
     }
     for (void* request : requests) ASSERT_EQ(request, ompi_request_null);
   }
+
+  // A loop that polls for more than the stack has room for does not get fresh pages each time.
+  std::array<void*, 40> many;
+  fake_mpi_cancels_receives = 0;
+  fake_mpi_polls_until_done = 2 * kPolls;
+  for (void*& request : many) {
+    static char buffer[8];
+    ++tag;
+    MPI_Irecv(buffer, 8, ompi_mpi_byte, 1, tag, communicators[0], &request);
+    expected[tag] = {false, 0, 1, 8};
+  }
+  const long before = page_faults();
+  for (int i = 0; i < kPolls; ++i) {
+    int which = 0, found = 0;
+    FakeStatus status;
+    MPI_Testany(static_cast<int>(many.size()), many.data(), &which, &found, &status);
+    ASSERT_EQ(found, 0);
+  }
+  EXPECT_LT(page_faults() - before, kPolls / 2);
+  MPI_Waitall(static_cast<int>(many.size()), many.data(), nullptr);
   ASSERT_EQ(MPI_Finalize(), 0);
 
   const SpoolReader reader = recording.spool();

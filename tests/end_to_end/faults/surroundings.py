@@ -85,6 +85,16 @@ def small_stacks(folder):
     fault.complete("stacks", job.store(run), {rank: {op: n for op, n in log.items() if op != "MPI_Init"} for rank, log in logs.items()})
 
 
+def cancelled(folder):
+    """pthread_cancel() takes effect where the job expects it, not in a file of ours: neither where recording starts nor where clocks and networks are read."""
+    for word in ("first", "2.5"):
+        run = folder / f"cancelled_{word}.ddl"
+        done = job.run([fault.PROGRAMS / "cancelled", word], LD_PRELOAD=job.LIBRARY, DDL_OUT=run, timeout=60, check_rc=0)
+        job.check(done.stdout == "unlocked, cancelled\n", f"cancelled {word}: {done.stdout!r}")
+        layers = {r[0] for r in job.store(run).execute("select layer from v_layer")}
+        job.check({"locked", "after"} <= layers, f"cancelled {word}: layers {layers}")
+
+
 def late_mpi(folder):
     for name, command in (("dlopened", [fault.PROGRAMS / "late_main", fault.PROGRAMS / "liblate_job.so"]), ("constructor", [fault.PROGRAMS / "early_main"])):
         for ranks in (1, 2):
@@ -94,4 +104,18 @@ def late_mpi(folder):
             fault.complete(what, job.reported_store(run), logs)
 
 
-job.main(every_surrounding, bad_place_and_odd_streams, calls_from_a_handler, relative_and_gone, nothing_but_the_library, daemon, small_stacks, late_mpi)
+def mpi_again(folder):
+    """A program that closes its MPI library after MPI_Finalize, and opens it again elsewhere, is as free to do so as without us: the first time is recorded."""
+    command = [fault.PROGRAMS / "late_main", fault.PROGRAMS / "liblate_job.so", 2]
+    plain = job.run(command, **job.ALONE)
+    if plain.returncode != 0:
+        raise job.Unjudged(f"this MPI library cannot be opened twice: {plain.returncode}")
+    for name, settings in (("recorded", {}), ("disabled", {"DDL_DISABLE": 1})):
+        run = folder / f"again_{name}.ddl"
+        traced = job.run(command, LD_PRELOAD=job.LIBRARY, DDL_OUT=run, **job.ALONE, **settings)
+        fault.same(f"MPI opened twice, {name}", plain, traced)
+    ended = job.store(folder / "again_recorded.ddl").execute("select sum(calls) from v_call where op = 'MPI_Finalize'").fetchone()[0]
+    job.check(ended == 1, f"{ended} ends of MPI recorded")
+
+
+job.main(every_surrounding, bad_place_and_odd_streams, calls_from_a_handler, relative_and_gone, nothing_but_the_library, daemon, small_stacks, cancelled, late_mpi, mpi_again)

@@ -4,7 +4,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-enum { kMessages = 40 };
+enum { kMessages = 40, kPiece = 16 };
 
 static void allow(rlim_t bytes) {
   const struct rlimit limit = {bytes, RLIM_INFINITY};
@@ -23,7 +23,7 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int sent[kMessages], received[kMessages], sum = 0;
   MPI_Request requests[2 * kMessages];
-  for (int round = 0; round < 3; ++round) {  // the first warms up, the others have Waitall and Waitsome
+  for (int round = 0; round < 3; ++round) {  // the first warms up, in pieces that need no memory, the others have Waitall and Waitsome
     for (int i = 0; i < kMessages; ++i) {
       sent[i] = i;
       received[i] = 0;
@@ -31,7 +31,9 @@ int main(int argc, char** argv) {
     }
     for (int i = 0; i < kMessages; ++i) MPI_Isend(&sent[i], 1, MPI_INT, 0, i, MPI_COMM_SELF, &requests[kMessages + i]);
     if (round > 0) allow(address_space());
-    if (round < 2) {
+    if (round == 0) {
+      for (int i = 0; i < 2 * kMessages; i += kPiece) MPI_Waitall(kPiece, requests + i, MPI_STATUSES_IGNORE);
+    } else if (round == 1) {
       MPI_Waitall(2 * kMessages, requests, MPI_STATUSES_IGNORE);
     } else {
       for (int left = 2 * kMessages; left > 0;) {
