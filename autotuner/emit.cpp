@@ -53,6 +53,7 @@ Variables environment_of(const Tuned& tuned, const std::filesystem::path& direct
     set(variables, name, value);
   }
   for (const auto& [name, value] : tuned.default_environment) check_variable(name, value);
+  for (const std::string& name : tuned.unset) check_variable(name, "");
   if (!tuned.allreduce_rules.empty()) {
     set(variables, "OMPI_MCA_coll_tuned_use_dynamic_rules", "1");
     set(variables, "OMPI_MCA_coll_tuned_dynamic_rules_filename", (directory / "allreduce.rules").string());
@@ -73,6 +74,7 @@ Tuned in_force(const Tuned& tuned) {
   result.allreduce_rules.clear();
   result.nccl_rules.clear();
   result.environment.clear();
+  result.unset.clear();
   result.bucket_bytes.reset();
   result.batch_per_rank.reset();
   return result;
@@ -97,6 +99,12 @@ std::vector<EmittedFile> emit(const Tuned& found, const std::filesystem::path& w
   files.emplace_back("manifest.json", manifest(emission, emitted));
   write_files(directory, files);
   return emitted;
+}
+
+std::vector<std::string> emitted_names() {
+  std::vector<std::string> names;
+  for (const Format& format : kFormats) names.emplace_back(format.file);
+  return names;
 }
 
 bool is_decided_by_rules(const std::string& variable) {

@@ -26,4 +26,7 @@ struct EmittedFile {
 /// files.
 std::vector<EmittedFile> emit(const Tuned& tuned, const std::filesystem::path& directory);
 
+/// The names of the files that emit() writes, without manifest.json.
+std::vector<std::string> emitted_names();
+
 }  // namespace ddl::tune

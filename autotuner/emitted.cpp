@@ -71,6 +71,10 @@ Tuned tuned_of(const Json& json) {
   if (json.contains("kept")) tuned.kept = value_or<std::string>(json, "kept", "");
   if (json.contains("default_environment"))
     for (const auto& [name, value] : json.at("default_environment").items()) tuned.default_environment.emplace_back(name, value);
+  if (json.contains("unset")) {  // older files left variables that the user had set
+    tuned.unset = json.at("unset").get<std::vector<std::string>>();
+    tuned.default_unset = json.at("default_unset").get<std::vector<std::string>>();
+  }
   for (const Json& c : json.at("choices")) tuned.choices.push_back({c.at("name"), c.at("value"), c.at("default"), c.at("numeric")});
   for (const Json& r : json.at("allreduce_rules"))
     tuned.allreduce_rules.push_back({r.at("from_bytes"), r.at("algorithm"), r.at("name"), r.at("segment_bytes")});

@@ -13,22 +13,28 @@
 namespace ddl::tune {
 namespace {
 
-// From the begin of the first step to the end of the one at which the last kLossWindow losses are at the target in the mean. Losses as rank
-// 0 reports them.
+// From the begin of the first step to the end of the one at which the mean of the losses of its last kLossWindow steps is at the target: of
+// fewer losses where not every step reports one. Losses as the lowest rank that has any reports them: the last stage of a pipeline.
 std::optional<double> seconds_to_loss(SQLite::Database& db, int64_t world, double target) {
   Query row(db,
-            "SELECT v.value, s.start_ns, s.start_ns + s.duration_ns FROM value v JOIN process p ON p.id = v.process "
-            "JOIN step s ON s.process = v.process AND s.step = v.step WHERE p.world = ?1 AND p.rank = 0 AND v.name = 'loss' "
-            "AND s.duration_ns IS NOT NULL ORDER BY s.start_ns");
-  std::deque<double> last;
-  std::optional<double> begin_ns;
+            "WITH reporting AS (SELECT p.id FROM value v JOIN process p ON p.id = v.process WHERE p.world = ?1 AND p.rank IS NOT NULL AND "
+            "v.name = 'loss' ORDER BY p.rank LIMIT 1), numbered AS (SELECT process, step, start_ns, start_ns + duration_ns AS end_ns, "
+            "row_number() OVER (ORDER BY start_ns) AS number, min(start_ns) OVER () AS first_ns FROM step JOIN reporting r ON r.id = "
+            "process WHERE duration_ns IS NOT NULL) SELECT v.value, s.number, s.first_ns, s.end_ns FROM numbered s JOIN value v "
+            "ON v.process = s.process AND v.step = s.step AND v.name = 'loss' ORDER BY s.number");
+  struct Loss {
+    int64_t step;
+    double value;
+  };
+  std::deque<Loss> last;
+  constexpr auto kWindow = static_cast<int64_t>(kLossWindow);
   for (row.bind(world); row.next();) {
-    if (!begin_ns) begin_ns = row.real(1);
     if (row.is_null(0)) return std::nullopt;  // NaN: it diverged
-    last.push_back(row.real(0));
-    if (last.size() > kLossWindow) last.pop_front();
-    if (last.size() == kLossWindow && std::accumulate(last.begin(), last.end(), 0.0) / kLossWindow <= target)
-      return (row.real(2) - *begin_ns) * 1e-9;
+    last.push_back({row.integer(1), row.real(0)});
+    while (last.front().step <= last.back().step - kWindow) last.pop_front();
+    if (last.back().step < kWindow) continue;
+    const double sum = std::accumulate(last.begin(), last.end(), 0.0, [](double all, const Loss& loss) { return all + loss.value; });
+    if (sum / static_cast<double>(last.size()) <= target) return (row.real(3) - row.real(2)) * 1e-9;
   }
   return std::nullopt;
 }

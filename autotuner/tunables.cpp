@@ -21,7 +21,7 @@ namespace {
 constexpr How command = How::kCommand, variable = How::kVariable, openmpi_allreduce = How::kOpenmpiAllreduce,
               openmpi_iallreduce = How::kOpenmpiIallreduce;
 
-constexpr const char* kLeftAlone[] = {"default", "unset"};
+constexpr const char *kUnset = "unset", *kLeftAlone[] = {"default", kUnset};
 
 std::vector<std::string> words_of(const std::string& text, char sign) {
   std::vector<std::string> words;
@@ -170,6 +170,8 @@ std::string not_in_run(const JobTunable& tunable) {
     if (tunable.name == name) return "where ranks belong is settled when they are started";
   if (tunable.name == kMicroBatches) return "the schedule of a pipeline is settled when it is started";
   if (tunable.how != How::kVariable) return "";
+  if (std::find_if(tunable.values.begin() + 1, tunable.values.end(), is_left_alone) != tunable.values.end())
+    return "a running job does not lose a variable that it was started with: only the first value can be unset or default";
   constexpr std::pair<const char*, const char*> kReadOnce[] = {{"HOROVOD_", "Horovod"}, {"NCCL_", "NCCL"},       {"OMPI_MCA_", "Open MPI"},
                                                                {"UCX_", "UCX"},         {"MPIR_CVAR_", "MPICH"}, {"FI_", "libfabric"}};
   for (const auto& [prefix, reader] : kReadOnce)
@@ -198,6 +200,7 @@ PlacedJob place(const std::vector<std::string>& words, const std::vector<JobTuna
       job.command = with_value(std::move(job.command), fmt::format("{{{}}}", tunable.name), value);
       continue;
     }
+    if (value == kUnset && !tunable.variable.empty()) job.unset.push_back(tunable.variable);
     if (is_left_alone(value)) continue;
     if (tunable.how != How::kOpenmpiAllreduce) {
       job.environment.emplace_back(tunable.variable, value);

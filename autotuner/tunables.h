@@ -57,7 +57,7 @@ std::string without_effect(const JobTunable& tunable, int64_t nodes);
 /// Why a running job cannot change it, in words; empty: it is up to the job.
 std::string not_in_run(const JobTunable& tunable);
 
-/// Values that set nothing: "default", "unset".
+/// Values that set nothing: "default", which leaves things as they are, and "unset", which takes a variable away where it is set.
 bool is_left_alone(std::string_view value);
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
@@ -72,10 +72,11 @@ bool is_preset(std::string_view value);
 struct PlacedJob {
   std::vector<std::string> command;
   Environment environment;
+  std::vector<std::string> unset = {};  ///< variables that it does not get
 };
 
-/// `value_of`: of every tunable, by name. `rules_file`: for algorithm=rules. Values that mean "leave it alone" ("default", and the first
-/// value of a variable that is "unset") set nothing.
+/// `value_of`: of every tunable, by name. `rules_file`: for algorithm=rules. "default" sets nothing,
+/// "unset" takes the variable away.
 PlacedJob place(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables,
                 const std::map<std::string, std::string>& value_of, const std::string& rules_file);
 

@@ -82,6 +82,7 @@ struct Tuned {
   int64_t element_bytes = 4;                                             ///< of a gradient
   std::vector<std::pair<std::string, std::string>> environment;          ///< variables set by the winner, beyond the files
   std::vector<std::pair<std::string, std::string>> default_environment;  ///< variables set by the default, to compare with it
+  std::vector<std::string> unset, default_unset;                         ///< variables that the winner, and the default, run without
   std::vector<std::string> tuned_command;                                ///< with the winner's values in place of the placeholders
   std::string nccl_tuner_plugin = "libnccl-tuner-ddl.so";                ///< its path, for NCCL_TUNER_PLUGIN
 };

@@ -102,7 +102,8 @@ void InRun::begin() {
 
   Launch launch{{fs::read_symlink("/proc/self/exe").string(), "record", "-o", recording().string(), "--"},
                 request_.job.environment,
-                output().string()};
+                output().string(),
+                request_.job.unset};
   for (std::string& word : launched(request_.job)) launch.command.push_back(std::move(word));
   launch.settings.emplace_back("DDL_TUNE_FILE", base.string());
   started_ = Clock::now();
@@ -110,7 +111,7 @@ void InRun::begin() {
   while (!steps_.all_follow() || steps_.ended() < kReadySteps) {
     if (!look()) {
       if (job_->told_to_end()) throw Error("interrupted before anything was measured");
-      if (ended_->shell_code() != 0)
+      if (ended_ && ended_->shell_code() != 0)
         fail(fmt::format("the job fails with its defaults: exit code {}: {}", ended_->shell_code(), words_of_failure(output())), "");
       fail(steps_.following().empty() ? fmt::format("the job ended after {} without reading DDL_TUNE_FILE",
                                                     reports::plural(static_cast<int64_t>(steps_.most_ended()), "step"))
@@ -137,6 +138,7 @@ void InRun::fail_if_it_does_not_follow() {
     return moment ? std::chrono::duration<double>(now - *moment).count() : 0;
   };
   if (!trouble_.empty()) fail(trouble_, kHook);
+  if (steps_.most_ended() == 0) first_step_.reset();  // those of a preparing mpirun do not count
   if (!first_step_ && steps_.most_ended() > 0) first_step_ = now;
   if (!first_follower_ && !steps_.following().empty()) first_follower_ = now;
   const auto steps = reports::plural(static_cast<int64_t>(steps_.most_ended()), "step");
@@ -150,9 +152,9 @@ void InRun::fail_if_it_does_not_follow() {
   if (steps_.asks_without_steps(kCallsWithoutSteps) && since(first_follower_) > kHeardWithin_s)
     fail("the job reads DDL_TUNE_FILE but marks no steps, so step times are unknown",
          "mark each step: ddl_step_begin(k) and ddl_step_end() of ddl/annotate.h, or step(k) of ddl_annotate.py");
-  if (request_.budget_s && spent_s() > *request_.budget_s)
+  if (spent_s() > std::max(request_.trials ? kLeastLimit_s : 0, request_.budget_s))
     fail(fmt::format("--budget {} ran out before all ranks had run {} steps",
-                     reports::short_duration(static_cast<int64_t>(*request_.budget_s * 1e9)), kReadySteps),
+                     reports::short_duration(static_cast<int64_t>(request_.budget_s * 1e9)), kReadySteps),
          "");
 }
 
@@ -230,22 +232,26 @@ bool InRun::look() {
   if (const auto back = steps_.went_back(); back && trouble_.empty())
     trouble_ =
         fmt::format("rank {} ran step {} after step {}: steps are to be numbered on, over epochs too", back->rank, back->to, back->from);
-  return !ended_;
+  return !ended_ && !steps_.is_over();
 }
 
 /// Waits until all ranks have ended the step. False: that will not come.
 bool InRun::wait_for_step(uint64_t step) {
-  auto moved = Clock::now();
+  auto moved = Clock::now(), finished = moved;
   double longest_s = kStopped_s;
   for (const auto& [point, known_s] : known_step_s_) longest_s = std::max(longest_s, kStoppedSteps * known_s);
   std::optional<uint64_t> newest = steps_.newest();
+  uint64_t progress = steps_.progress();
   while (steps_.newest().value_or(0) < step) {
     const bool runs = look();
     if (!trouble_.empty()) throw Error(trouble_, kHook);
     if (newest != steps_.newest()) newest = steps_.newest(), moved = Clock::now();
+    if (progress != steps_.progress()) progress = steps_.progress(), finished = Clock::now();
     const double still_s = std::chrono::duration<double>(Clock::now() - moved).count();
     if (runs && still_s < longest_s) continue;
     if (steps_.newest().value_or(0) >= step) break;
+    // Ranks that evaluate or save do something between two steps.
+    hangs_ = runs && std::chrono::duration<double>(Clock::now() - finished).count() >= longest_s;
     why_over_ = runs ? fmt::format("no step has ended for {:.0f} s", still_s)
                 : job_->told_to_end()
                     ? "the job was told to end"
@@ -328,8 +334,8 @@ size_t InRun::trials_left() const {
 }
 
 std::optional<double> InRun::seconds_left() const {
-  if (!request_.budget_s || request_.trials) return std::nullopt;
-  return std::max(0.0, *request_.budget_s - spent_s());
+  if (request_.trials) return std::nullopt;
+  return std::max(0.0, request_.budget_s - spent_s());
 }
 
 std::optional<double> InRun::expected_s(Stage stage, size_t point) const {
@@ -341,7 +347,7 @@ std::optional<double> InRun::expected_s(Stage stage, size_t point) const {
 }
 
 std::optional<uint64_t> InRun::settle(size_t point) {
-  if (ended_) return std::nullopt;
+  if (ended_ || hangs_) return std::nullopt;
   const std::optional<size_t> number = publish(text_of(point), std::nullopt, expected_step_s(point));
   return number ? std::optional(blocks_[*number].begin) : std::nullopt;
 }

@@ -26,10 +26,10 @@ namespace ddl::cli {
 class InRun : public tune::Bench {
  public:
   struct Request {
-    tune::PlacedJob job;                  ///< with the defaults, on its nodes
-    std::filesystem::path folder;         ///< exists, for its recording, output and schedule; on a file system that all ranks see
-    tune::Environment start = {};         ///< names and first values of the knobs
-    std::optional<double> budget_s = {};  ///< from its start
+    tune::PlacedJob job;           ///< with the defaults, on its nodes
+    std::filesystem::path folder;  ///< exists, for its recording, output and schedule; on a file system that all ranks see
+    tune::Environment start = {};  ///< names and first values of the knobs
+    double budget_s = 600;         ///< from its start; with `trials` for its first steps only
     std::optional<size_t> trials = {};
   };
   /// The measurement of one point in one round.
@@ -74,10 +74,14 @@ class InRun : public tune::Bench {
   /// Makes the point's values permanent. Returns the first step with them; nothing: the job has ended, or dropped the schedule.
   std::optional<uint64_t> settle(size_t point);
   bool has_ended() const { return ended_.has_value(); }
+  /// Its ranks have ended; the rest of its command may run on.
+  bool is_over() const { return steps_.is_over(); }
+  /// No rank has finished anything for so long that the job is taken for dead-locked.
+  bool hangs() const { return hangs_; }
   /// Why nothing more can be measured, in words; empty: it can.
   const std::string& why_over() const { return why_over_; }
-  /// SIGTERM.
-  void end_job() { job_->end(); }
+  /// SIGTERM, and SIGKILL to what ignores it.
+  void end_job() { ended_ = job_->end(); }
   Ended wait_for_end();
   /// A table of the blocks: first step, end, who made it, its values.
   std::string schedule_csv() const;
@@ -114,6 +118,7 @@ class InRun : public tune::Bench {
   std::optional<Clock::time_point> first_step_, first_follower_;
   std::optional<Ended> ended_;
   std::string why_over_, trouble_;
+  bool hangs_ = false;
   const tune::Space* space_ = nullptr;
   double samples_ = 1;
   double default_step_s_ = 0;

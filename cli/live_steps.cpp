@@ -9,6 +9,7 @@
 namespace ddl::cli {
 
 void LiveSteps::look() {
+  if (over_) return;
   try {
     if (!source_) {
       if (std::error_code error; !std::filesystem::exists(directory_, error)) return;
@@ -18,8 +19,30 @@ void LiveSteps::look() {
   } catch (const Error&) {  // nothing has been recorded yet
     return;
   }
-  for (tui::Rank& rank : job_.ranks) take(rank);
+  if (job_.generation != generation_) {
+    generation_ = job_.generation;
+    over_ = !following_.empty();
+    if (over_) return;
+    start_afresh();  // what came before the tuned job: a preparing mpirun of the same script
+  }
+  progress_ = 0;
+  for (tui::Rank& rank : job_.ranks) {
+    progress_ += rank.finished_ticks;
+    take(rank);
+  }
   tui::forget_events(job_);
+  over_ = !following_.empty() && job_.ended && seen_ended_;  // its last steps may be younger than the look that saw it end
+  seen_ended_ = job_.ended;
+}
+
+void LiveSteps::start_afresh() {
+  steps_.clear();
+  ended_ = 0;
+  newest_.reset();
+  went_back_.reset();
+  followers_.clear();
+  asked_.clear();
+  seen_ended_ = false;
 }
 
 void LiveSteps::take(tui::Rank& rank) {

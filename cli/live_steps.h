@@ -27,7 +27,8 @@ class LiveSteps {
   int32_t ranks() const { return job_.world_size; }  ///< 0: none seen
   int64_t hosts() const;
   const std::string& mpi() const { return job_.mpi; }  ///< library and version; empty: unknown
-  bool has_ended() const { return job_.ended; }
+  /// The job that followed the schedule is over: all its ranks have ended, or another one of the same command runs, which is not looked at.
+  bool is_over() const { return over_; }
   /// All expected ranks have been seen, and follow the schedule.
   bool all_follow() const { return ranks() > 0 && following_.size() == static_cast<size_t>(ranks()); }
   const std::set<int32_t>& following() const { return following_; }  ///< ranks
@@ -40,6 +41,9 @@ class LiveSteps {
 
   /// The slowest rank's, in seconds; nothing until all ranks have ended it.
   std::optional<double> step_s(uint64_t step) const;
+  /// Changes when any rank finishes a call, a step or a range: a job in which nothing does for long hangs. Calls by which background threads
+  /// only coordinate do not count.
+  uint64_t progress() const { return progress_; }
   uint64_t ended() const { return ended_; }  ///< steps ended by all ranks, so far
   size_t most_ended() const;                 ///< of the rank that has ended most
   struct Back {
@@ -70,12 +74,16 @@ class LiveSteps {
     std::optional<double> samples;
   };
   void take(tui::Rank& rank);
+  void start_afresh();
 
   std::filesystem::path directory_;
   std::unique_ptr<tui::SpoolSource> source_;
   tui::Job job_;
   std::map<uint64_t, Step> steps_;
   uint64_t ended_ = 0;
+  uint64_t progress_ = 0;
+  uint32_t generation_ = 0;  ///< of the job that is followed
+  bool seen_ended_ = false, over_ = false;
   std::optional<uint64_t> newest_;
   std::optional<Back> went_back_;
   std::map<int32_t, Follower> followers_;

@@ -14,8 +14,10 @@
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fstream>
 #include <map>
 #include <sstream>
+#include <thread>
 
 #include "core/error.h"
 #include "core/regular_file.h"
@@ -28,11 +30,11 @@ using Settings = std::vector<std::pair<std::string, std::string>>;
 // What somebody may send to us and mean the job: batch systems warn with USR1, TERM and HUP.
 constexpr std::array<int, 6> kForwarded = {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGUSR1, SIGUSR2};
 
-std::vector<std::string> environment_with(const Settings& settings) {
+std::vector<std::string> environment_with(const Settings& settings, const std::vector<std::string>& unset) {
   std::vector<std::string> result;
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view name(*entry, std::strcspn(*entry, "="));
-    bool replaced = false;
+    bool replaced = std::find(unset.begin(), unset.end(), name) != unset.end();
     for (const auto& setting : settings) replaced = replaced || setting.first == name;
     if (!replaced) result.emplace_back(*entry);
   }
@@ -91,8 +93,8 @@ class Spawn {
   void null_input() { posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0); }
 
   /// 0 or an errno.
-  int start(std::vector<std::string> command, const Settings& settings, pid_t& pid) {
-    std::vector<std::string> environment = environment_with(settings);
+  int start(std::vector<std::string> command, const Settings& settings, pid_t& pid, const std::vector<std::string>& unset = {}) {
+    std::vector<std::string> environment = environment_with(settings, unset);
     return posix_spawnp(&pid, command[0].c_str(), &actions_, &attributes_, pointers(command).data(), pointers(environment).data());
   }
 
@@ -171,7 +173,7 @@ class Jobs {
       spawn.null_input();
     }
     pid_t pid = 0;
-    if (const int error = spawn.start(launch.command, launch.settings, pid); error != 0)
+    if (const int error = spawn.start(launch.command, launch.settings, pid, launch.unset); error != 0)
       throw Error(fmt::format("cannot start {}: {}", launch.command[0], std::strerror(error)),
                   error == ENOENT ? "is the name right, and is it in PATH?" : "is it a program?", ExitCode::kCannotLaunch);
     pids_.push_back(pid);
@@ -235,6 +237,102 @@ class Jobs {
 
 namespace {
 
+using Clock = std::chrono::steady_clock;
+
+/// From /proc/PID/stat.
+struct ProcessStat {
+  pid_t parent = 0;
+  uint64_t start = 0;  ///< tells it from a later process of its number
+};
+
+/// Nothing: there is no such process, or it is a zombie.
+std::optional<ProcessStat> stat_of(pid_t pid) {
+  std::ifstream file(fmt::format("/proc/{}/stat", pid));
+  std::string text;
+  std::getline(file, text);
+  const size_t name_end = text.rfind(')');
+  if (name_end == std::string::npos) return std::nullopt;
+  std::istringstream fields(text.substr(name_end + 1));
+  std::string state, skipped;
+  ProcessStat stat;
+  fields >> state >> stat.parent;
+  for (int field = 5; field < 22; ++field) fields >> skipped;
+  fields >> stat.start;
+  return fields && state != "Z" ? std::optional(stat) : std::nullopt;
+}
+
+/// Ends a job with all that it has started on this host. mpirun gives its ranks groups of their own, and a script that is ended leaves its
+/// mpirun behind: what belongs to the job is noted while its parents live.
+class Ending {
+ public:
+  Ending(pid_t job, std::chrono::milliseconds grace) : job_(job), grace_(grace) {
+    if (const auto stat = stat_of(job)) members_[job] = stat->start;
+    note_started();
+    kill(job, SIGTERM);
+  }
+
+  /// While the job runs.
+  void look() {
+    note_started();
+    if (Clock::now() - since_ < grace_) return;
+    since_ = Clock::now();
+    if (++stage_ == Stage::kAgain)
+      kill(job_, SIGTERM);
+    else
+      send(SIGKILL, stage_ == Stage::kKilled);  // `ddl record` may have the recording to read, once its job is gone
+  }
+
+  /// Once the job has ended.
+  void end_what_is_left() {
+    members_.erase(job_);  // the number is free
+    send(SIGTERM);
+    for (since_ = Clock::now(); Clock::now() - since_ < grace_; std::this_thread::sleep_for(std::chrono::milliseconds(20)))
+      if (!lives()) return;
+    send(SIGKILL);
+  }
+
+ private:
+  enum class Stage { kTold, kAgain, kStartedKilled, kKilled };
+  friend Stage operator++(Stage& stage) {
+    return stage = stage == Stage::kKilled ? stage : static_cast<Stage>(static_cast<int>(stage) + 1);
+  }
+
+  void note_started() {
+    std::map<pid_t, ProcessStat> all;
+    std::error_code ignored;
+    for (std::filesystem::directory_iterator entry("/proc", ignored), end; !ignored && entry != end; entry.increment(ignored))
+      if (const pid_t pid = std::atoi(entry->path().filename().c_str()); pid > 0)
+        if (const auto stat = stat_of(pid)) all[pid] = *stat;
+    for (bool more = true; more;) {
+      more = false;
+      for (const auto& [pid, stat] : all) {
+        const auto parent = members_.find(stat.parent);
+        if (parent == members_.end() || all[stat.parent].start != parent->second) continue;
+        uint64_t& noted = members_[pid];
+        more = more || noted != stat.start;
+        noted = stat.start;
+      }
+    }
+  }
+  bool is_there(pid_t pid, uint64_t start) const {
+    const auto stat = stat_of(pid);
+    return stat && stat->start == start;
+  }
+  bool lives() const {
+    return std::any_of(members_.begin(), members_.end(), [&](const auto& member) { return is_there(member.first, member.second); });
+  }
+  void send(int signal, bool to_job = false) {
+    for (const auto& [pid, start] : members_)
+      if ((pid != job_ || to_job) && is_there(pid, start)) kill(pid, signal);
+  }
+
+  pid_t job_;
+  std::chrono::milliseconds grace_;
+  Clock::time_point since_ = Clock::now();
+  Stage stage_ = Stage::kTold;
+  std::map<pid_t, uint64_t> members_;  ///< with their starts
+};
+
 /// A fork of ours that runs `work` and nothing else.
 class Companion {
  public:
@@ -268,27 +366,35 @@ class Companion {
 
 }  // namespace
 
-Ended run_job(const std::vector<std::string>& command, const Settings& settings, const std::string& output,
-              const std::function<void(pid_t job)>& beside) {
+Ended run_job(const Launch& launch, const std::function<void(pid_t job)>& beside) {
   Jobs jobs;
-  const pid_t pid = jobs.start({command, settings, output});
+  const pid_t pid = jobs.start(launch);
   const Companion companion(beside, pid, jobs.mask());
   return jobs.next_end().ended;
 }
 
+Ended run_job(const std::vector<std::string>& command, const Settings& settings, const std::string& output,
+              const std::function<void(pid_t job)>& beside) {
+  return run_job({command, settings, output}, beside);
+}
+
 struct RunningJob::Parts {
+  std::chrono::milliseconds grace;
   Jobs jobs;
   pid_t pid = 0;
   std::optional<Ended> ended;
 };
 
-RunningJob::RunningJob(const Launch& launch) : parts_(std::make_unique<Parts>()) { parts_->pid = parts_->jobs.start(launch); }
+constexpr std::chrono::milliseconds kLook{200};  // whether a job takes longer than it may, or has ended as it was told
+
+RunningJob::RunningJob(const Launch& launch) : parts_(std::make_unique<Parts>()) {
+  parts_->grace = launch.grace;
+  parts_->pid = parts_->jobs.start(launch);
+}
 
 RunningJob::~RunningJob() {
-  if (parts_->ended) return;
-  end();
   try {
-    wait();
+    end();
   } catch (const Error&) {  // lost track of it
   }
 }
@@ -304,8 +410,12 @@ Ended RunningJob::wait() {
   return *parts_->ended;
 }
 
-void RunningJob::end() {
-  if (!parts_->ended) kill(parts_->pid, SIGTERM);
+Ended RunningJob::end() {
+  if (parts_->ended) return *parts_->ended;
+  Ending ending(parts_->pid, parts_->grace);
+  while (!wait(std::min(kLook, parts_->grace))) ending.look();
+  ending.end_what_is_left();
+  return *parts_->ended;
 }
 
 bool RunningJob::told_to_end() const { return parts_->jobs.told_to_end(); }
@@ -313,15 +423,14 @@ bool RunningJob::told_to_end() const { return parts_->jobs.told_to_end(); }
 /// Between the first jobs of two lanes. Two mpirun of Open MPI 4.1 that start in the same moment race for the session folder of their user, and one of
 /// them fails ("File exists").
 constexpr std::chrono::milliseconds kApart{100};
-constexpr std::chrono::milliseconds kLook{200};  // whether a job takes longer than it may
-constexpr std::chrono::seconds kAgain{10};       // launchers that wait for their ranks give them up when they are told once more
 
 std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes) {
-  using Clock = std::chrono::steady_clock;
   struct Running {
     size_t lane;
-    Clock::time_point since, told = {};  ///< when it was last told to end
+    std::chrono::milliseconds grace;
+    Clock::time_point since;
     std::optional<double> most_s = {}, ended_after_s = {};
+    std::optional<Ending> ending = {};
   };
   Jobs jobs;
   std::map<pid_t, Running> running;
@@ -331,17 +440,17 @@ std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch
     if (jobs.told_to_end() || failed || ends[lane].size() == lanes[lane].size()) return;
     try {
       const Launch& launch = lanes[lane][ends[lane].size()];
-      Running job{.lane = lane, .since = Clock::now()};
+      Running job{.lane = lane, .grace = launch.grace, .since = Clock::now()};
       if (launch.most_s) job.most_s = launch.most_s();
-      running[jobs.start(launch)] = job;
+      running.emplace(jobs.start(launch), job);
     } catch (const Error& error) {
       failed = error;
-      for (const auto& [pid, job] : running) kill(pid, SIGTERM);
+      for (auto& [pid, job] : running) job.ending.emplace(pid, job.grace);
     }
   };
   const auto finish = [&](const Jobs::End& end) {
-    const Running job = running.at(end.pid);
-    running.erase(end.pid);
+    Running job = std::move(running.extract(end.pid).mapped());
+    if (job.ending) job.ending->end_what_is_left();
     ends[job.lane].push_back({end.ended, std::chrono::duration<double>(Clock::now() - job.since).count(), job.ended_after_s});
     start_next(job.lane);
   };
@@ -353,12 +462,12 @@ std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch
   while (!running.empty()) {
     if (const auto end = jobs.next_end(kLook)) finish(*end);
     for (auto& [pid, job] : running) {
-      const Clock::time_point now = Clock::now();
-      const bool is_late = job.most_s && std::chrono::duration<double>(now - job.since).count() > *job.most_s;
-      if (!is_late || now - job.told < kAgain) continue;
-      kill(pid, SIGTERM);
-      job.told = now;
-      job.ended_after_s = job.most_s;
+      if (job.ending) {
+        job.ending->look();
+      } else if (job.most_s && std::chrono::duration<double>(Clock::now() - job.since).count() > *job.most_s) {
+        job.ending.emplace(pid, job.grace);
+        job.ended_after_s = job.most_s;
+      }
     }
   }
   if (failed) throw Error(*failed);
@@ -380,7 +489,6 @@ std::filesystem::path find_program(const std::string& word) {
 }
 
 Captured run_and_capture(const std::vector<std::string>& command, const Settings& settings, std::chrono::milliseconds patience) {
-  using Clock = std::chrono::steady_clock;
   Captured captured;
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) return captured;

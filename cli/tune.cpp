@@ -93,10 +93,13 @@ int tune_and_go_on(const TuneRequest& request, bool json, bool end_job) {
   std::unique_ptr<InRun> run;
   const Tuning tuning = tune_in_run(request, run);
   leave(request, tuning, json);
-  if (run->has_ended()) return run->wait_for_end().shell_code();
+  if (run->hangs()) {
+    print_note(fmt::format("the job hangs, and is ended; its output is in {}", shown_path(run->output())));
+    run->end_job();
+  }
+  if (run->has_ended() || run->is_over()) return run->wait_for_end().shell_code();
   if (end_job) {
     run->end_job();
-    run->wait_for_end();
     return 0;
   }
   print_note(fmt::format("the job goes on with {}; see it with: ddl top {}", tuning.space.words(tuning.result.winner),
@@ -138,7 +141,8 @@ int run_tune(const Arguments& arguments) {
       "the number in the first parentheses of REGEX in the job's output, median of all matches; higher is better")(
       "metric-file", takes<std::string>("FILE"), "with --metric: read FILE, which the job writes")("lower-is-better",
                                                                                                    "with --metric: it is a time");
-  options.add("limits")("budget", takes<std::string>("TIME", "10m"), "time for the tuning: 90s, 10m, 1h")(
+  options.add("limits")("budget", takes<std::string>("TIME", "10m"),
+                        "time for the tuning: 90s, 10m, 1h; with --verify: for a default job that may hang")(
       "trials", takes<size_t>("N"), "at most N trials")("max-global-batch", takes<int64_t>("N"),
                                                         "at most N samples a step, all ranks together")(
       "max-memory", takes<std::string>("SIZE"),
@@ -169,7 +173,7 @@ int run_tune(const Arguments& arguments) {
     return verify_tuned(
         options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
         options.has("goal") || options.has("target-loss") || options.has("metric") ? std::optional(goal_of(options)) : std::nullopt,
-        hosts(), options.has("in-run"));
+        hosts(), options.has("in-run"), parse_duration(options.get<std::string>("budget")));
   if (command.empty()) throw Error("no command given", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
   if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command, hosts());
 

@@ -86,9 +86,9 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning);
 /// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; return the exit code. An empty command means the tuned one. `hosts`: the
 /// job's nodes; empty: placed by the launcher.
 int apply_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, const LaneHosts& hosts);
-/// `in_run`: by blocks of steps of one job, which is then ended; else by launches.
+/// `in_run`: by blocks of steps of one job, which is then ended; else by launches. `budget_s`: limits jobs that hang, as in a tuning.
 int verify_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, size_t rounds,
-                 const std::optional<tune::Goal>& asked, const LaneHosts& hosts, bool in_run);
+                 const std::optional<tune::Goal>& asked, const LaneHosts& hosts, bool in_run, double budget_s);
 
 /// Seconds per step by round: the default's geometric mean, the tuned one's, the default's first and second.
 struct InRunVerification {
@@ -96,6 +96,6 @@ struct InRunVerification {
 };
 /// `tunables`: the default's value, then the tuned one if it differs. Throws ddl::Error.
 InRunVerification verify_in_run(const std::filesystem::path& directory, const std::vector<std::string>& command,
-                                const std::vector<tune::JobTunable>& tunables, size_t rounds, const LaneHosts& hosts);
+                                const std::vector<tune::JobTunable>& tunables, size_t rounds, const LaneHosts& hosts, double budget_s);
 
 }  // namespace ddl::cli

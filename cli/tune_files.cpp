@@ -6,21 +6,40 @@
 #include <ctime>
 #include <fstream>
 
+#include "autotuner/emit.h"
 #include "autotuner/emit/write_files.h"
 #include "autotuner/openmpi_rules.h"
 #include "autotuner/predict.h"
 #include "cli/flavour.h"
 #include "cli/library.h"
 #include "cli/tune.h"
+#include "core/error.h"
 #include "core/regular_file.h"
 
 namespace fs = std::filesystem;
 
 namespace ddl::cli {
 
+namespace {
+
+/// A tuning into a project's own folder would replace a file there that has the name of one of ours.
+void refuse_files_of_others(const fs::path& directory) {
+  std::error_code error;
+  if (fs::exists(directory / "tune.sqlite", error) || fs::exists(directory / "manifest.json", error)) return;  // of an earlier tuning
+  std::vector<std::string> names = tune::emitted_names();
+  for (const char* name : {"report.html", "report.json"}) names.emplace_back(name);
+  for (const std::string& name : names)
+    if (fs::is_regular_file(directory / name, error))
+      throw Error(fmt::format("{} is not of a tuning, and would be replaced", (directory / name).string()),
+                  "name another directory with -o", ExitCode::kUsage);
+}
+
+}  // namespace
+
 fs::path trials_folder(const TuneRequest& request) {
   // The directory by itself: what can hold no files at the end is refused before the first trial.
   const fs::path directory = tune::absolute_directory(request.directory), trials = directory / "trials";
+  refuse_files_of_others(directory);
   for (const fs::path& folder : {directory, trials}) make_folder(folder.string(), "remove it, or name another directory with -o");
   return trials;
 }
@@ -81,7 +100,10 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
   const tune::PlacedJob placed = tune::place(request.command, tuning.tunables, values, "");
   for (const auto& [name, value] : placed.environment)
     if (tuned.allreduce_rules.empty() || !tune::is_decided_by_rules(name)) tuned.environment.emplace_back(name, value);
-  tuned.default_environment = tune::place(request.command, tuning.tunables, tune::values_at(tuning.space, 0), "").environment;
+  tuned.unset = placed.unset;
+  const tune::PlacedJob before = tune::place(request.command, tuning.tunables, tune::values_at(tuning.space, 0), "");
+  tuned.default_environment = before.environment;
+  tuned.default_unset = before.unset;
   tuned.tuned_command = placed.command;
   tuned.nccl_tuner_plugin = find_own_library("libnccl-tuner-ddl.so").string();
   return tuned;

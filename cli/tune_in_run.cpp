@@ -158,7 +158,7 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
     print_note(fmt::format("trial {} ({}) {}: {}; {} left", trials.size(), stage, words, result, left_words()));
   };
   InRun::Request job = run_of(request.command, tuning.tunables, request.lanes.empty() ? LaneHosts() : request.lanes[0], folder);
-  if (!request.trials) job.budget_s = request.budget_s;
+  job.budget_s = request.budget_s;
   job.trials = request.trials;
   run = std::make_unique<InRun>(std::move(job), told);
   keep_what_can_change(
@@ -177,7 +177,7 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
                                {{0, tune::Stage::kCalibrate, 0, *first}}, *run, settings_of(request.seed));
   tuning.prediction.clear();
   const std::optional<uint64_t> settled = run->settle(tuning.result.winner);
-  if (settled)
+  if (settled && !run->is_over())
     tuning.notes.push_back(
         fmt::format("measured in one run, by blocks of its steps: {} counted, the first {} of each block left out; from "
                     "step {} on it runs with {}",
@@ -209,14 +209,16 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
 }
 
 InRunVerification verify_in_run(const fs::path& directory, const std::vector<std::string>& command, const std::vector<JobTunable>& given,
-                                size_t rounds, const LaneHosts& hosts) {
+                                size_t rounds, const LaneHosts& hosts, double budget_s) {
   std::vector<JobTunable> tunables = given;
   std::vector<std::string> notes;
   keep_what_can_change(tunables, tune::not_in_run, notes);
   if (!notes.empty()) throw Error(notes.front(), "leave --in-run out to compare by launches", ExitCode::kUsage);
   InRunVerification result;
   std::map<size_t, std::vector<double>> costs;
-  InRun run(run_of(command, tunables, hosts, fs::absolute(directory) / "verify"), [&](const InRun::Trial& trial) {
+  InRun::Request job = run_of(command, tunables, hosts, fs::absolute(directory) / "verify");
+  job.budget_s = budget_s;
+  InRun run(std::move(job), [&](const InRun::Trial& trial) {
     if (trial.step_s) costs[trial.point].push_back(*trial.step_s);
   });
   keep_what_can_change(

@@ -82,14 +82,18 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
       command.push_back(word);
     print_note(fmt::format("sweep of Open MPI's allreduce algorithms, {:.0f} s", seconds));
     const fs::path aside = folder / "sweep.part";
-    const Ended ended = run_job(command, {}, aside.string());
+    const Launch launch{
+        .command = command, .settings = {}, .output = aside.string(), .most_s = [&] { return kLeastLimit_s + 2 * seconds; }};
+    const LaneEnd end = run_lanes({{launch}}).at(0).at(0);
+    const Ended& ended = end.ended;
     if (ended.told_to_end) {
       trials.end();
       return std::nullopt;
     }
-    if (ended.shell_code() != 0) {
-      notes.push_back(fmt::format("the sweep of the algorithms failed (exit code {}, see {}): they were raced without it",
-                                  ended.shell_code(), aside.string()));
+    if (end.ended_after_s || ended.shell_code() != 0) {
+      notes.push_back(fmt::format(
+          "the sweep of the algorithms {} (see {}): they were raced without it",
+          end.ended_after_s ? did_not_end(*end.ended_after_s) : fmt::format("failed, exit code {}", ended.shell_code()), aside.string()));
       return std::nullopt;
     }
     text = read_text(aside);

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cctype>
-#include <chrono>
 #include <cmath>
 #include <fstream>
 #include <regex>
@@ -16,6 +15,7 @@
 #include "cli/open_run.h"
 #include "core/error.h"
 #include "core/regular_file.h"
+#include "reports/format.h"
 #include "store/text.h"
 
 namespace fs = std::filesystem;
@@ -76,7 +76,7 @@ TrialRun::TrialRun(const tune::PlacedJob& job, fs::path run, fs::path log, const
     : run_(std::move(run)), log_(std::move(log)), goal_(goal) {
   std::error_code ignored;
   fs::remove_all(run_, ignored);
-  launch_ = {{fs::read_symlink("/proc/self/exe").string(), "record", "-o", run_.string(), "--"}, job.environment, log_.string()};
+  launch_ = {{fs::read_symlink("/proc/self/exe").string(), "record", "-o", run_.string(), "--"}, job.environment, log_.string(), job.unset};
   for (std::string& word : launched(job)) launch_.command.push_back(std::move(word));
   if (!goal.metric) return;
   told_ = goal.metric->file.empty() ? log_ : fs::path(goal.metric->file);
@@ -85,9 +85,11 @@ TrialRun::TrialRun(const tune::PlacedJob& job, fs::path run, fs::path log, const
   written_ = fs::last_write_time(told_, ignored);
 }
 
-RanTrial TrialRun::finish(const Ended& ended, double wall_s) const {
+RanTrial TrialRun::finish(const LaneEnd& end) const {
+  const Ended& ended = end.ended;
+  if (end.ended_after_s && !ended.told_to_end) return {.facts = {}, .why = did_not_end(*end.ended_after_s), .wall_s = end.wall_s};
   RanTrial trial;
-  trial.wall_s = wall_s;
+  trial.wall_s = end.wall_s;
   trial.told_to_end = ended.told_to_end;
   if (ended.shell_code() != 0) {
     trial.why = fmt::format("exit code {}: {}", ended.shell_code(), words_of_failure(log_));
@@ -124,12 +126,20 @@ void check_pattern(const tune::Metric& metric) {
                 "put it in parentheses: 'images/sec: ([0-9.]+)'", ExitCode::kUsage);
 }
 
-RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::path& log, const tune::Goal& goal) {
-  using Clock = std::chrono::steady_clock;
+RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::path& log, const tune::Goal& goal, double most_s) {
   const TrialRun trial(job, run, log, goal);
-  const Clock::time_point start = Clock::now();
-  const Ended ended = run_job(trial.launch().command, trial.launch().settings, trial.launch().output);
-  return trial.finish(ended, std::chrono::duration<double>(Clock::now() - start).count());
+  Launch launch = trial.launch();
+  launch.most_s = [most_s] { return most_s; };
+  return trial.finish(run_lanes({{launch}}).at(0).at(0));
 }
+
+double trial_limit_s(double default_s, double work, double left_s) {
+  constexpr double kLongest = 10, kLongestAtTheEnd = 3, kLeastAtTheEnd_s = 10;  // one that was expected to fit is let through
+  if (default_s == 0) return std::max(kLeastLimit_s, left_s);
+  return std::min(std::max(kLeastLimit_s, kLongest * work * default_s),
+                  std::max({kLeastAtTheEnd_s, kLongestAtTheEnd * work * default_s, left_s}));
+}
+
+std::string did_not_end(double limit_s) { return kDidNotEnd + reports::short_duration(static_cast<int64_t>(limit_s * 1e9)); }
 
 }  // namespace ddl::cli

@@ -24,11 +24,6 @@ using tune::Outcome;
 using tune::Stage;
 
 constexpr size_t kNoLimit = 1'000'000;
-constexpr double kLongest = 10, kLeastLimit_s = 60;            // of a trial: times the default's
-constexpr double kLongestAtTheEnd = 3, kLeastAtTheEnd_s = 10;  // where the budget ends sooner: one that was expected to fit is let through
-constexpr const char* kDidNotEnd = "did not end within ";
-
-std::string limit_words(double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); }
 
 std::string question_of(const std::vector<JobTunable>& tunables) {
   std::string text;
@@ -84,7 +79,11 @@ tune::PlacedJob Trials::placed(tune::PlacedJob job, size_t lane) const {
 
 bool Trials::is_known(Wanted& wanted) {
   wanted.number = ++count_;
-  const std::optional<tune::LoggedTrial> before = log_.replay(wanted.round, wanted.stage, wanted.words, hosts_of(wanted.lane));
+  std::optional<tune::LoggedTrial> before = log_.replay(wanted.round, wanted.stage, wanted.words, hosts_of(wanted.lane));
+  if (before && !wanted.point && !before->cost) {  // the job failed with its defaults: that may be mended by now
+    log_.forget_earlier();
+    before.reset();
+  }
   if (!before) return false;
   if (!before->run.empty()) runs_[wanted.words] = before->run;
   wanted.outcome = Outcome{before->cost, before->why, before->wall_s};
@@ -104,20 +103,13 @@ Launch Trials::launch_of(const TrialRun& trial, const Wanted& wanted) const {
   return launch;
 }
 
-// A value may dead-lock the job. What takes longer because it does more is given the time for that.
+// What takes longer because it does more is given the time for that.
 double Trials::most_s(const Wanted& wanted) const {
   const double left_s = budget_left_s() - std::chrono::duration<double>(Clock::now() - last_).count();
-  if (default_s_ == 0) return std::max(kLeastLimit_s, left_s);
   double work = 1;
-  if (const auto batch = wanted.values.find(tune::kBatch); batch != wanted.values.end())
+  if (const auto batch = wanted.values.find(tune::kBatch); default_s_ > 0 && batch != wanted.values.end())
     work = std::max(1.0, std::stod(batch->second) / std::stod(default_values_.at(tune::kBatch)));
-  return std::min(std::max(kLeastLimit_s, kLongest * work * default_s_),
-                  std::max({kLeastAtTheEnd_s, kLongestAtTheEnd * work * default_s_, left_s}));
-}
-
-RanTrial Trials::finish(const TrialRun& trial, const LaneEnd& end) {
-  if (!end.ended_after_s || end.ended.told_to_end) return trial.finish(end.ended, end.wall_s);
-  return {.facts = {}, .why = kDidNotEnd + limit_words(*end.ended_after_s), .wall_s = end.wall_s};
+  return trial_limit_s(default_s_, work, left_s);
 }
 
 /// What starts the ranks; the whole command where that cannot be told.
@@ -186,7 +178,7 @@ std::optional<Outcome> Trials::measure_one(Wanted wanted) {
   if (!is_known(wanted)) {
     const TrialRun trial = run_of(wanted);
     const LaneEnd end = run_lanes({{launch_of(trial, wanted)}}).at(0).at(0);
-    RanTrial ran = finish(trial, end);
+    RanTrial ran = trial.finish(end);
     if (ran.told_to_end) {
       ended_ = true;
       discard(trial);
@@ -194,7 +186,7 @@ std::optional<Outcome> Trials::measure_one(Wanted wanted) {
     }
     if (default_s_ == 0 && end.ended_after_s) {
       discard(trial);
-      throw Error(fmt::format("the job with its defaults {}{}", kDidNotEnd, limit_words(*end.ended_after_s)),
+      throw Error(fmt::format("the job with its defaults {}", ran.why),
                   fmt::format("let it run fewer steps, or give it more --budget; its output is in {}", trial.launch().output));
     }
     ran.wall_s = since_last_s();
@@ -245,7 +237,7 @@ std::vector<std::vector<Outcome>> Trials::measure_rounds(Stage stage, const std:
   std::vector<std::vector<RanTrial>> ran(rounds.size());
   for (size_t lane = 0; lane < rounds.size(); ++lane)
     for (size_t i = 0; i < ends[lane].size(); ++i) {
-      ran[lane].push_back(finish(trials[lane][i], ends[lane][i]));
+      ran[lane].push_back(trials[lane][i].finish(ends[lane][i]));
       elapsed_s[lane] += ends[lane][i].wall_s;
     }
   require_apart(ran);

@@ -67,7 +67,6 @@ class Trials : public tune::Bench {
   /// Its launch, which ends when it takes too long.
   Launch launch_of(const TrialRun& trial, const Wanted& wanted) const;
   double most_s(const Wanted& wanted) const;
-  static RanTrial finish(const TrialRun& trial, const LaneEnd& end);
   /// Throws ddl::Error if it ran on another number of ranks than the default.
   void require_same_ranks(const Wanted& wanted, const tune::TrialFacts& facts) const;
   std::vector<std::string> launcher_of(const std::map<std::string, std::string>& values) const;

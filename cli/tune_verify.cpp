@@ -75,11 +75,26 @@ void require_placeholders(const tune::Emitted& emitted, const std::vector<std::s
 tune::PlacedJob tuned_job(const tune::Emitted& emitted, const std::vector<std::string>& command, const LaneHosts& hosts) {
   require_placeholders(emitted, command);
   const Choices choices = choices_of(emitted);
-  return placed_on({tune::place(command, choices.tunables, choices.tuned, "").command, emitted.environment}, hosts);
+  return placed_on({tune::place(command, choices.tunables, choices.tuned, "").command, emitted.environment, emitted.tuned.unset}, hosts);
 }
 
+/// How long the trials of a verification may take, by the rule of a tuning.
+class Limits {
+ public:
+  explicit Limits(double budget_s) : budget_s_(budget_s) {}
+  double most_s(double work) const { return trial_limit_s(default_s_, work, budget_s_ - spent_s_); }
+  /// The first is the default's.
+  void took(double wall_s) {
+    if (default_s_ == 0) default_s_ = wall_s;
+    spent_s_ += wall_s;
+  }
+
+ private:
+  double budget_s_, default_s_ = 0, spent_s_ = 0;
+};
+
 /// One more launch, with the probe and without recording. Nothing where the files leave Open MPI's algorithms alone.
-std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::PlacedJob& tuned, const fs::path& folder) {
+std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::PlacedJob& tuned, const fs::path& folder, double most_s) {
   if (emitted.tuned.allreduce_rules.empty()) return std::nullopt;
   const fs::path out = folder / "probes";
   fs::remove_all(out);
@@ -87,10 +102,18 @@ std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::Place
   tune::PlacedJob job = tuned;
   job.environment.emplace_back("LD_PRELOAD", preload_value(find_own_library("libddl-probe-openmpi.so")));
   job.environment.emplace_back("DDL_PROBE_OUT", out.string());
-  const Ended ended = run_job(launched(job), job.environment, (folder / "probe.log").string());
-  if (ended.shell_code() != 0)
-    throw Error(fmt::format("the tuned job fails under the probe: exit code {}", ended.shell_code()),
-                fmt::format("see {}", (folder / "probe.log").string()));
+  const std::string log = (folder / "probe.log").string();
+  const LaneEnd end = run_lanes({{{.command = launched(job),
+                                   .settings = job.environment,
+                                   .output = log,
+                                   .unset = job.unset,
+                                   .most_s = [most_s] { return most_s; }}}})
+                          .at(0)
+                          .at(0);
+  if (end.ended.told_to_end) throw Error("interrupted");
+  if (end.ended_after_s) throw Error(fmt::format("the tuned job {} under the probe", did_not_end(*end.ended_after_s)), "see " + log);
+  if (end.ended.shell_code() != 0)
+    throw Error(fmt::format("the tuned job fails under the probe: exit code {}", end.ended.shell_code()), "see " + log);
   return tune::prove_openmpi(tune::read_probe_files(out), emitted.allreduce_rules, emitted.tuned.ranks);
 }
 
@@ -98,11 +121,11 @@ std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::Place
 
 int apply_tuned(const fs::path& directory, const std::vector<std::string>& command, const LaneHosts& hosts) {
   const tune::PlacedJob job = tuned_job(tune::read_emitted(directory), command, hosts);
-  return run_job(launched(job), job.environment).shell_code();
+  return run_job({.command = launched(job), .settings = job.environment, .output = {}, .unset = job.unset}).shell_code();
 }
 
 int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const std::optional<tune::Goal>& asked,
-                 const LaneHosts& hosts, bool in_run) {
+                 const LaneHosts& hosts, bool in_run, double budget_s) {
   if (rounds < tune::kMinRounds)
     throw Error(fmt::format("--rounds {}: must be at least {}", rounds, tune::kMinRounds), "", ExitCode::kUsage);
   const tune::Emitted emitted = tune::read_emitted(directory);
@@ -117,8 +140,9 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
   }
   const fs::path folder = fs::absolute(directory) / "verify";
   make_folder(folder.string(), kRemoveIt);
-  const tune::PlacedJob before =
-      placed_on({tune::place(command, choices.tunables, choices.defaults, "").command, emitted.tuned.default_environment}, hosts);
+  const tune::PlacedJob before = placed_on({tune::place(command, choices.tunables, choices.defaults, "").command,
+                                            emitted.tuned.default_environment, emitted.tuned.default_unset},
+                                           hosts);
   const tune::PlacedJob after = tuned_job(emitted, command, hosts);
 
   tune::Goal goal = asked.value_or(tune::goal_of(emitted.tuned));
@@ -128,22 +152,26 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
   if (in_run && (!goal.needs_steps() || goal.target_loss))
     throw Error(fmt::format("--in-run compares step times, not {}", goal.words()), "leave --in-run out", ExitCode::kUsage);
   std::vector<double> defaults, tuned, first, second;
+  Limits limits(budget_s);
   if (in_run) {
-    InRunVerification run = verify_in_run(directory, command, tunables_in_run(emitted), rounds, hosts);
+    InRunVerification run = verify_in_run(directory, command, tunables_in_run(emitted), rounds, hosts, budget_s);
     defaults = std::move(run.defaults), tuned = std::move(run.tuned), first = std::move(run.first), second = std::move(run.second);
   }
   const auto cost = [&](const tune::PlacedJob& job, const std::map<std::string, std::string>& values, const char* name) {
-    const RanTrial trial = run_trial(job, folder / (std::string(name) + ".ddl"), folder / (std::string(name) + ".log"), goal);
+    const auto batch = values.find(tune::kBatch);
+    const double work = batch == values.end() ? 1 : std::max(1.0, std::stod(batch->second) / std::stod(choices.defaults.at(tune::kBatch)));
+    const std::string log = (folder / (std::string(name) + ".log")).string();
+    const RanTrial trial = run_trial(job, folder / (std::string(name) + ".ddl"), log, goal, limits.most_s(work));
     if (trial.told_to_end) throw Error("interrupted");
-    if (!trial.facts)
-      throw Error(fmt::format("the {} job fails: {}", name, trial.why),
-                  fmt::format("see {}", (folder / (std::string(name) + ".log")).string()));
+    limits.took(trial.wall_s);
+    if (trial.why.starts_with(kDidNotEnd))
+      throw Error(fmt::format("the {} job {}", name, trial.why), fmt::format("let it run fewer steps, or give more --budget; see {}", log));
+    if (!trial.facts) throw Error(fmt::format("the {} job fails: {}", name, trial.why), fmt::format("see {}", log));
     if (goal.base_samples == 0) {  // the first is the default's
       goal.base_samples = trial.facts->samples.value_or(0);
       goal.noise_scale = trial.facts->noise_scale;
       tune::require_honest_goal(goal, choices.tunables, *trial.facts);
     }
-    const auto batch = values.find(tune::kBatch);
     const tune::Outcome outcome =
         tune::outcome_of(*trial.facts, goal, batch == values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
     if (!outcome.cost) throw Error(fmt::format("the {} job: {}", name, outcome.why));
@@ -158,7 +186,7 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
                            100 * (defaults.back() / tuned.back() - 1), 100 * (first.back() / second.back() - 1)));
   }
   const tune::PairedRatio gain = tune::compare_beside_noise(defaults, tuned, first, second), noise = tune::compare(first, second);
-  const std::optional<tune::Proof> proof = prove(emitted, after, folder);
+  const std::optional<tune::Proof> proof = prove(emitted, after, folder, limits.most_s(1));
 
   const bool better = gain.lo > 1;
   print_out(fmt::format("gain    {:+.1f}% [{:+.1f}%, {:+.1f}%]{} over {}: {}\n", 100 * (gain.ratio - 1), 100 * (gain.lo - 1),

@@ -155,6 +155,20 @@ std::string shell_assignments(const Variables& variables) {
   return text;
 }
 
+std::string shell_unset(const Emission& emission, std::string_view prefix) {
+  std::string text;
+  for (const std::string& name : emission.tuned.unset)
+    if (name.starts_with(prefix)) text += " " + name;
+  return text.empty() ? "" : "unset" + text + "\n";
+}
+
+void note_unset(const Emission& emission, std::string_view prefix, Content& content) {
+  std::string line = shell_unset(emission, prefix);
+  if (line.empty()) return;
+  line.pop_back();
+  content.note += fmt::format("{}where the job's environment has it: {} (tuned.env does)", content.note.empty() ? "" : "; ", line);
+}
+
 std::string plain_assignments(const Variables& variables, std::string_view cut_from_names, std::string_view equals, Content& content) {
   std::string text, left_out;
   for (const auto& [name, value] : variables) {

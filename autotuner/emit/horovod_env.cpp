@@ -11,8 +11,10 @@ Variables horovod_variables(const Emission& emission) {
 
 Content emit_horovod_env(const Emission& emission, const Format&) {
   const Variables variables = horovod_variables(emission);
-  if (variables.empty()) return {"", false, "Horovod's fusion stays as it is"};
-  return {shell_assignments(variables), true, emission.environment_has(kHorovodFusion) ? "" : kBucketTranslated};
+  const std::string unset = shell_unset(emission, "HOROVOD_");
+  if (variables.empty() && unset.empty()) return {"", false, "Horovod's fusion stays as it is"};
+  const bool is_translated = emission.tuned.bucket_bytes && !emission.environment_has(kHorovodFusion);
+  return {unset + shell_assignments(variables), true, is_translated ? kBucketTranslated : ""};
 }
 
 }  // namespace ddl::tune

@@ -62,7 +62,7 @@ Content emit_horovod_yaml(const Emission& emission, const Format&) {
     content.note = "left out, this format cannot hold it (horovod.env has it; fusion_threshold_mb takes whole MiB): " + left_out;
   } else if (!content.changes) {
     content.note = "Horovod's fusion stays as it is";
-  } else if (!emission.environment_has(kHorovodFusion)) {
+  } else if (emission.tuned.bucket_bytes && !emission.environment_has(kHorovodFusion)) {
     content.note = kBucketTranslated;
   }
   return content;

@@ -98,6 +98,8 @@ std::string manifest(const Emission& emission, const std::vector<EmittedFile>& f
                      {"element_bytes", tuned.element_bytes},
                      {"environment", environment},
                      {"default_environment", before},
+                     {"unset", tuned.unset},
+                     {"default_unset", tuned.default_unset},
                      {"directory", emission.directory.string()},
                      {"files", files_json(files)}};
   return json.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";

@@ -9,6 +9,7 @@ Content emit_mca_params(const Emission& emission, const Format&) {
     content.text =
         "# coll_han_priority: on several nodes Open MPI 5 would put HAN before the algorithms chosen here, for all collectives.\n" +
         content.text;
+  note_unset(emission, "OMPI_MCA_", content);
   if (!content.changes && content.note.empty()) content.note = "parameters of Open MPI stay as they are";
   return content;
 }

@@ -6,6 +6,7 @@ namespace ddl::tune {
 Content emit_nccl_conf(const Emission& emission, const Format&) {
   Content content;
   content.text = plain_assignments(with_prefix(emission.environment, "NCCL_"), "", "=", content);
+  note_unset(emission, "NCCL_", content);
   if (!content.changes && content.note.empty()) content.note = "parameters of NCCL stay as they are";
   return content;
 }

@@ -5,6 +5,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 
 #include "autotuner/emit.h"
 #include "autotuner/goal.h"
@@ -98,6 +99,29 @@ TEST_F(EmittedDirectory, TellsTheMetricAndWhatTheDefaultRanWith) {
     EXPECT_FALSE(goal_of(read).needs_steps());
     EXPECT_EQ(read.default_environment, tuned.default_environment);
   }
+}
+
+/// What the default ran with, and the winner does not, has to go from the shell that starts the job.
+TEST_F(EmittedDirectory, TakesAwayVariablesThatTheWinnerRunsWithout) {
+  Tuned tuned = tuned_sample();
+  tuned.environment = {{"NCCL_PROTO", "LL"}};
+  tuned.unset = {"NCCL_ALGO", "HOROVOD_CYCLE_TIME"};
+  tuned.default_unset = {"NCCL_PROTO"};
+  emit(tuned, place_ / "unset");
+  const auto text = [&](const char* file) {
+    std::ostringstream read;
+    read << std::ifstream(place_ / "unset" / file).rdbuf();
+    return read.str();
+  };
+  EXPECT_NE(text("tuned.env").find("\nunset NCCL_ALGO HOROVOD_CYCLE_TIME\n"), std::string::npos) << text("tuned.env");
+  EXPECT_NE(text("horovod.env").find("\nunset HOROVOD_CYCLE_TIME\n"), std::string::npos) << text("horovod.env");
+  EXPECT_NE(text("nccl.conf").find("where the job's environment has it: unset NCCL_ALGO (tuned.env does)"), std::string::npos);
+  const Tuned read = read_emitted(place_ / "unset").tuned;
+  EXPECT_EQ(read.unset, tuned.unset);
+  EXPECT_EQ(read.default_unset, tuned.default_unset);
+  tuned.gain.reset();
+  emit(tuned, place_ / "kept");
+  EXPECT_TRUE(read_emitted(place_ / "kept").tuned.unset.empty());
 }
 
 TEST_F(EmittedDirectory, SaysWhyTheDefaultIsKept) {

@@ -46,5 +46,28 @@ TEST(TrialFacts, SizesOfAllreducesAreThoseOfAllRanks) {
   EXPECT_EQ(tune::read_trial(run.db()).allreduce_size_classes, (std::set<int64_t>{3, 17}));
 }
 
+/// Steps of 90 ms, one every 100 ms; the loss of every n-th one is 2 before the given number of steps, then 0.5.
+std::optional<double> seconds_to_loss(int64_t rank, int64_t every, int64_t needs) {
+  Tables run(2);
+  for (int64_t step = 0; step < 150; ++step) {
+    for (int64_t r = 0; r < 2; ++r) run.step(r, step, step * 100_ms, step * 100_ms + 90_ms, 10_ms);
+    if (step % every == every - 1) run.value(rank, step, "loss", step + 1 >= needs ? 0.5 : 2);
+  }
+  run.analyze();
+  return tune::read_trial(run.db(), 1).target_s;
+}
+
+/// The mean of five losses is at 1 once four of them are; of fewer as soon as they are, wherever the last five steps have any.
+TEST(TrialFacts, TheTimeToALossIsOfStepsHoweverOftenTheyReportIt) {
+  EXPECT_DOUBLE_EQ(*seconds_to_loss(0, 1, 60), 6.29);   // step 62 ends
+  EXPECT_DOUBLE_EQ(*seconds_to_loss(0, 10, 60), 5.99);  // step 59 ends
+  EXPECT_DOUBLE_EQ(*seconds_to_loss(0, 10, 120), 11.99);
+  EXPECT_DOUBLE_EQ(*seconds_to_loss(0, 3, 60), 6.29);  // 2 and 0.5 at step 59, twice 0.5 at step 62
+  EXPECT_DOUBLE_EQ(*seconds_to_loss(0, 1, 0), 0.49);   // five steps at least
+  EXPECT_EQ(seconds_to_loss(0, 10, 200), std::nullopt);
+}
+
+TEST(TrialFacts, TheLossIsOfTheLowestRankThatReportsOne) { EXPECT_DOUBLE_EQ(*seconds_to_loss(1, 10, 60), 5.99); }
+
 }  // namespace
 }  // namespace ddl::test

@@ -38,8 +38,12 @@ TEST(Tunables, ValuesGoWhereTheyAreNamedElseIntoTheEnvironment) {
   const PlacedJob job = place(kCommand, tunables, {{"batch", "16"}, {"mine", "b"}, {"MY_VARIABLE", "x y"}, {"nccl_algo", "Ring,Tree"}}, "");
   EXPECT_EQ(job.command, (std::vector<std::string>{"mpirun", "-np", "4", "./train", "--batch=16", "--x", "b:b"}));
   EXPECT_EQ(job.environment, (Environment{{"MY_VARIABLE", "x y"}, {"NCCL_ALGO", "Ring,Tree"}}));
-  EXPECT_TRUE(place(kCommand, tunables, {{"batch", "8"}, {"mine", "a"}, {"MY_VARIABLE", "unset"}, {"nccl_algo", "default"}}, "")
-                  .environment.empty());
+  EXPECT_TRUE(job.unset.empty());
+  const PlacedJob left = place(kCommand, tunables, {{"batch", "8"}, {"mine", "a"}, {"MY_VARIABLE", "unset"}, {"nccl_algo", "default"}}, "");
+  EXPECT_TRUE(left.environment.empty());
+  EXPECT_EQ(left.unset, std::vector<std::string>{"MY_VARIABLE"}) << "the user's shell may have it";
+  EXPECT_EQ(not_in_run(tunables[2]), "");
+  EXPECT_NE(not_in_run(parse_tunable("MY_VARIABLE=x,unset", kCommand)), "");
 }
 
 TEST(Tunables, OpenMpiIsToldThatAlgorithmsAreForced) {

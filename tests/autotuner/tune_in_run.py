@@ -22,9 +22,9 @@ TWO = ["mpirun", "-np", "2", JOB]
 KNOB = ["--tunable", "x=1,4,8,32"]
 
 
-def tune(directory, *arguments, check):
+def tune(directory, *arguments, check, **env):
     began = time.time()
-    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**job.ALONE), timeout=600)
+    run = subprocess.run([DDL, "tune", *map(str, arguments)], cwd=directory, capture_output=True, text=True, env=job.environment(**job.ALONE, **env), timeout=600)
     if run.returncode != check:
         raise AssertionError(f"ddl tune {arguments}: exit code {run.returncode}, expected {check}\n{run.stdout}\n{run.stderr}")
     run.took_s = time.time() - began
@@ -117,6 +117,24 @@ def claims_nothing_of_a_job_that_ends(folder):
     assert "the job ended after 300 steps, before the tuning was over" in " ".join(run.stdout.split()), run.stdout
     # The exit code is the job's, as where it goes on.
     tune(folder, "-o", "failed", "--in-run", *KNOB, "--", "sh", "-c", f"{JOB} --ms 4 --steps 300 --x {{x}}; exit 3", check=3)
+
+
+def takes_no_other_job_for_its_own(folder):
+    """A script with an mpirun that prepares, the job, and one that comes after it, with steps of the same numbers and the schedule."""
+    run = tune(folder, "-o", "three", "--in-run", *KNOB, "--", "sh", "-c",
+               f"{JOB} --ms 4 --steps 30 --mode deaf; {JOB} --ms 2 --steps 150 --x {{x}}; {JOB} --ms 4 --steps 150 --flat 1 --x {{x}}; exit 3", check=3)
+    assert "the job ended after 150 steps, before the tuning was over" in " ".join(run.stdout.split()), run.stdout
+    assert manifest(folder / "three")["gain"] is None
+
+
+def ends_a_job_that_dead_locks(folder):
+    """After a minute in which no rank finished anything, by a fast clock; it ignores SIGTERM, and a script waits for it."""
+    word = f"stuck{os.getpid()}"
+    run = tune(folder, "-o", "dead", "--in-run", "--trials", "100", *KNOB, "--", "sh", "-c", f"{JOB} --ms 4 --steps 100000 --mode stuck --word {word} --x {{x}}; exit 5", check=143,
+               DDL_CLOCK="monotonic", **job.fast_clock(30))
+    assert re.search("no step has ended for 6[0-9] s, before the tuning was over", " ".join(run.stdout.split())), run.stdout
+    assert "the job hangs, and is ended" in run.stderr and manifest(folder / "dead")["gain"] is None, run.stderr
+    assert job.wait_until(lambda: not any(word in command for command in job.processes_of(1).values()), 5), [command for command in job.processes_of(1).values() if word in command]
 
 
 def ends_with_its_job_when_told(folder):
@@ -288,7 +306,7 @@ def soak_from_a_poor_start(folder, in_run=10, by_launches=1, hasty=20):
 
 def main():
     soak = sys.argv[1:2] == ["soak"]
-    tests = (is_verified_in_a_run, tells_that_it_was_not_heard, tells_what_cannot_be_tuned_in_a_run, ends_with_its_job_when_told, claims_nothing_of_a_job_that_ends)
+    tests = (is_verified_in_a_run, tells_that_it_was_not_heard, tells_what_cannot_be_tuned_in_a_run, ends_with_its_job_when_told, takes_no_other_job_for_its_own, ends_a_job_that_dead_locks, claims_nothing_of_a_job_that_ends)
     if soak:
         tests = (tells_of_jobs_that_take_no_proper_part, goes_on_with_what_won, soak_drift, soak_nothing_to_gain, soak_nothing_to_gain_in_half_a_minute, soak_background_runtime, goes_back_without_the_tuner)
         if len(sys.argv) > 2:

@@ -1,9 +1,10 @@
 /* A job that is tuned while it runs, whose best value is known: a step sleeps --ms, times 1 + |log2(x / 8)| with knob x, unless --flat 1; knob y does nothing.
  * What has nothing to do with knobs: --drift D makes it 1 + D step / steps times as long, and --noise P up to so many percent longer or shorter,
  * drawn for each step alike on all ranks. --log FILE has each rank write the values of each step into FILE.<rank>.
- * --mode: deaf, never asks; half, rank 0 alone does; unmarked, marks no steps; wrong, asks for the step after; silent, asks for no value. */
+ * --mode: stuck, waits without end from step 60 on and ignores SIGTERM; deaf, never asks; half, rank 0 alone does; unmarked, marks no steps; wrong, asks for the step after; silent, asks for no value. */
 #include <math.h>
 #include <mpi.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -49,6 +50,10 @@ int main(int argc, char** argv) {
     const double drawn = 2 * (double)(state >> 11) / 9007199254740992.0 - 1;
     double pause_ms = ms * (flat ? 1 : 1 + fabs(log2(x / 8)));
     pause_ms *= (1 + drift * (double)step / (double)steps) * (1 + noise * drawn);
+    if (step == 60 && strcmp(mode, "stuck") == 0) {
+      signal(SIGTERM, SIG_IGN);
+      MPI_Recv(&rank, 1, MPI_INT, rank, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
+    }
     const struct timespec pause = {.tv_sec = (time_t)(pause_ms / 1000), .tv_nsec = (long)(pause_ms * 1e6) % 1000000000L};
     nanosleep(&pause, NULL);
     float sums[16] = {1};

@@ -39,6 +39,11 @@ QUICK = {"OMPI_MCA_odls_base_sigkill_timeout": "0"}
 ALONE = {"OMPI_MCA_ess_singleton_isolated": "1"}
 # For sleepy_job: its pauses, of seconds, take no time (tests/autotuner/sleepy_job.c).
 VIRTUAL_CLOCK = {"SLEEPY_CLOCK": "virtual", "DDL_CLOCK": "monotonic"}
+# For programs that wait long by a clock: theirs goes so many times as fast (clock_shim.c).
+def fast_clock(times):
+    return {"LD_PRELOAD": BUILD / "tests" / "programs" / "libclock_shim.so", "CLOCK_SHIM": f"0:0:{(times - 1) * 1e6}:{time.clock_gettime_ns(time.CLOCK_MONOTONIC)}"}
+
+
 # To be preloaded into jobs of MPICH: their ranks let go of the processor while they wait, as Open MPI's do (yielding_shim.c).
 YIELDING = BUILD / "tests" / "programs" / "libyielding_shim.so"
 DDL_VARIABLES = [name for name in os.environ if name.startswith("DDL_")]
