@@ -16,19 +16,28 @@ namespace {
 // From the begin of the first step to the end of the one at which the last kLossWindow losses are at the target in the mean. Losses as rank
 // 0 reports them.
 std::optional<double> seconds_to_loss(SQLite::Database& db, int64_t world, double target) {
-  Query row(db,
-            "SELECT v.value, s.start_ns, s.start_ns + s.duration_ns FROM value v JOIN process p ON p.id = v.process "
-            "JOIN step s ON s.process = v.process AND s.step = v.step WHERE p.world = ?1 AND p.rank = 0 AND v.name = 'loss' "
-            "AND s.duration_ns IS NOT NULL ORDER BY s.start_ns");
+  Query steps(
+      db,
+      "SELECT s.start_ns, s.start_ns + s.duration_ns FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1 AND p.rank = 0 "
+      "AND s.duration_ns IS NOT NULL ORDER BY s.start_ns");
+  Query losses(db,
+               "SELECT v.value, v.time_ns FROM value v JOIN process p ON p.id = v.process WHERE p.world = ?1 AND p.rank = 0 AND v.name = "
+               "'loss' ORDER BY v.time_ns");
+  steps.bind(world);
+  // Met by their times: each epoch may use the same numbers again.
+  bool more = steps.next();
   std::deque<double> last;
   std::optional<double> begin_ns;
-  for (row.bind(world); row.next();) {
-    if (!begin_ns) begin_ns = row.real(1);
-    if (row.is_null(0)) return std::nullopt;  // NaN: it diverged
-    last.push_back(row.real(0));
+  for (losses.bind(world); losses.next();) {
+    while (more && steps.integer(1) <= losses.integer(1)) more = steps.next();
+    if (!more) break;
+    if (steps.integer(0) > losses.integer(1)) continue;  // between steps
+    if (!begin_ns) begin_ns = steps.real(0);
+    if (losses.is_null(0)) return std::nullopt;  // NaN: it diverged
+    last.push_back(losses.real(0));
     if (last.size() > kLossWindow) last.pop_front();
     if (last.size() == kLossWindow && std::accumulate(last.begin(), last.end(), 0.0) / kLossWindow <= target)
-      return (row.real(2) - *begin_ns) * 1e-9;
+      return (steps.real(1) - *begin_ns) * 1e-9;
   }
   return std::nullopt;
 }
