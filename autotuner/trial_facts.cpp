@@ -16,25 +16,35 @@ namespace {
 // From the begin of the first step to the end of the one at which the mean of the losses of its last kLossWindow steps is at the target: of
 // fewer losses where not every step reports one. Losses as the lowest rank that has any reports them: the last stage of a pipeline.
 std::optional<double> seconds_to_loss(SQLite::Database& db, int64_t world, double target) {
-  Query row(db,
-            "WITH reporting AS (SELECT p.id FROM value v JOIN process p ON p.id = v.process WHERE p.world = ?1 AND p.rank IS NOT NULL AND "
-            "v.name = 'loss' ORDER BY p.rank LIMIT 1), numbered AS (SELECT process, step, start_ns, start_ns + duration_ns AS end_ns, "
-            "row_number() OVER (ORDER BY start_ns) AS number, min(start_ns) OVER () AS first_ns FROM step JOIN reporting r ON r.id = "
-            "process WHERE duration_ns IS NOT NULL) SELECT v.value, s.number, s.first_ns, s.end_ns FROM numbered s JOIN value v "
-            "ON v.process = s.process AND v.step = s.step AND v.name = 'loss' ORDER BY s.number");
+  Query reporting(db,
+                  "SELECT p.id FROM value v JOIN process p ON p.id = v.process WHERE p.world = ? AND p.rank IS NOT NULL AND v.name = 'loss' "
+                  "ORDER BY p.rank LIMIT 1");
+  if (!reporting.bind(world).next()) return std::nullopt;
+  Query steps(db, "SELECT start_ns, start_ns + duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
+  Query losses(db, "SELECT value, time_ns FROM value WHERE process = ? AND name = 'loss' ORDER BY time_ns");
+  steps.bind(reporting.integer(0));
+  losses.bind(reporting.integer(0));
+  if (!steps.next()) return std::nullopt;
+  const double begin_ns = steps.real(0);
   struct Loss {
-    int64_t step;
+    size_t step;
     double value;
   };
   std::deque<Loss> last;
-  constexpr auto kWindow = static_cast<int64_t>(kLossWindow);
-  for (row.bind(world); row.next();) {
-    if (row.is_null(0)) return std::nullopt;  // NaN: it diverged
-    last.push_back({row.integer(1), row.real(0)});
-    while (last.front().step <= last.back().step - kWindow) last.pop_front();
-    if (last.back().step < kWindow) continue;
+  size_t step = 1;
+  // Met by their times: each epoch may use the same numbers again.
+  while (losses.next()) {
+    while (steps.integer(1) <= losses.integer(1)) {
+      if (!steps.next()) return std::nullopt;
+      ++step;
+    }
+    if (steps.integer(0) > losses.integer(1)) continue;  // between steps
+    if (losses.is_null(0)) return std::nullopt;          // NaN: it diverged
+    last.push_back({step, losses.real(0)});
+    while (last.front().step + kLossWindow <= step) last.pop_front();
+    if (step < kLossWindow) continue;
     const double sum = std::accumulate(last.begin(), last.end(), 0.0, [](double all, const Loss& loss) { return all + loss.value; });
-    if (sum / static_cast<double>(last.size()) <= target) return (row.real(3) - row.real(2)) * 1e-9;
+    if (sum / static_cast<double>(last.size()) <= target) return (steps.real(1) - begin_ns) * 1e-9;
   }
   return std::nullopt;
 }

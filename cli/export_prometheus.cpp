@@ -126,6 +126,14 @@ bool write_if_it_runs(const RunDirectory& run, const Destination& to, const Rend
   return true;
 }
 
+/// An ended run, from its store.
+std::string page_of_whole_run(const std::string& run, const Rendering& rendering) {
+  Run stored = open_run(run);
+  const reports::RunView view(stored.db, std::nullopt);
+  return rendering.page(reports::job_numbers(view, stored.directory.string()), end_ns(stored.db));
+}
+
+/// The last page tells of the end.
 void write_while_it_runs(Watch& watch, const Destination& to, double interval_s, const Rendering& rendering) {
   try {
     for (double next_s = 0;; usleep(static_cast<useconds_t>(1e6 * kLook_s))) {
@@ -153,15 +161,16 @@ void export_prometheus(const PrometheusRequest& request) {
     const RunDirectory run = wait_for_run(request.run, *request.watch_s);
     Watch watch(run);
     watch.poll();  // most of the reading: until there is a page, a signal ends it at once
-    interruptible([&] { write_while_it_runs(watch, file_of(request, run.directory), *request.watch_s, rendering); });
+    const Destination to = file_of(request, run.directory);
+    interruptible([&] { write_while_it_runs(watch, to, *request.watch_s, rendering); });
+    const std::string page = page_of_whole_run(run.directory.string(), rendering);  // takes a while: that it has ended is told already
+    interruptible([&] { to.write(page); });
     return;
   }
   const RunDirectory run = find_run(request.run.empty() ? std::nullopt : std::optional(request.run));
   const Destination to = file_of(request, run.directory);
   if (write_if_it_runs(run, to, rendering)) return;
-  Run stored = open_run(request.run);
-  const reports::RunView view(stored.db, std::nullopt);
-  const std::string page = rendering.page(reports::job_numbers(view, stored.directory.string()), end_ns(stored.db));
+  const std::string page = page_of_whole_run(request.run, rendering);
   interruptible([&] { to.write(page); });
 }
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <functional>
 #include <nlohmann/json.hpp>
 
@@ -52,6 +53,11 @@ std::string bounded(std::string text) {
   return text + fmt::format("\n(the first {} of {} bytes: ask for a section, or for fewer rows)", end, all);
 }
 
+/// JSON has one type of numbers: 5.0 is an integer (JSON Schema draft 6 and later, which MCP uses).
+bool is_integer(const Json& value) {
+  return value.is_number_integer() || (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
+}
+
 std::string text_of(const reports::Document& document) { return render_text(document, {.width = 120, .color = false}); }
 
 }  // namespace
@@ -73,7 +79,7 @@ class Asked {
     for (const auto& [key, value] : given.items()) {
       const auto p = std::find_if(parameters.begin(), parameters.end(), [&name = key](const Parameter& each) { return each.name == name; });
       if (p == parameters.end()) throw ProtocolError{kInvalidParameters, fmt::format("unknown argument '{}'", key)};
-      const bool fits = p->type == std::string_view("integer") ? value.is_number_unsigned() : value.is_string();
+      const bool fits = p->type == std::string_view("integer") ? is_integer(value) && value.get<double>() >= 0 : value.is_string();
       if (!fits) throw ProtocolError{kInvalidParameters, fmt::format("argument '{}' must be of type {}", key, p->type)};
       if (!p->values.empty() && std::find(p->values.begin(), p->values.end(), value.get<std::string>()) == p->values.end())
         throw ProtocolError{kInvalidParameters, fmt::format("argument '{}' must be one of: {}", key, fmt::join(p->values, ", "))};
@@ -83,7 +89,10 @@ class Asked {
   }
 
   std::string text(const char* name) const { return given_.value(name, std::string()); }
-  uint64_t number(const char* name, uint64_t otherwise) const { return given_.value(name, otherwise); }
+  /// At most `most`: a number of JSON may be larger than any integer.
+  uint64_t number(const char* name, uint64_t otherwise, uint64_t most) const {
+    return static_cast<uint64_t>(std::min(given_.value(name, static_cast<double>(otherwise)), static_cast<double>(most)));
+  }
 
  private:
   const Json& given_;
@@ -137,7 +146,7 @@ class McpServer::Tools {
          {run,
           {"sql", "string", true, "SELECT rank, sum(wait_ns) FROM v_collective GROUP BY rank"},
           {"limit", "integer", false, "Rows at most; 100 if it is left out, 1000 at most."}},
-         [this](const Asked& asked) { return query(asked.text("run"), asked.text("sql"), asked.number("limit", 100)); }},
+         [this](const Asked& asked) { return query(asked.text("run"), asked.text("sql"), asked.number("limit", 100, kMostRows)); }},
         {"list_tables",
          "Views and tables of a run with their columns, for query.",
          {run},
@@ -229,7 +238,7 @@ class McpServer::Tools {
     if (const auto parameter = rows.parameter())
       throw Error(fmt::format("SQL: {} has no value", *parameter), "write the value itself: world = 0", ExitCode::kUsage);
     rows.limit_time(kQuerySeconds);
-    const size_t most = std::clamp<uint64_t>(limit, 1, kMostRows);
+    const size_t most = std::max<uint64_t>(limit, 1);
     rows.limit_rows(most);
     const std::string text = reports::render_json(reports::to_table(rows));
     return rows.cut() ? text + fmt::format("(the first {} rows)\n", most) : text;
@@ -257,7 +266,7 @@ std::optional<std::string> McpServer::answer(std::string_view message) {
   if (request.is_discarded()) return one_line(error_answer(nullptr, {kParseError, "this is not JSON"}));
   const bool named = request.is_object() && request.contains("method") && request["method"].is_string();
   const Json id = request.is_object() && request.contains("id") ? request["id"] : Json();
-  if (!named || !(id.is_null() || id.is_string() || id.is_number_integer())) {
+  if (!named || !(id.is_null() || id.is_string() || is_integer(id))) {
     if (request.is_object() && !id.is_null() && (request.contains("result") || request.contains("error")))
       return std::nullopt;  // of nothing we asked
     return one_line(error_answer(nullptr, {kInvalidRequest, "this is not a request of JSON-RPC 2.0"}));

@@ -46,7 +46,7 @@ CREATE TABLE ddl_run (
   bounded BIGINT NOT NULL,    -- 1: ranks left no record, waits are lower bounds and transfers upper ones (specification.md J7)
   findings BIGINT NOT NULL,   -- rows in ddl_finding
   verdict TEXT,               -- one line of the analyzer
-  loss DOUBLE PRECISION,      -- of the training: "loss" reported in the last step that has one, mean over ranks
+  loss DOUBLE PRECISION,      -- of the training: "loss" reported in the last step that has one (last of all, where numbers of steps are used again), mean over ranks
   lost_events BIGINT NOT NULL,     -- that the recording lost and counted
   ddl_version TEXT,           -- that recorded it
   analysis TEXT,              -- version of the analysis behind the numbers

@@ -190,12 +190,17 @@ void add_hosts(const RunView& run, RunRow& row) {
   for (auto& [name, host] : hosts) row.on.push_back(std::move(host));
 }
 
-/// What the ranks reported as "loss" in the last step that has one.
+/// What the ranks reported as "loss" in the last step that has one; where numbers of steps are used again, what each of them reported last.
 void add_loss(const RunView& run, RunRow& row) {
   Query loss(run.db, R"(
-    SELECT avg(v.value) FROM value v JOIN process p ON p.id = v.process
-    WHERE p.world = ?1 AND v.name = 'loss' AND v.value IS NOT NULL
-      AND v.step IS (SELECT max(w.step) FROM value w JOIN process q ON q.id = w.process WHERE q.world = ?1 AND w.name = 'loss' AND w.value IS NOT NULL))");
+    WITH told AS (
+      SELECT v.process, v.step, v.time_ns, v.value FROM value v JOIN process p ON p.id = v.process
+      WHERE p.world = ?1 AND v.name = 'loss' AND v.value IS NOT NULL
+    ), last AS (
+      SELECT value, max(time_ns) FROM told GROUP BY process
+    )
+    SELECT iif(EXISTS (SELECT 1 FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1 AND NOT s.measured),
+               (SELECT avg(value) FROM last), (SELECT avg(value) FROM told WHERE step IS (SELECT max(step) FROM told))))");
   if (loss.bind(run.world).next()) row.loss = loss.maybe_real(0);
   if (!row.loss) row.why["loss"] = "NO_DATA";
 }

@@ -138,7 +138,7 @@ Table steps_table(const RunView& run) {
              CASE WHEN ?4 THEN NULL WHEN g.rank IS NULL OR NOT ?2 THEN s.wait_ns ELSE g.wait_ns END AS wait_ns
       FROM v_step s
       LEFT JOIN device g ON g.rank = s.rank AND g.step = s.step
-      WHERE s.world = ?1 AND s.duration_ns IS NOT NULL AND (s.world, s.rank) NOT IN (SELECT world, rank FROM torn_rank)
+      WHERE s.world = ?1 AND s.measured AND s.duration_ns IS NOT NULL AND (s.world, s.rank) NOT IN (SELECT world, rank FROM torn_rank)
     )
     SELECT step, max(duration_ns), avg(compute_ns),
            iif(count(xfer_ns) = count(*), avg(xfer_ns), NULL),

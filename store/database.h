@@ -15,7 +15,7 @@ namespace ddl {
 
 constexpr int kApplicationId = 0x64646c31;       ///< "ddl1", as in schema.sql
 constexpr int kPartsApplicationId = 0x64646c70;  ///< "ddlp": of a plan and the parts of an analysis (store/parts.h)
-constexpr int kSchemaVersion = 14;               ///< as in schema.sql
+constexpr int kSchemaVersion = 15;               ///< as in schema.sql
 
 /// Text of store/schema.sql.
 extern const char* const kSchemaSql;

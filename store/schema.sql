@@ -7,7 +7,7 @@
 -- docs/reference/schema.md is generated from this file: every table and column carries a comment.
 
 PRAGMA application_id = 0x64646c31;  -- "ddl1": a file without it is not ours
-PRAGMA user_version = 14;            -- schema version; a newer one is refused
+PRAGMA user_version = 15;            -- schema version; a newer one is refused
 
 -- ------------------------------------------------------------------------------------------------ processes and hosts
 
@@ -316,7 +316,8 @@ CREATE TABLE step (
   step INTEGER NOT NULL,      -- number given by the program
   start_ns INTEGER NOT NULL,  -- begin
   duration_ns INTEGER,        -- NULL: never ended
-  mpi_ns INTEGER              -- inside MPI calls of the same thread; NULL: never ended, or inferred
+  mpi_ns INTEGER,             -- inside MPI calls of the same thread; NULL: never ended, or inferred
+  measured INTEGER NOT NULL DEFAULT 1  -- 1: the use of its number that counts, the first that ended; 0: another one, which other tables know nothing of: what lies in it is in no step
 );
 
 -- Times of the training thread so far, in processes whose MPI calls come from background threads: sampled where their
@@ -821,10 +822,11 @@ CREATE VIEW v_blame AS
 SELECT world, late, waiter, 'collective' AS kind, instances AS calls, wait_ns, sigma_ns FROM blame
 UNION ALL SELECT world, late, waiter, kind, calls, wait_ns, sigma_ns FROM message_blame;
 
--- Where each step of each rank went.
+-- Where each step of each rank went. measured: as step.measured; of a number that was used before only begin and duration are known.
 CREATE VIEW v_step AS
-SELECT p.world, p.rank, s.step, s.start_ns, s.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns, t.input_ns, t.bubble_ns, t.sigma_ns
-FROM step s JOIN process p ON p.id = s.process LEFT JOIN step_part t ON t.process = s.process AND t.step = s.step;
+SELECT p.world, p.rank, s.step, s.start_ns, s.duration_ns, t.compute_ns, t.comm_ns, t.exposed_ns, t.wait_ns, t.xfer_ns, t.idle_ns, t.input_ns, t.bubble_ns, t.sigma_ns,
+       s.measured
+FROM step s JOIN process p ON p.id = s.process LEFT JOIN step_part t ON t.process = s.process AND t.step = s.step AND s.measured;
 
 -- Stages of pipelines; pipeline is the rank of the first stage.
 CREATE VIEW v_pipeline AS

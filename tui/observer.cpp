@@ -78,6 +78,7 @@ Snapshot Observer::look(Job& job, bool replay) {
   s.name = job.name.empty() ? "job" : job.name;
   s.job_id = job.job_id;
   s.run = job.run;
+  s.generation = job.generation;
   s.world_size = std::max(job.world_size, static_cast<int32_t>(job.ranks.size()));
   s.other_worlds = job.other_worlds;
   s.by_device = by_device_;

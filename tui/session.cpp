@@ -16,9 +16,21 @@ constexpr Column kOrder[kColumns] = {Column::kRank, Column::kNode, Column::kLate
 }  // namespace
 
 void Session::add(Snapshot snapshot) {
+  if (!past_.empty() && past_.back()->generation != snapshot.generation) past_.clear();
   past_.push_back(std::make_shared<const Snapshot>(std::move(snapshot)));
   const size_t rows = std::max<size_t>(1, past_.back()->ranks.size());
   while (past_.size() > std::clamp(kPastRows / rows, kLeastPast, kPast)) past_.pop_front();
+  if (!view_.paused) forget_earlier_job();
+}
+
+/// Another world of the run, or another run: numbers of the one before are not what these are to be compared with. A paused picture stays as
+/// it is.
+void Session::forget_earlier_job() {
+  if (past_.back()->generation == generation_) return;
+  generation_ = past_.back()->generation;
+  baseline_.reset();
+  view_.baseline = nullptr;
+  view_.marks.clear();
 }
 
 const Snapshot& Session::shown() const {
@@ -37,6 +49,7 @@ void Session::step_back(int by) {
 void Session::go_on() {
   view_.paused = false;
   frozen_.clear();
+  forget_earlier_job();
 }
 
 void Session::move(int by, Size size) {

@@ -41,12 +41,14 @@ class Session {
   }
   void step_back(int by);
   void go_on();
+  void forget_earlier_job();
 
   View view_;
   std::deque<std::shared_ptr<const Snapshot>> past_;
   std::deque<std::shared_ptr<const Snapshot>> frozen_;  ///< while paused: `past_` when the user paused
   std::shared_ptr<const Snapshot> baseline_;
-  char asking_ = 0;  ///< '/', 'f'ind: the prompt
+  uint32_t generation_ = 0;  ///< Snapshot's, of which the baseline and the marks are
+  char asking_ = 0;          ///< '/', 'f'ind: the prompt
 };
 
 }  // namespace ddl::tui

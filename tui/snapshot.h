@@ -107,6 +107,7 @@ using Blame = boost::container::flat_map<std::pair<int32_t, int32_t>, double>;
 
 struct Snapshot {
   std::string name, job_id, run;
+  uint32_t generation = 0;  ///< Job's: snapshots of different ones are of different jobs, or worlds of a job
   int32_t world_size = 0;
   int32_t nodes = 0;
   int32_t other_worlds = 0;

@@ -48,9 +48,10 @@ struct StoreSource::Process {
             " e.bytes, e.peer, e.region, coalesce(n.share_begin, 0), coalesce(n.share_end, 1), coalesce(n.share_total, 1)"
             " FROM event e LEFT JOIN nccl_collective n ON n.event = e.id"
             " WHERE e.process = ? AND e.start_ns >= ? AND e.kind <> 3 ORDER BY e.start_ns"),
-        steps(db,
-              "SELECT thread, step, start_ns, duration_ns, mpi_ns FROM step WHERE process = ? AND start_ns >= ? AND duration_ns IS NOT NULL"
-              " ORDER BY start_ns"),
+        steps(
+            db,
+            "SELECT thread, step, start_ns, duration_ns, mpi_ns, measured FROM step WHERE process = ? AND start_ns >= ? AND duration_ns IS NOT NULL"
+            " ORDER BY start_ns"),
         parts(db, R"(
           SELECT step, avg(duration_ns), avg(compute_ns), avg(comm_ns), avg(exposed_comm_ns), avg(exposed_copy_ns),
                  iif(count(exposed_wait_ns) = count(*), avg(exposed_wait_ns), NULL),
@@ -274,7 +275,7 @@ void StoreSource::move_on(Job& job, Process& p) const {
     step.start_ticks = static_cast<uint64_t>(p.steps.integer(2));
     step.end_ticks = step.start_ticks + static_cast<uint64_t>(p.steps.integer(3));
     step.mpi_ticks = static_cast<uint64_t>(p.steps.maybe_integer(4).value_or(0));
-    if (job.by_device) step.device = device_part(p, p.steps.integer(1));
+    if (job.by_device && p.steps.integer(5) != 0) step.device = device_part(p, p.steps.integer(1));
     rank.newest_ticks = std::max(rank.newest_ticks, step.end_ticks);
     rank.open_step = step.number + 1;
     rank.steps.push_back(step);

@@ -46,7 +46,7 @@ std::string batch_values_sql(const FindingInput& input) {
       "SELECT s.step, s.rank, v.value AS samples, s.compute_ns, s.xfer_ns, s.duration_ns"
       " FROM v_step s JOIN process p ON p.world = s.world AND p.rank = s.rank"
       " JOIN value v ON v.process = p.id AND v.step = s.step AND v.name = 'samples'"
-      " WHERE s.world = {} ORDER BY s.step, s.rank LIMIT 200",
+      " WHERE s.world = {} AND s.measured ORDER BY s.step, s.rank LIMIT 200",
       input.world);
 }
 

@@ -124,12 +124,14 @@ DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does
   finding.evidence = fmt::format("Loading takes up to {} in a step; the step takes {}.",
                                  duration_text(*std::max_element(savings.begin(), savings.end())), duration_text(step_ns));
   finding.evidence_sql =
-      gpus ? fmt::format(
-                 "SELECT step, rank, device, idle_input_ns, duration_ns FROM v_gpu_part WHERE world = {} AND step IS NOT NULL"
-                 " ORDER BY idle_input_ns DESC LIMIT 100",
-                 input.world)
-           : fmt::format("SELECT step, rank, input_ns, compute_ns, duration_ns FROM v_step WHERE world = {} ORDER BY step, rank LIMIT 200",
-                         input.world);
+      gpus
+          ? fmt::format(
+                "SELECT step, rank, device, idle_input_ns, duration_ns FROM v_gpu_part WHERE world = {} AND step IS NOT NULL"
+                " ORDER BY idle_input_ns DESC LIMIT 100",
+                input.world)
+          : fmt::format(
+                "SELECT step, rank, input_ns, compute_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, rank LIMIT 200",
+                input.world);
   finding.advice = kInputAdvice;
   return {finding};
 }

@@ -47,6 +47,9 @@ std::optional<SharedPlace> shared_place(const FindingInput& input, const std::ve
     const bool all = std::ranges::all_of(hosts_of(input), [&](const auto& rank) { return places.contains(rank.first); });
     if (const auto place = only_theirs(places, ranks); all && place) return SharedPlace{axes.text(0), *place};
   }
+  const std::map<int64_t, int64_t> stages = stages_of(input);  // that nobody named
+  const bool all = std::ranges::all_of(hosts_of(input), [&](const auto& rank) { return stages.contains(rank.first); });
+  if (const auto stage = only_theirs(stages, ranks); all && stage) return SharedPlace{"pipeline", *stage};
   return std::nullopt;
 }
 
@@ -115,6 +118,18 @@ std::string same_host_evidence(const FindingInput& input, int64_t rank) {
 }
 
 }  // namespace
+
+std::map<int64_t, int64_t> stages_of(const FindingInput& input) {
+  std::map<int64_t, int64_t> stages;
+  Query rows(input.db,
+             "SELECT p.rank, l.stage FROM pipeline l JOIN process p ON p.id = l.process WHERE p.world = ? AND p.rank IS NOT NULL");
+  for (rows.bind(input.world); rows.next();) stages[rows.integer(0)] = rows.integer(1);
+  if (!stages.empty()) return stages;
+  Query named(input.db,
+              "SELECT 1 FROM communicator_axis a JOIN communicator c ON c.id = a.communicator WHERE c.world = ? AND a.source <> 'shape' AND"
+              " a.axis = 'pipeline'");
+  return named.bind(input.world).next() ? places_on_axis(input.db, input.world, "pipeline") : stages;
+}
 
 std::string those(const FindingInput& input, const std::vector<int64_t>& ranks) {
   if (ranks.size() == 1) return rank_on_host(input.catalog, input.world, ranks.front());

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "analyzer/change_points.h"
+#include "analyzer/findings/late_ranks.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -17,7 +18,7 @@ constexpr double kClearLengthening = 4;  // lead after the change against before
 
 /// A suspect in one step: of several ranks the one that computed least and the one that was longest inside MPI.
 struct LateShare {
-  int64_t suspect;                // rank, host or kSeveral
+  int64_t suspect;                // rank, host, stage or kSeveral
   double compute_ns, exposed_ns;  // loading data is not computing
 };
 
@@ -28,16 +29,28 @@ struct StepOfRanks {
   std::vector<LateShare> shares;  // by rank
 };
 
-std::vector<StepOfRanks> read_steps(const FindingInput& input, Suspects suspects) {
+/// Host or stage of each rank, else its own number. Empty: they are not of two stages.
+std::map<int64_t, int64_t> suspects_of(const FindingInput& input, Suspects suspects) {
+  std::map<int64_t, int64_t> of_rank;
+  for (const auto& [id, process] : input.catalog.processes)
+    if (process.world == input.world && process.rank >= 0)
+      of_rank[process.rank] = suspects == Suspects::kHosts ? process.host : process.rank;
+  if (suspects != Suspects::kStages) return of_rank;
+  std::map<int64_t, int64_t> stages = stages_of(input);
+  const bool are_two = std::ranges::all_of(stages, [](const auto& rank) { return rank.second < 2; });
+  const bool are_all = std::ranges::all_of(of_rank, [&](const auto& rank) { return stages.contains(rank.first); });
+  return are_two && are_all ? stages : std::map<int64_t, int64_t>();
+}
+
+std::vector<StepOfRanks> read_steps(const FindingInput& input, const std::map<int64_t, int64_t>& suspect_of) {
   std::vector<StepOfRanks> steps;
   Query rows(input.db,
              "SELECT step, rank, compute_ns - coalesce(input_ns, 0), exposed_ns FROM steady_part WHERE world = ? ORDER BY step, rank");
   rows.bind(input.world);
   while (rows.next()) {
     if (steps.empty() || steps.back().number != rows.integer(0)) steps.push_back({rows.integer(0), {}});
-    const ProcessInfo* process = input.catalog.process_of(input.world, rows.integer(1));
-    if (process == nullptr) continue;
-    steps.back().shares.push_back({suspects == Suspects::kHosts ? process->host : rows.integer(1), rows.real(2), rows.real(3)});
+    if (const auto suspect = suspect_of.find(rows.integer(1)); suspect != suspect_of.end())
+      steps.back().shares.push_back({suspect->second, rows.real(2), rows.real(3)});
   }
   return steps;
 }
@@ -127,13 +140,11 @@ bool join_those_apart(std::vector<StepOfRanks>& steps, size_t all_ranks, std::ma
 
 std::optional<LongerComputing> find_longer_computing(const FindingInput& input, Suspects suspects) {
   if (!input.steps.annotated) return std::nullopt;
+  const std::map<int64_t, int64_t> suspect_of = suspects_of(input, suspects);
   std::map<int64_t, std::vector<int64_t>> ranks;  // by suspect
-  for (const auto& [id, process] : input.catalog.processes) {
-    if (process.world != input.world || process.rank < 0) continue;
-    ranks[suspects == Suspects::kHosts ? process.host : process.rank].push_back(process.rank);
-  }
+  for (const auto& [rank, suspect] : suspect_of) ranks[suspect].push_back(rank);
   if (ranks.size() < 2) return std::nullopt;
-  std::vector<StepOfRanks> steps = read_steps(input, suspects);
+  std::vector<StepOfRanks> steps = read_steps(input, suspect_of);
   if (suspects == Suspects::kTogether && !join_those_apart(steps, world_size(input), ranks)) return std::nullopt;
   std::map<int64_t, double> total_ns;  // of the lead over the next, by who is ahead of all others
   for (const StepOfRanks& step : steps) {
@@ -152,6 +163,7 @@ std::optional<LongerComputing> find_longer_computing(const FindingInput& input, 
         found.saving_ns < kMinLead * static_cast<double>(input.step_ns))
       continue;
     found.ranks = ranks[suspect];
+    found.is_stage = suspects == Suspects::kStages;
     return found;
   }
   return std::nullopt;

@@ -21,16 +21,18 @@ struct LongerComputing {
   double others_compute_ns = 0;       ///< median of the others' medians
   double less_in_mpi_ns = 0;          ///< than the others
   double saving_ns = 0;               ///< its lead over the next one
+  bool is_stage = false;              ///< of a pipeline of two
 };
 
 enum class Suspects {
   kRanks,
   kHosts,
+  kStages,    ///< of pipelines of two stages: half of the ranks, but one stage has more to do than the other
   kTogether,  ///< the few that compute longest, if they stand apart
 };
 
-/// The rank of which that is so in most steps of all, or of all since some step; or the host with several ranks, or the few ranks, of which it is
-/// so of all of them, against all others. Nothing if there is none.
+/// The rank of which that is so in most steps of all, or of all since some step; or the host or stage with several ranks, or the few ranks, of which it
+/// is so of all of them, against all others. Nothing if there is none.
 std::optional<LongerComputing> find_longer_computing(const FindingInput& input, Suspects suspects);
 
 }  // namespace ddl

@@ -109,7 +109,7 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for lo
   finding.evidence_sql = fmt::format(
       "SELECT l.pipeline, l.stage, s.rank, avg(s.compute_ns) AS compute_ns, avg(s.bubble_ns) AS bubble_ns, avg(s.duration_ns) AS "
       "duration_ns"
-      " FROM v_step s JOIN v_pipeline l ON l.world = s.world AND l.rank = s.rank WHERE s.world = {} GROUP BY l.pipeline, l.stage ORDER BY "
+      " FROM v_step s JOIN v_pipeline l ON l.world = s.world AND l.rank = s.rank WHERE s.world = {} AND s.measured GROUP BY l.pipeline, l.stage ORDER BY "
       "1, 2",
       input.world);
   finding.advice = beyond

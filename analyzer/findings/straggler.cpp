@@ -175,6 +175,8 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   if (one) finding.rank = rank;
   finding.since = found.since_step;
   finding.saving_ns = saving_of(input, found.ranks, found.since_step, found.saving_ns);
+  // Between messages the one stage does other pieces of work than the other: the replay may take more from it than it computes longer.
+  if (found.is_stage) finding.saving_ns = std::min(*finding.saving_ns, static_cast<int64_t>(found.compute_ns - found.others_compute_ns));
   finding.confidence = "likely";
   finding.sentence =
       fmt::format("{} {} longest in {} of steps{}: {}, the other{} {}", those(input, found.ranks), one ? "computes" : "compute",
@@ -187,7 +189,7 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   finding.evidence += health_of(input, found.ranks);
   bound_by_missing(input, finding, found.ranks);
   finding.evidence_sql = fmt::format(
-      "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM v_step WHERE world = {} ORDER BY step, compute_ns DESC LIMIT 200",
+      "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, compute_ns DESC LIMIT 200",
       input.world);
   finding.advice = late_advice(input, found.ranks);
   return finding;
@@ -250,7 +252,8 @@ DDL_FINDING(straggler, kSpeed, "late",
             "to do",
             "blame: the rank that entered last, and is inside MPI for as much less; else the one that computes longest, loading data "
             "not counted, in at least 80 % of the steps. Several count as one if they are fewer than half, stand apart from the "
-            "others, and mending one of them would save less than half as much. On GPUs with several axes of parallelism, or "
+            "others, and mending one of them would save less than half as much; of two pipeline stages the one whose ranks compute "
+            "longer than those of the other. On GPUs with several axes of parallelism, or "
             "without all traces: the rank whose GPUs wait least, and compute longer instead") {
   if (asks_whom_gpus_wait_for(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
@@ -266,7 +269,7 @@ DDL_FINDING(straggler, kSpeed, "late",
   // Fewer ranks before more, as long as they explain half of what is lost.
   std::optional<LongerComputing> longer;
   double saving_ns = 0;
-  for (const Suspects suspects : {Suspects::kRanks, Suspects::kHosts}) {
+  for (const Suspects suspects : {Suspects::kRanks, Suspects::kHosts, Suspects::kStages}) {
     auto found = find_longer_computing(input, suspects);
     if (!found || found->saving_ns <= kMoreOfSeveral * saving_ns) continue;
     if (found->ranks.size() == 1 &&

@@ -235,8 +235,8 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
 
   Query steps(
       db,
-      "SELECT s.step, s.start_ns, s.duration_ns, w.wait_ns FROM step s JOIN process p ON p.id = s.process LEFT JOIN steady_wait w ON w.world ="
-      " p.world AND w.step = s.step AND w.rank = p.rank WHERE s.process = ? ORDER BY s.start_ns");
+      "SELECT s.step, s.start_ns, s.duration_ns, w.wait_ns, s.measured FROM step s JOIN process p ON p.id = s.process LEFT JOIN steady_wait w ON w.world ="
+      " p.world AND w.step = s.step AND w.rank = p.rank AND s.measured WHERE s.process = ? ORDER BY s.start_ns");
   Query waits(db, "SELECT step, wait_ns FROM step_part WHERE process = ? AND wait_ns IS NOT NULL");
   Query checkpoints(db, ranges_sql(kCheckpointRanges)), loading(db, ranges_sql(kInputRanges)),
       compiling(db, ranges_sql(kCompilationRanges));
@@ -258,7 +258,7 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
         worker.open_step_ns = steps.integer(1);
         continue;
       }
-      const auto known = wait.find(steps.integer(0));
+      const auto known = steps.integer(4) != 0 ? wait.find(steps.integer(0)) : wait.end();
       const double wait_ns = !steps.is_null(3) ? steps.real(3) : known != wait.end() ? known->second : 0;
       run.waiting_known &= !steps.is_null(3) || known != wait.end() || ids.size() == 1;
       worker.steps.push_back({steps.integer(0), steps.integer(1), steps.integer(1) + steps.integer(2), wait_ns});

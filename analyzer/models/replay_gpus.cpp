@@ -270,7 +270,7 @@ class GpuReplay {
       JOIN gpu_name n ON n.id = g.name
       WHERE g.process = ? AND g.kind IN (1, 2, 3) AND g.duration_ns > 0
       ORDER BY g.start_ns, g.duration_ns DESC)");
-    Query steps(db_, "SELECT start_ns, duration_ns FROM step WHERE process = ? AND step = ? ORDER BY start_ns LIMIT 1");
+    Query steps(db_, "SELECT start_ns, duration_ns FROM step WHERE process = ? AND step = ? AND measured");
     for (const auto& [id, process] : catalog_.processes) {
       if (process.world != world_ || process.rank < 0) continue;
       ReplayedGpu rank;

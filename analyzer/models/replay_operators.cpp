@@ -187,10 +187,11 @@ class OperatorReplay::Builder {
       rank.steps.push_back(whole);
       return;
     }
-    Query steps(db_, "SELECT step, start_ns, duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY step, start_ns");
+    Query steps(db_,
+                "SELECT step, start_ns, duration_ns FROM step WHERE process = ? AND measured AND duration_ns IS NOT NULL ORDER BY step");
     for (steps.bind(process); steps.next();) {
       const int64_t number = steps.integer(0);
-      if (!is_chosen(number) || (!rank.steps.empty() && rank.steps.back().number == number)) continue;
+      if (!is_chosen(number)) continue;
       rank.steps.push_back({number, {steps.integer(1), steps.integer(1) + steps.integer(2)}});
     }
   }

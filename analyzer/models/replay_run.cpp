@@ -151,7 +151,7 @@ class RunReader {
         steps
             ? "SELECT s.process, p.rank, s.thread, s.step, s.start_ns, s.start_ns + s.duration_ns FROM step s JOIN process p ON p.id = "
               "s.process JOIN steady_step y ON y.world = p.world AND y.step = s.step WHERE p.world = ?1 AND s.step >= ?2 AND "
-              "s.duration_ns IS NOT NULL AND p.rank IS NOT NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank) ORDER BY p.rank, s.start_ns"
+              "s.measured AND s.duration_ns IS NOT NULL AND p.rank IS NOT NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank) ORDER BY p.rank, s.start_ns"
             : "SELECT p.id, p.rank, 0, 0, coalesce(p.init_ns, p.start_ns), coalesce(p.finalize_ns, p.end_ns) FROM process p WHERE "
               "p.world = ?1 AND ?2 = ?2 AND p.rank IS NOT NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank) ORDER BY p.rank");
     for (rows.bind(world_, first); rows.next();)

@@ -62,7 +62,7 @@ std::map<int64_t, std::map<int64_t, StepRow>> step_rows(SQLite::Database& db, in
   Query rows(
       db,
       "SELECT t.step, p.rank, t.compute_ns, t.xfer_ns, s.duration_ns FROM step_part t JOIN process p ON p.id = t.process JOIN step s ON "
-      "s.process = t.process AND s.step = t.step JOIN steady_step y ON y.world = p.world AND y.step = t.step AND y.annotated WHERE "
+      "s.process = t.process AND s.step = t.step AND s.measured JOIN steady_step y ON y.world = p.world AND y.step = t.step AND y.annotated WHERE "
       "p.world = ?1 AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL");
   for (rows.bind(world); rows.next();) {
     if (rows.is_null(3))

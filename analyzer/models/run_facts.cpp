@@ -92,7 +92,7 @@ std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world) {
     ORDER BY first)";
   constexpr const char* kOnDevices = R"(
     SELECT g.layer, sum(iif(g.phase = 'forward', g.compute_ns, 0)), sum(g.compute_ns),
-           (SELECT count(*) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1),
+           (SELECT count(*) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?1 AND s.measured),
            (SELECT min(e.start_ns) FROM range_event e JOIN region r ON r.id = e.region WHERE r.layer = g.layer) AS first
     FROM gpu_layer_part g
     JOIN process p ON p.id = g.process

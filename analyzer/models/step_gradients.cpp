@@ -90,7 +90,7 @@ class StepReader {
               "SELECT s.process, s.thread, s.step, s.start_ns, s.duration_ns, t.compute_ns FROM step s JOIN process p ON p.id = s.process "
               "JOIN step_part t ON t.process = s.process AND t.step = s.step "
               "JOIN steady_step y ON y.world = p.world AND y.step = s.step AND y.annotated "
-              "WHERE p.world = ?1 AND p.rank = ?2 AND t.comm_ns IS NOT NULL ORDER BY s.duration_ns, s.step");
+              "WHERE p.world = ?1 AND p.rank = ?2 AND s.measured AND t.comm_ns IS NOT NULL ORDER BY s.duration_ns, s.step");
     struct Step {
       int64_t process, thread, step, start_ns;
       double duration_ns, compute_ns;

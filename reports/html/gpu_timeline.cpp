@@ -46,7 +46,7 @@ GpuPanel panel_of(const RunView& run, const char* which, int64_t step) {
   Query row(run.db,
             "SELECT p.rank, p.id, g.device, s.start_ns, s.start_ns + g.duration_ns FROM gpu_part g JOIN process p ON p.id = g.process JOIN "
             "step s ON s.process = p.id AND"
-            " s.step = g.step WHERE p.world = ? AND p.rank IS NOT NULL AND g.step = ? ORDER BY p.rank, g.device");
+            " s.step = g.step AND s.measured WHERE p.world = ? AND p.rank IS NOT NULL AND g.step = ? ORDER BY p.rank, g.device");
   row.bind(run.world, step);
   while (row.next()) {
     panel.gpus.push_back({row.integer(0), row.integer(1), row.integer(2), {row.integer(3), row.integer(4)}});

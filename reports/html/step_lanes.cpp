@@ -12,7 +12,7 @@ namespace ddl::reports::html {
 StepLanes::StepLanes(const RunView& run, int64_t step) : run_(run), step_(step) {
   Query row(
       run.db,
-      "SELECT p.rank, s.process, s.thread, s.start_ns, s.duration_ns FROM process p CROSS JOIN step s ON s.process = p.id AND s.step = ?2"
+      "SELECT p.rank, s.process, s.thread, s.start_ns, s.duration_ns FROM process p CROSS JOIN step s ON s.process = p.id AND s.step = ?2 AND s.measured"
       " WHERE p.world = ?1 AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL ORDER BY p.rank");
   row.bind(run.world, step);
   window_ = {INT64_MAX, INT64_MIN};

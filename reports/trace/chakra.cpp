@@ -343,7 +343,7 @@ ChakraTraces::ChakraTraces(const RunView& run, TraceRequest request) : run_(run)
     std::vector<std::pair<int64_t, int64_t>> steps;  // time of the slowest rank, and number
     Query row(
         run.db,
-        "SELECT max(s.duration_ns), s.step FROM steady_number n JOIN step s ON s.step = n.step JOIN process p ON p.id = s.process AND p.world ="
+        "SELECT max(s.duration_ns), s.step FROM steady_number n JOIN step s ON s.step = n.step AND s.measured JOIN process p ON p.id = s.process AND p.world ="
         " n.world WHERE n.world = ? GROUP BY s.step ORDER BY 1, 2");
     for (row.bind(run.world); row.next();) steps.emplace_back(row.integer(0), row.integer(1));
     if (steps.empty()) throw Error("the run has no step that all ranks recorded", "name steps with --steps A:B", ExitCode::kDataMissing);

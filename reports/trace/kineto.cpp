@@ -125,7 +125,7 @@ class KinetoFile {
     Query row(
         db_,
         "SELECT s.thread, s.step, s.start_ns, s.duration_ns FROM temp.trace_process t CROSS JOIN step s ON s.process = t.process WHERE"
-        " t.process = ? AND s.duration_ns IS NOT NULL AND (t.first_step IS NULL OR s.step BETWEEN t.first_step AND t.last_step)"
+        " t.process = ? AND s.duration_ns IS NOT NULL AND (t.first_step IS NULL OR (s.measured AND s.step BETWEEN t.first_step AND t.last_step))"
         " ORDER BY s.start_ns");
     row.bind(process_.id);
     while (row.next())

@@ -13,8 +13,8 @@ void write_steps(PerfettoTracks& tracks) {
       tracks.db,
       "SELECT t.process, s.step, s.start_ns, s.duration_ns, p.end_ns, a.compute_ns, a.comm_ns, a.exposed_ns, a.wait_ns, a.xfer_ns,"
       " a.input_ns, a.bubble_ns, a.why FROM temp.trace_process t CROSS JOIN process p ON p.id = t.process CROSS JOIN step s ON"
-      " s.process = t.process LEFT JOIN step_part a ON a.process = s.process AND a.step = s.step"
-      " WHERE t.first_step IS NULL OR s.step BETWEEN t.first_step AND t.last_step ORDER BY t.process, s.start_ns, s.duration_ns DESC");
+      " s.process = t.process LEFT JOIN step_part a ON a.process = s.process AND a.step = s.step AND s.measured"
+      " WHERE t.first_step IS NULL OR (s.measured AND s.step BETWEEN t.first_step AND t.last_step) ORDER BY t.process, s.start_ns, s.duration_ns DESC");
   constexpr ArgumentColumn kParts[] = {{"compute_ns"}, {"comm_ns"},  {"exposed_ns"}, {"wait_ns"},
                                        {"xfer_ns"},    {"input_ns"}, {"bubble_ns"},  {"why", true}};
   std::optional<Lanes> lanes;

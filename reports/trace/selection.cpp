@@ -61,7 +61,7 @@ std::vector<TraceProcess> select_processes(const RunView& run, const TraceReques
     INSERT INTO temp.trace_process
     SELECT ?1, ?2, ?3, min(start_ns), max(start_ns + coalesce(duration_ns, ?4 - start_ns))
     FROM step
-    WHERE process = ?1 AND step BETWEEN ?2 AND ?3)");
+    WHERE process = ?1 AND measured AND step BETWEEN ?2 AND ?3)");
   Query insert_all(run.db, "INSERT INTO temp.trace_process VALUES (?, NULL, NULL, NULL, NULL)");
   for (const TraceProcess& p : processes) {
     if (request.steps)

@@ -28,7 +28,7 @@ bool CpuSweep::Totals::add(int64_t duration_ns, std::optional<int64_t> more_byte
 CpuSweep::CpuSweep(ImportedRun& run, MadeRows& made, const std::function<void(double)>& step_done)
     : run_(run),
       step_done_(step_done),
-      insert_step_(run.db_, "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?)"),
+      insert_step_(run.db_, "INSERT INTO step VALUES (?, ?, ?, ?, ?, ?, ?)"),
       insert_source_(run.db_, "INSERT INTO nccl_collective VALUES (?, 'profiler', ?, ?, NULL, 1, ?, ?, 0, 1, 1, NULL, NULL, NULL, NULL)"),
       insert_range_(made, "INSERT INTO range_event SELECT c0, c1, c2, c3, c4, c5, c6, c7, NULL FROM made_rows"),
       insert_event_(
@@ -164,7 +164,9 @@ void CpuSweep::close(const Open& range) {
   const int64_t duration_ns = range.end_ns - range.start_ns;
   if (range.launches) --open_launches_;
   if (range.is_step) {
-    insert_step_.row(p.id, thread_, range.number, range.start_ns + p.shift_ns, duration_ns, range.mpi_ns);
+    const bool is_measured =
+        run_.is_counted_step(static_cast<size_t>(process_), range.number, range.start_ns) && measured_.insert(range.number).second;
+    insert_step_.row(p.id, thread_, range.number, range.start_ns + p.shift_ns, duration_ns, range.mpi_ns, is_measured);
   } else {
     insert_range_.row(p.id, thread_, range.region, run_.step_at(static_cast<size_t>(process_), range.start_ns), range.start_ns + p.shift_ns,
                       duration_ns, range.mpi_ns, range.seq);
@@ -194,6 +196,7 @@ void CpuSweep::end_process() {
   }
   ranges_.clear();
   calls_.clear();
+  measured_.clear();
 }
 
 }  // namespace ddl::store

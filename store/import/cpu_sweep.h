@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <vector>
 
@@ -63,6 +64,7 @@ class CpuSweep {
   std::vector<Open> open_;
   std::map<uint32_t, Totals> ranges_;                                    ///< of the process, by region
   std::map<std::tuple<int64_t, int64_t, uint32_t, int>, Totals> calls_;  ///< by op, communicator, region, size class
+  std::set<int64_t> measured_;                                           ///< numbers of its steps whose use that counts is written
   size_t open_launches_ = 0;                                             ///< of open_, with launches
   int64_t events_ = 0;                                                   ///< event.id of the last one
   Insert insert_step_, insert_source_;

@@ -353,6 +353,14 @@ std::optional<int64_t> ImportedRun::step_at(size_t process, int64_t time_ns) con
   return is_counted ? std::optional(step.number) : std::nullopt;
 }
 
+bool ImportedRun::is_counted_step(size_t process, int64_t number, int64_t start_ns) const {
+  const std::vector<Step>& steps = processes_[process].steps;
+  auto step = std::lower_bound(steps.begin(), steps.end(), start_ns, [](const Step& s, int64_t ns) { return s.start_ns < ns; });
+  for (; step != steps.end() && step->start_ns == start_ns; ++step)
+    if (step->number == number) return step->counted_begin_ns == start_ns;
+  return true;
+}
+
 uint32_t ImportedRun::region(uint32_t parent, ContextKind kind, uint32_t name) {
   const auto key = std::make_tuple(parent, kind, name);
   const auto known = region_ids_.find(key);

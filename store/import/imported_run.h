@@ -157,6 +157,8 @@ class ImportedRun {
 
   /// The step at a moment of a process, in its own time.
   std::optional<int64_t> step_at(size_t process, int64_t time_ns) const;
+  /// Whether the step that begins then is the first of its number.
+  bool is_counted_step(size_t process, int64_t number, int64_t start_ns) const;
 
  private:
   friend class CpuSweep;

@@ -160,16 +160,19 @@ class NsysFile {
     db_.each(table, columns, take);
   }
 
-  /// Tables that are not read: activities of devices, and MPI.
+  /// Tables that are not read: activities of devices, MPI, and UCX, whose calls are made inside those of MPI mostly.
   void count_unread() {
     static const std::set<std::string_view> kRead = {
         "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
         "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "MPI_RANKS", "MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS",
         "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS",
-        // neither work of a device nor a launch
-        "CUPTI_ACTIVITY_KIND_OVERHEAD", "CUPTI_ACTIVITY_KIND_CUDA_EVENT"};
+        // neither work of a device nor a launch nor a call
+        "CUPTI_ACTIVITY_KIND_OVERHEAD", "CUPTI_ACTIVITY_KIND_CUDA_EVENT", "UCP_WORKERS"};
+    static constexpr std::string_view kOfInterest[] = {"CUPTI_ACTIVITY_KIND_", "MPI_", "UCP_"};
     for (const std::string& table : db_.tables()) {
-      if ((!table.starts_with("CUPTI_ACTIVITY_KIND_") && !table.starts_with("MPI_")) || kRead.contains(table)) continue;
+      const bool is_of_interest =
+          std::any_of(std::begin(kOfInterest), std::end(kOfInterest), [&](std::string_view begin) { return table.starts_with(begin); });
+      if (!is_of_interest || kRead.contains(table)) continue;
       uint64_t rows = 0;
       each(table, {"start"}, [&](const TraceRows&) { ++rows; });
       if (rows > 0) unread_.add(table, rows);

@@ -128,14 +128,17 @@ class RecordRows : public RowSource {
 
 void write_steps(MadeRows& made, const Timeline& timeline, const ProcessTables& tables) {
   const ProcessClock& clock = tables.clock();
-  made.insert_each("INSERT INTO step SELECT c0, c1, c2, c3, c4, c5 FROM made_rows", timeline.steps, [&](MadeRow& row, const Step& step) {
-    std::optional<int64_t> duration_ns, mpi_ns;
-    if (step.duration_ticks) {
-      duration_ns = clock.duration_ns(step.start_ticks, *step.duration_ticks);
-      mpi_ns = clock.span_ns(step.mpi_ticks);
-    }
-    row.set(tables.process(), step.thread, step.number, clock.time_ns(step.start_ticks), duration_ns, mpi_ns);
-  });
+  size_t number = 0;
+  made.insert_each("INSERT INTO step SELECT c0, c1, c2, c3, c4, c5, c6 FROM made_rows", timeline.steps,
+                   [&](MadeRow& row, const Step& step) {
+                     std::optional<int64_t> duration_ns, mpi_ns;
+                     if (step.duration_ticks) {
+                       duration_ns = clock.duration_ns(step.start_ticks, *step.duration_ticks);
+                       mpi_ns = clock.span_ns(step.mpi_ticks);
+                     }
+                     row.set(tables.process(), step.thread, step.number, clock.time_ns(step.start_ticks), duration_ns, mpi_ns,
+                             timeline.step_index.is_measured(number++));
+                   });
 }
 
 void write_open_calls(Statements& db, const Timeline& timeline, ProcessTables& tables) {

@@ -90,7 +90,7 @@ StepIndex::StepIndex(const std::vector<Step>& steps) {
       end = next->second;
     }
     next_begin[step->thread] = step->start_ticks;
-    spans_.push_back({step->start_ticks, end, step->number, step->start_ticks, end, 0});
+    spans_.push_back({step->start_ticks, end, step->number, step->start_ticks, end, 0, true});
   }
   std::reverse(spans_.begin(), spans_.end());
   std::unordered_map<uint64_t, size_t> counted;  // number -> its use that counts
@@ -99,8 +99,10 @@ StepIndex::StepIndex(const std::vector<Step>& steps) {
     if (!is_new && !steps[use->second].duration_ticks && steps[i].duration_ticks) use->second = i;
   }
   uint64_t latest_end = 0;
-  for (Span& span : spans_) {
+  for (size_t i = 0; i < spans_.size(); ++i) {
+    Span& span = spans_[i];
     const size_t use = counted.at(span.number);
+    span.is_counted = use == i;
     span.counted_begin = steps[use].start_ticks;
     span.counted_end = spans_[use].end;
     span.latest_end = latest_end = std::max(latest_end, span.end);

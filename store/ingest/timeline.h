@@ -34,6 +34,8 @@ class StepIndex {
   /// A step that never ended lasts until the next one of its thread, or for ever.
   explicit StepIndex(const std::vector<Step>& steps);
   std::optional<uint64_t> at(uint64_t ticks) const { return at(ticks, spans_before(ticks)); }
+  /// Whether `steps[i]` is the use of its number that counts.
+  bool is_measured(size_t i) const { return spans_[i].is_counted; }
 
   /// Answers as at(), faster where moments come nearly in order. Refers to the index.
   class Cursor {
@@ -58,6 +60,7 @@ class StepIndex {
     uint64_t begin, end, number;
     uint64_t counted_begin, counted_end;  ///< of the use of the number that counts
     uint64_t latest_end;                  ///< of this span and all before it
+    bool is_counted;                      ///< it is that use
   };
   std::vector<Span> spans_;  ///< by begin
 };

@@ -300,6 +300,53 @@ TEST(Pipelines, ReplicasReduceAcrossPipelines) {
   EXPECT_LT(run.integer("SELECT max(wait_ns - bubble_ns) FROM v_step WHERE rank >= 2"), 4_ms);
 }
 
+/// Two pipelines of two stages, ranks 0-1 and 2-3; `longer_ns`: by which a stage computes longer, of 10 ms.
+SyntheticRun two_stages(int64_t first_longer_ns, int64_t second_longer_ns) {
+  SyntheticRun job = run().ranks(4).steps(20).jitter(200_us).split("stage", 2, true);
+  for (const bool forward : {true, false}) {
+    for (int i = 0; i < 4; ++i) {
+      for (const int first : {0, 2}) {
+        for (int k = 0; k < 2; ++k) {
+          const int s = forward ? k : 1 - k;
+          job.on_rank(first + s).compute(10_ms + (s == 0 ? first_longer_ns : second_longer_ns));
+          if (k == 0) job.message(first + s, first + 1 - s, 1_MiB, 1_ns);
+        }
+      }
+    }
+  }
+  return job.on_comm("stage").allreduce(1_MiB, 1_ms);
+}
+
+constexpr const char* kNamed = "SELECT coalesce(group_concat(sentence), '') FROM finding WHERE id = 'straggler'";
+
+/// A stage is half of the ranks then: no minority, but not to be taken for the others.
+TEST(Pipelines, OfTwoStagesTheLongerOneIsNamed) {
+  const auto step_ns = [](Analyzed& run) { return run.db.execAndGet("SELECT value FROM metric WHERE id = 'step_time'").getDouble(); };
+  Analyzed even(two_stages(0, 0));
+  EXPECT_EQ(even.text(kNamed), "");
+  for (const int stage : {0, 1}) {
+    Analyzed run(two_stages(stage == 0 ? 4_ms : 0, stage == 1 ? 4_ms : 0));
+    EXPECT_TRUE(has(run.text(kNamed), stage == 0 ? "all 2 ranks of pipeline stage 0 (ranks 0 and 2) compute longest in 100% of steps"
+                                                 : "all 2 ranks of pipeline stage 1 (ranks 1 and 3) compute longest in 100% of steps"))
+        << run.text(kNamed);
+    EXPECT_TRUE(has(run.text("SELECT try FROM finding WHERE id = 'straggler'"), "give stage " + std::to_string(stage) + " less to do"));
+    const auto saving_ns = static_cast<double>(run.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'"));
+    EXPECT_NEAR(saving_ns / (step_ns(run) - step_ns(even)), 1, 0.1) << "stage " << stage << ": " << saving_ns << " of " << step_ns(run);
+  }
+}
+
+/// Noise, a layer more on one side that takes next to nothing, and one slow replica are no longer stage.
+TEST(Pipelines, OfTwoEvenStagesNoneIsNamed) {
+  for (const auto& [first_ns, second_ns] : {std::pair(0_ns, 0_ns), std::pair(100_us, 0_ns), std::pair(0_ns, 100_us)}) {
+    Analyzed run(two_stages(first_ns, second_ns));
+    EXPECT_EQ(run.text(kNamed), "") << first_ns << " " << second_ns;
+  }
+  Analyzed uneven(two_stages(0, 0).jitter(3_ms));
+  EXPECT_EQ(uneven.text(kNamed), "");
+  Analyzed replica(two_stages(0, 0).slow(3, 30_ms));
+  EXPECT_FALSE(has(replica.text(kNamed), "stage")) << replica.text(kNamed);
+}
+
 // ---------------------------------------------------------------------------------------------------------------- loading data
 
 TEST(InputRanges, AreTakenOutOfComputing) {

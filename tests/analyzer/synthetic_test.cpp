@@ -244,6 +244,8 @@ TEST(Synthetic, NumbersThatEachEpochUsesAgainSumNothingUp) {
   Analyzed tenfold(run().ranks(4).steps(12).epochs(10).value("samples", 32).compute(2_ms).allreduce(1_KiB, 100_us).allreduce(1_MiB, 1_ms));
   EXPECT_EQ(tenfold.integer("SELECT count(*) FROM step"), 4 * 120);
   EXPECT_EQ(tenfold.integer("SELECT sum(count) FROM loss WHERE kind = 'repeated_steps'"), 4 * 108);
+  EXPECT_EQ(tenfold.integer("SELECT count(*) FROM v_step WHERE measured AND compute_ns IS NOT NULL"), 4 * 12);
+  EXPECT_EQ(tenfold.integer("SELECT count(*) FROM v_step WHERE NOT measured AND compute_ns IS NULL"), 4 * 108);
   for (const char* sql : {"SELECT count(*) FROM step_part", "SELECT count(*) FROM v_collective WHERE step IS NOT NULL",
                           "SELECT count(*) FROM value WHERE step IS NOT NULL"})
     EXPECT_EQ(tenfold.integer(sql), once.integer(sql)) << sql;

@@ -176,7 +176,8 @@ void Tables::profile(const Row& row, int64_t op_id, bool) {
 }
 
 void Tables::step(int64_t rank, int64_t number, int64_t begin_ns, int64_t end_ns, int64_t mpi_ns) {
-  SQLite::Statement insert(db_, "INSERT INTO step VALUES (?, 0, ?, ?, ?, ?)");
+  SQLite::Statement insert(
+      db_, "INSERT INTO step SELECT ?1, 0, ?2, ?3, ?4, ?5, NOT EXISTS (SELECT 1 FROM step WHERE process = ?1 AND step = ?2)");
   insert.bind(1, rank + 1);
   insert.bind(2, number);
   insert.bind(3, begin_ns);

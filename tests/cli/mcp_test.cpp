@@ -146,6 +146,18 @@ TEST_F(Mcp, BoundsItsAnswers) {
   EXPECT_TRUE(has(refusal("query", {{"sql", "SELECT zeroblob(2000000000)"}}), "too big"));
 }
 
+/// JSON has one type of numbers: some programs write all of theirs with a point.
+TEST_F(Mcp, TakesANumberWithAnIntegralValueForAnInteger) {
+  const char* endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n";
+  for (const char* limit : {"5", "5.0", "5e0", "50e-1"})
+    EXPECT_TRUE(has(text("query", {{"sql", endless}, {"limit", Json::parse(limit)}}), "(the first 5 rows)")) << limit;
+  EXPECT_TRUE(has(text("query", {{"sql", endless}, {"limit", 1e300}}), "(the first 1000 rows)"));
+  EXPECT_TRUE(has(text("query", {{"sql", endless}, {"limit", 0.0}}), "(the first 1 rows)"));
+  for (const double limit : {5.5, -1.0, -0.5}) EXPECT_EQ(code_of(call("query", {{"sql", endless}, {"limit", limit}})), -32602) << limit;
+  EXPECT_EQ(Json::parse(*server().answer(R"({"jsonrpc":"2.0","id":3.0,"method":"ping"})"))["id"], 3);
+  EXPECT_EQ(code_of(Json::parse(*server().answer(R"({"jsonrpc":"2.0","id":3.5,"method":"ping"})"))), -32600);
+}
+
 TEST_F(Mcp, RefusesWhatIsNoRequest) {
   const auto raw = [&](const std::string& message) { return Json::parse(*server().answer(message)); };
   EXPECT_EQ(code_of(raw("{")), -32700);

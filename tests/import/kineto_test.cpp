@@ -119,6 +119,8 @@ TEST(Kineto, WhatLiesInAStepWhoseNumberCameBeforeIsInNoStep) {
   Imported run("kineto", Imported::Files{{"rank0.json", R"({"schemaVersion": 1, "traceEvents": [)" + events + "]}"}});
   EXPECT_EQ(run.text("SELECT group_concat(coalesce(step, '-'), ' ') FROM (SELECT step FROM range_event ORDER BY start_ns)"), "0 1 2 - - -");
   EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'repeated_steps'"), 3);
+  EXPECT_EQ(run.text("SELECT group_concat(step || ':' || measured, ' ') FROM (SELECT step, measured FROM step ORDER BY start_ns)"),
+            "0:1 1:1 2:1 0:0 1:0 2:0");
 }
 
 TEST(Kineto, AmongSeveralGroupsOfGlooNobodySaysWhich) {

@@ -226,5 +226,21 @@ TEST(Nsys, TablesOfMpiThatAreNotReadAreTold) {
   EXPECT_EQ(run.text("SELECT note FROM loss"), "rows of tables that ddl does not understand: MPI_TELEPORT_EVENTS (2): left out");
 }
 
+/// `nsys profile --trace=ucx` writes calls of UCX into tables of their own.
+TEST(Nsys, CallsOfUcxAreCountedAsNotRead) {
+  std::string rows =
+      "CREATE TABLE UCP_WORKERS(globalTid INTEGER NOT NULL, workerUid INTEGER NOT NULL); INSERT INTO UCP_WORKERS VALUES (1, 1);";
+  for (const char* table : {"UCP_SUBMIT_EVENTS", "UCP_PROGRESS_EVENTS"})
+    rows += fmt::format(
+        "CREATE TABLE {0}(start INTEGER NOT NULL, end INTEGER, globalTid INTEGER, textId INTEGER, bufferAddr INTEGER, packedSize INTEGER,"
+        " peerWorkerUid INTEGER, tag INTEGER); INSERT INTO {0} VALUES (10, 20, {1}, 11, 1, 4096, 2, 7);",
+        table, 1000 * kProcess + 1000);
+  rows += "CREATE TABLE UCP_EVENTS(start INTEGER NOT NULL, end INTEGER, globalTid INTEGER, textId INTEGER);";
+  Imported run = MpiReport().sql(rows).imported();
+  EXPECT_EQ(run.text("SELECT note FROM loss"),
+            "rows of tables that ddl does not understand: UCP_PROGRESS_EVENTS (1), UCP_SUBMIT_EVENTS (1): left out");
+  EXPECT_EQ(run.integer("SELECT count FROM loss"), 2);
+}
+
 }  // namespace
 }  // namespace ddl::test

@@ -51,6 +51,12 @@ TEST(StepIndex, ANumberNamesItsFirstUse) {
     EXPECT_EQ(threads.at(ticks), number) << ticks;
 }
 
+TEST(StepIndex, SaysWhichUseIsMeasured) {
+  const StepIndex index({{0, 0, 10, 10, 0}, {0, 1, 20, {}, 0}, {0, 0, 30, 10, 0}, {0, 1, 40, 10, 0}, {1, 1, 40, 10, 0}, {0, 2, 50, {}, 0}});
+  const bool measured[] = {true, false, false, true, false, true};
+  for (size_t i = 0; i < std::size(measured); ++i) EXPECT_EQ(index.is_measured(i), measured[i]) << i;
+}
+
 TEST(StepIndex, AUseThatNeverEndedGivesWayToOneThatDid) {
   const StepIndex torn({{0, 3, 10, {}, 0}, {0, 3, 30, 10, 0}, {0, 4, 40, {}, 0}, {0, 4, 50, {}, 0}});  // back to step 3 after an error
   for (const auto& [ticks, number] : std::map<uint64_t, std::optional<uint64_t>>{{15, {}}, {35, 3}, {45, 4}, {55, {}}})

@@ -79,6 +79,41 @@ TEST(Session, APausedPictureStandsStill) {
   EXPECT_EQ(session.shown().step, 1842u);
 }
 
+/// A job restarted in the same run directory: the source goes on to its next world.
+TEST(Session, ANewWorldIsNotComparedWithTheOneBefore) {
+  const auto of_world = [](uint32_t generation, uint64_t step) {
+    Snapshot s = example_snapshot();
+    s.generation = generation;
+    s.step = step;
+    return s;
+  };
+  Session session{View{}};
+  for (uint64_t step = 100; step < 105; ++step) session.add(of_world(0, step));
+  session.press('b', kSize);
+  session.mark("mine");
+  session.press(' ', kSize);
+  session.press('[', kSize);
+  session.add(of_world(1, 0));
+  EXPECT_EQ(session.shown().step, 103u) << "a paused picture stands still";
+  ASSERT_NE(session.view().baseline, nullptr);
+  EXPECT_EQ(session.view().baseline->step, 104u);
+  session.press(' ', kSize);
+  EXPECT_EQ(session.shown().step, 0u);
+  EXPECT_EQ(session.view().baseline, nullptr);
+  EXPECT_TRUE(session.view().marks.empty());
+  session.add(of_world(1, 1));
+  session.press('{', kSize);
+  EXPECT_EQ(session.shown().step, 0u) << "the past of this world only";
+  session.press(kEnd, kSize);
+
+  session.press('b', kSize);
+  session.add(of_world(1, 2));
+  ASSERT_NE(session.view().baseline, nullptr);
+  EXPECT_EQ(session.view().baseline->step, 1u);
+  session.add(of_world(2, 7));
+  EXPECT_EQ(session.view().baseline, nullptr);
+}
+
 TEST(Session, F10QuitsWhateverIsTyped) {
   Session session = with_snapshots(1);
   type(session, "/late");

@@ -42,6 +42,14 @@ TEST(StepLanes, TellWaitingFromTransferInTime) {
   EXPECT_TRUE(lanes.lane(1).wait.empty());
 }
 
+TEST(StepLanes, AreThoseOfTheFirstUseOfANumber) {
+  Analyzed run(test::run().ranks(3).steps(12).epochs(3).compute(10_ms).allreduce(1_MiB, 2_ms).slow(1, 5_ms));
+  const RunView view(run.db, std::nullopt);
+  const StepLanes lanes(view, 7);
+  EXPECT_EQ(lanes.ranks(), (std::vector<int64_t>{0, 1, 2}));
+  EXPECT_EQ(lanes.window().length_ns(), 17_ms);
+}
+
 TEST(StepLanes, ThePathGoesOnWithTheOneThatCameLast) {
   Analyzed run(test::run().ranks(3).steps(12).compute(10_ms).allreduce(1_MiB, 2_ms).slow(1, 5_ms));
   const RunView view(run.db, std::nullopt);
