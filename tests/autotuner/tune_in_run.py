@@ -158,7 +158,7 @@ def tells_of_jobs_that_take_no_proper_part(folder):
     half = tune(folder, "-o", "half", "--in-run", *KNOB, "--", *TWO, "--mode", "half", "--steps", "100000", check=1)
     assert "rank 1 never read DDL_TUNE_FILE" in half.stderr and "rank 0 does" in half.stderr, half.stderr
     few = tune(folder, "-o", "few", "--in-run", *KNOB, "--", JOB, "--steps", "2", check=1)
-    assert "the job ended after 2 steps: too few" in few.stderr, few.stderr
+    assert "the job ended after 2 steps, too few" in few.stderr, few.stderr
     fails = tune(folder, "-o", "fails", "--in-run", *KNOB, "--", JOB, "--log", "/nowhere/log", check=1)
     assert "the job fails with its defaults" in fails.stderr, fails.stderr
 
