@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "analyzer/models/run_facts.h"
 #include "reports/format.h"
 
@@ -10,6 +12,11 @@ namespace {
 
 /// "+3.1%"; a ratio without its sign would not say which way.
 std::string signed_percent(double ratio) { return fmt::format("{}{}", ratio > 0 ? "+" : "", percent_text(ratio)); }
+
+std::string interval_text(const Range& interval) {
+  return std::isfinite(interval.hi) ? fmt::format("({} to {})", signed_percent(interval.lo), signed_percent(interval.hi))
+                                    : fmt::format("({} and up)", signed_percent(interval.lo));
+}
 
 Value change_text(const MetricChange& change) {
   if (change.ratio) return Value::text(signed_percent(*change.ratio));
@@ -63,7 +70,7 @@ Table metric_changes_table(const std::vector<MetricChange>& metrics) {
     table.rows.push_back({Value::text(name_of(metric.change)), metric_value(metric.before.value, metric.unit, metric.before.why),
                           metric_value(metric.after.value, metric.unit, metric.after.why), change_text(metric),
                           metric.ratio ? Value::ratio(*metric.ratio) : none, metric.interval ? Value::ratio(metric.interval->lo) : none,
-                          metric.interval ? Value::ratio(metric.interval->hi) : none, Value::text(with_unit ? "" : metric.unit),
+                          metric.interval && std::isfinite(metric.interval->hi) ? Value::ratio(metric.interval->hi) : none, Value::text(with_unit ? "" : metric.unit),
                           Value::text(metric.id), Value::text(metric.name)});
   }
   if (absent > 0) table.note = fmt::format("{} more are n/a in both; ", absent) + table.note;
@@ -89,19 +96,22 @@ Document build_diff(const NamedRun& before, const NamedRun& after, const std::ve
   document.headline = {"before " + before.name, "after " + after.name};
   document.facts = {{"before", Value::text(before.name)}, {"after", Value::text(after.name)}};
   add_differences(before, after, document);
-  const SlowdownGate gate = slowdown_gate(metrics);
+  const SlowdownGate gate = slowdown_gate(metrics, before.view.db, before.view.world, after.view.db, after.view.world);
   if (gate.slower) {
     const auto value = [&](const MetricValue& one) { return metric_value(one.value, gate.by->unit, one.why); };
+    const char* of = gate.mean ? "mean" : "median";
     NumberLine line{.id = "speed", .title = gate.by->id == "throughput" ? "THROUGHPUT" : "STEP"};
-    line.items = {{"before", "before", value(gate.by->before), ""}, {"after", "after", value(gate.by->after), ""}};
+    line.items = {{"before", "before", value(gate.by->before), ""},
+                  {"after", "after", value(gate.by->after), ""},
+                  {"of", "", Value::text(of), ""}};
     document.lines.push_back(std::move(line));
-    const std::string by =
-        gate.by->interval ? fmt::format(" ({} to {})", signed_percent(gate.by->interval->lo), signed_percent(gate.by->interval->hi)) : "";
-    document.verdict =
-        !gate.known  ? fmt::format("{} {}; fewer than five steps in a run cannot tell whether that is a change", gate.by->id,
-                                   signed_percent(*gate.by->ratio))
-        : !gate.seen ? fmt::format("no change seen: {} {}{}", gate.by->id, signed_percent(*gate.by->ratio), by)
-                     : fmt::format("{}: {} {}{}", *gate.slower > 0 ? "slower" : "faster", gate.by->id, signed_percent(*gate.by->ratio), by);
+    const std::string by = gate.by->interval ? " " + interval_text(*gate.by->interval) : "";
+    const std::string change = fmt::format("{} {}{}, {} of the steps; {} {}", gate.by->id, signed_percent(*gate.by->ratio), by, of,
+                                           gate.mean ? "median" : "mean", signed_percent(gate.other.value_or(0)));
+    document.verdict = !gate.known  ? fmt::format("{} {}; fewer than five steps in a run cannot tell whether that is a change", gate.by->id,
+                                                  signed_percent(*gate.by->ratio))
+                       : !gate.seen ? "no change seen: " + change
+                                    : fmt::format("{}: {}", *gate.slower > 0 ? "slower" : "faster", change);
   } else {
     document.verdict = "speed cannot be compared: no throughput and no step time in both";
   }
