@@ -60,11 +60,12 @@ std::vector<ptrdiff_t> pair_findings(const std::vector<StoredFinding>& old, cons
   return before;
 }
 
-/// A metric's mean over the steady steps, a rate's over their time, with the 95 % interval of the mean.
+/// A metric's mean over the steady steps, a rate's over their time, with the 95 % interval of the mean. Steps that tell no value take their
+/// time all the same: those that evaluate, or whose samples the next one reports. Where some ranks alone tell theirs, nothing is known.
 MetricValue mean_of(SQLite::Database& db, int64_t world, const Metric& metric) {
   constexpr double kNormal95 = 1.959964;
-  Query row(db, fmt::format("SELECT v.value, s.longest_ns FROM (SELECT step, value FROM ({})) v JOIN steady_step s ON s.world = :world AND"
-                            " s.annotated AND s.step = v.step WHERE v.value IS NOT NULL",
+  Query row(db, fmt::format("SELECT coalesce(v.value, 0), s.longest_ns FROM (SELECT step, value, why FROM ({})) v JOIN steady_step s ON s.world = :world AND"
+                            " s.annotated AND s.step = v.step WHERE v.value IS NOT NULL OR v.why = 'NO_DATA'",
                             metric.sql));
   row.bind_named(":world", world);
   const bool rate = metric.unit.ends_with("/s");

@@ -203,7 +203,8 @@ TEST(RunDiff, EveryMetricIsThereAndTheGateFollowsTheStep) {
   EXPECT_LT(*slowdown_gate(back, slow.db, 0, good.db, 0).slower, 0);
 }
 
-/// A median over steps says nothing of one step in ten.
+/// A median over steps says nothing of one step in ten. The samples reported at the very end of a step are the next one's, by half-open
+/// intervals: the step behind a stall tells none, and its time counts.
 TEST(RunDiff, TheGateSeesWhatFewStepsTake) {
   for (const bool samples : {false, true}) {
     const auto stalling = [&](bool stalls, uint64_t seed) {
