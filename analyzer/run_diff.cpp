@@ -9,20 +9,33 @@
 #include <map>
 #include <utility>
 
-#include "analyzer/metrics/metrics.h"
 #include "analyzer/query.h"
 
 namespace ddl {
 namespace {
 
+/// What sums over a whole run are over, and whether waits are known from below only.
+struct Basis {
+  int64_t steps = 0, ranks = 0;
+  bool bounded = false;
+};
+
+Basis basis_of(SQLite::Database& db, int64_t world) {
+  Query row(db, "SELECT used + warmup + incomplete, ranks, bounded FROM steady_world WHERE world = ?");
+  if (!row.bind(world).next()) return {};
+  return {row.integer(0), row.integer(1), row.integer(2) != 0};
+}
+
 std::map<std::string, MetricValue> metrics_of(SQLite::Database& db, int64_t world) {
   std::map<std::string, MetricValue> values;
+  const bool bounded = basis_of(db, world).bounded;
   Query row(db, "SELECT id, value, why, lo, hi FROM metric WHERE world = ?1");
   for (row.bind(world); row.next();) {
     MetricValue& value = values[row.text(0)];
     value.value = row.maybe_real(1);
     value.why = row.text(2);
     if (!row.is_null(3) && !row.is_null(4)) value.interval = {row.real(3), row.real(4)};
+    if (bounded && value.value) value.bound = bound_of(row.text(0));
   }
   return values;
 }
@@ -41,8 +54,7 @@ std::vector<StoredFinding> findings_of(SQLite::Database& db, int64_t world) {
             "SELECT id, rank, sentence, saving_ns, coalesce(saving_bound, ''), position, coalesce(a.subject, '') FROM finding"
             " LEFT JOIN finding_about a USING (position) WHERE world = ?1 OR world IS NULL ORDER BY position");
   for (row.bind(world); row.next();)
-    findings.push_back(
-        {row.text(0), row.text(2), row.maybe_integer(1), row.maybe_integer(3), row.text(4), row.integer(5), row.text(6)});
+    findings.push_back({row.text(0), row.text(2), row.maybe_integer(1), row.maybe_integer(3), row.text(4), row.integer(5), row.text(6)});
   return findings;
 }
 
@@ -64,9 +76,12 @@ std::vector<ptrdiff_t> pair_findings(const std::vector<StoredFinding>& old, cons
 /// time all the same: those that evaluate, or whose samples the next one reports. Where some ranks alone tell theirs, nothing is known.
 MetricValue mean_of(SQLite::Database& db, int64_t world, const Metric& metric) {
   constexpr double kNormal95 = 1.959964;
-  Query row(db, fmt::format("SELECT coalesce(v.value, 0), s.longest_ns FROM (SELECT step, value, why FROM ({})) v JOIN steady_step s ON s.world = :world AND"
-                            " s.annotated AND s.step = v.step WHERE v.value IS NOT NULL OR v.why = 'NO_DATA'",
-                            metric.sql));
+  Query row(
+      db,
+      fmt::format(
+          "SELECT coalesce(v.value, 0), s.longest_ns FROM (SELECT step, value, why FROM ({})) v JOIN steady_step s ON s.world = :world AND"
+          " s.annotated AND s.step = v.step WHERE v.value IS NOT NULL OR v.why = 'NO_DATA'",
+          metric.sql));
   row.bind_named(":world", world);
   const bool rate = metric.unit.ends_with("/s");
   std::vector<double> values, weights;
@@ -132,6 +147,7 @@ MetricChange compare_metric(const MetricValue& before, const MetricValue& after,
   if (a != 0) result.ratio = (b - a) / std::abs(a);
   if (!before.interval || !after.interval) {
     result.change = Change::kNoInterval;
+    if (before.bound || after.bound) result.ratio.reset();
     return result;
   }
   const Range range = difference_interval(a, *before.interval, b, *after.interval);
@@ -139,9 +155,15 @@ MetricChange compare_metric(const MetricValue& before, const MetricValue& after,
     const Range ratio = ratio_interval(a, *before.interval, b, *after.interval);
     result.interval = Range{ratio.lo - 1, ratio.hi - 1};
   }
-  const bool rises = range.lo > 0, falls = range.hi < 0;
+  bool rises = range.lo > 0, falls = range.hi < 0;
+  if (before.bound || after.bound) {
+    result.ratio.reset();
+    result.interval.reset();
+    rises &= before.bound != MetricBound::kLower && after.bound != MetricBound::kUpper;
+    falls &= before.bound != MetricBound::kUpper && after.bound != MetricBound::kLower;
+  }
   if (!rises && !falls) {
-    result.change = Change::kNotSeen;
+    result.change = before.bound || after.bound ? Change::kNoInterval : Change::kNotSeen;
   } else if (better != "higher" && better != "lower") {
     result.change = Change::kChanged;
   } else {
@@ -156,10 +178,13 @@ std::vector<MetricChange> compare_metrics(SQLite::Database& before, int64_t worl
     const auto at = values.find(id);
     return at == values.end() ? MetricValue{.why = "NO_DATA"} : at->second;
   };
+  const Basis a = basis_of(before, world_before), b = basis_of(after, world_after);
+  const bool alike = a.steps == b.steps && a.ranks == b.ranks;
   std::vector<MetricChange> changes;
   for (const Metric& metric : all_metrics()) {
     MetricChange change = compare_metric(value(old, metric.id), value(now, metric.id), metric.better);
     change.id = metric.id, change.name = metric.name, change.unit = metric.unit;
+    if (metric.over == "run" && !alike) change.ratio.reset();
     changes.push_back(std::move(change));
   }
   const auto order = [](const MetricChange& change) {

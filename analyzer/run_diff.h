@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/metrics/metrics.h"
 #include "analyzer/statistics.h"
 
 namespace ddl {
@@ -15,8 +16,9 @@ namespace ddl {
 /// A metric of a run as table `metric` holds it.
 struct MetricValue {
   std::optional<double> value = {};
-  std::string why;                     ///< of no value
-  std::optional<Range> interval = {};  ///< 95 %, of the median over steps
+  std::string why;                        ///< of no value
+  std::optional<Range> interval = {};     ///< 95 %, of the median over steps
+  std::optional<MetricBound> bound = {};  ///< the value is one, since ranks left no record
 };
 
 enum class Change {
@@ -24,7 +26,7 @@ enum class Change {
   kWorse,
   kChanged,     ///< seen, and neither is better
   kNotSeen,     ///< the interval of the difference holds 0
-  kNoInterval,  ///< of a job as a whole, or with too few steps to tell
+  kNoInterval,  ///< of a job as a whole, with too few steps to tell, or of bounds that leave it open
   kAppeared,    ///< was n/a
   kGone,        ///< is n/a
   kAbsent       ///< n/a in both
@@ -35,7 +37,7 @@ struct MetricChange {
   std::string id = {}, name = {}, unit = {};
   MetricValue before, after;
   Change change = Change::kAbsent;
-  // Relative to the value before; nothing if that is 0 or n/a.
+  // Relative to the value before; nothing if that is 0 or n/a, if one of the values is a bound, or of sums over runs of other lengths or sizes.
   std::optional<double> ratio = {};
   std::optional<Range> interval = {};  ///< its end may be infinite, where the value before may be 0
 };

@@ -114,8 +114,7 @@ Document build_goodput(const Goodput& goodput, const std::vector<FindingCost>& c
     const auto started_s = static_cast<std::time_t>(run.start_realtime_ns / 1'000'000'000);
     runs.rows.push_back({Value::text(run.name), Value::text(fmt::format("{:%F %T}", fmt::localtime(started_s))),
                          Value::duration_ns(run.wall_ns), Value::count(static_cast<int64_t>(run.workers)),
-                         Value::count(static_cast<int64_t>(run.worlds)), Value::count(run.steps),
-                         Value::count(run.lost_steps),
+                         Value::count(static_cast<int64_t>(run.worlds)), Value::count(run.steps), Value::count(run.lost_steps),
                          run.lost_by.empty() ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(run.lost_by),
                          run.wall_ns > 0 ? Value::share(run.parts[kProductive] / static_cast<double>(run.wall_ns))
                                          : Value::absent(Unit::kShare, "ZERO_DENOM"),

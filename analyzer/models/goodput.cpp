@@ -78,7 +78,8 @@ std::vector<Start> starts_of(SQLite::Database& db) {
 std::string how_it_ended(SQLite::Database& db, const Start& start, bool last, bool all, bool& failed) {
   const JobEnd end = last ? job_end(db) : JobEnd{};
   const auto exit_code = last ? meta_number(db, "exit_code") : std::nullopt;
-  Query lost(db, fmt::format("SELECT count(*) FROM process WHERE ended IN ('lost', 'aborted') AND ({} OR id IN ({}))", all ? 1 : 0, ids_of(start)));
+  Query lost(db, fmt::format("SELECT count(*) FROM process WHERE ended IN ('lost', 'aborted') AND ({} OR id IN ({}))", all ? 1 : 0,
+                             ids_of(start)));
   const int64_t lost_processes = lost.next() ? lost.integer(0) : 0;
   Query left(db, fmt::format("SELECT 1 FROM process WHERE ended = 'exited' AND id IN ({})", ids_of(start)));
   failed = end.signal != 0 || exit_code.value_or(0) != 0 || (!exit_code && lost_processes > 0);

@@ -78,8 +78,8 @@ struct RunGoodput {
   std::string name, ended_by;
   int64_t start_realtime_ns = 0, wall_ns = 0;
   size_t workers = 0;
-  size_t worlds = 0;       ///< at the same time
-  size_t unranked = 0;     ///< workers without a rank
+  size_t worlds = 0;    ///< at the same time
+  size_t unranked = 0;  ///< workers without a rank
   std::string recording;
   int64_t steps = 0;       ///< numbers that ended on all ranks of a world that have steps
   int64_t lost_steps = 0;  ///< of these

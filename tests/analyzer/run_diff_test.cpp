@@ -101,6 +101,40 @@ TEST(RunDiff, AbsentIsNotZero) {
   EXPECT_FALSE(from_zero.ratio);  // no percentage of 0
 }
 
+TEST(RunDiff, BoundsTellAChangeWhereTheyLeaveNoDoubt) {
+  const auto value = [](double middle, std::optional<MetricBound> bound = {}) {
+    return MetricValue{.value = middle, .why = {}, .interval = Range{middle - 1, middle + 1}, .bound = bound};
+  };
+  const auto lower = MetricBound::kLower, upper = MetricBound::kUpper;
+  EXPECT_EQ(compare_metric(value(10), value(20, lower), "lower").change, Change::kWorse) << "20 or more";
+  EXPECT_EQ(compare_metric(value(10), value(20, upper), "lower").change, Change::kNoInterval) << "20 or less, perhaps 10";
+  EXPECT_EQ(compare_metric(value(10, upper), value(20), "lower").change, Change::kWorse);
+  EXPECT_EQ(compare_metric(value(10, lower), value(20), "lower").change, Change::kNoInterval);
+  EXPECT_EQ(compare_metric(value(20), value(10, upper), "lower").change, Change::kBetter);
+  EXPECT_EQ(compare_metric(value(20), value(10, lower), "lower").change, Change::kNoInterval);
+  EXPECT_FALSE(compare_metric(value(10), value(20, lower), "lower").ratio) << "nobody knows by how much";
+}
+
+TEST(RunDiff, ALostRankIsNoSlowerTransferAndALongerRunNoMoreWaiting) {
+  const auto made = [](uint64_t steps, uint64_t seed) {
+    return test::run().ranks(4).steps(steps).compute(10_ms).allreduce(1_MiB, 1_ms).slow(2, 8_ms).jitter(200_us, seed);
+  };
+  Analyzed all(made(30, 1)), lost(made(30, 2).missing(2)), longer(made(300, 3));
+  const auto of = [](Analyzed& a, Analyzed& b, const std::string& id) {
+    for (const MetricChange& change : compare_metrics(a.db, 0, b.db, 0))
+      if (change.id == id) return change;
+    return MetricChange();
+  };
+  const MetricChange transfer = of(all, lost, "exposed_xfer");
+  EXPECT_EQ(transfer.change, Change::kNoInterval) << *transfer.after.value;
+  EXPECT_EQ(transfer.after.bound, MetricBound::kUpper);
+  EXPECT_FALSE(transfer.ratio);
+  const MetricChange waiting = of(all, longer, "nxn_wait");
+  EXPECT_GT(*waiting.after.value, 8 * *waiting.before.value);
+  EXPECT_FALSE(waiting.ratio) << "of ten times as many steps";
+  EXPECT_TRUE(of(all, all, "nxn_wait").ratio);
+}
+
 test::SyntheticRun job(int slow_rank) {
   auto job = test::run().ranks(4).steps(30).compute(10_ms).allreduce(1_MiB, 1_ms).jitter(200_us, static_cast<uint64_t>(slow_rank + 2));
   if (slow_rank >= 0) job.slow(slow_rank, 8_ms);
@@ -215,7 +249,9 @@ TEST(RunDiff, TheGateSeesWhatFewStepsTake) {
     };
     Analyzed good(stalling(false, 1)), again(stalling(false, 2)), bad(stalling(true, 3));
     const auto gate = [](Analyzed& a, Analyzed& b) { return slowdown_gate(compare_metrics(a.db, 0, b.db, 0), a.db, 0, b.db, 0); };
-    const auto mean_ns = [](Analyzed& run) { return run.db.execAndGet("SELECT avg(longest_ns) FROM steady_step WHERE annotated").getDouble(); };
+    const auto mean_ns = [](Analyzed& run) {
+      return run.db.execAndGet("SELECT avg(longest_ns) FROM steady_step WHERE annotated").getDouble();
+    };
     const SlowdownGate slower = gate(good, bad);
     ASSERT_TRUE(slower.by && slower.seen && slower.mean);
     EXPECT_EQ(slower.by->id, samples ? "throughput" : "step_time");

@@ -101,7 +101,7 @@ TEST_F(Diff, AFixedOperationIsGoneInTextAndJson) {
     const std::string text = ddl_command(words).out;
     const size_t reduce = text.find("small MPI_Allreduce"), gather = text.find("small MPI_Allgather");
     ASSERT_TRUE(reduce != std::string::npos && gather != std::string::npos) << text;
-    EXPECT_EQ(text.rfind(" " + state + " ", reduce), text.rfind('\n', reduce)+ 1) << text;
+    EXPECT_EQ(text.rfind(" " + state + " ", reduce), text.rfind('\n', reduce) + 1) << text;
     EXPECT_EQ(text.rfind(" still ", gather), text.rfind('\n', gather) + 1) << text;
   }
 }
@@ -121,6 +121,18 @@ TEST_F(Diff, TheGateSaysThatItGoesByTheMean) {
   const Json json = Json::parse(ddl_command({"diff", base, bad, "--json"}).out, nullptr, false);
   EXPECT_EQ(json["speed"]["of"], "mean");
   EXPECT_EQ(ddl_command({"diff", bad, base, "--fail-over", "5%"}).code, 0);
+}
+
+TEST_F(Diff, SaysWhatMakesTheRunsDiffer) {
+  const std::string base = write("base.ddl", job(10_ms, 1)), lost = write("lost.ddl", job(10_ms, 2).missing(1)),
+                    unmarked = write("unmarked.ddl", job(10_ms, 3).no_steps());
+  const std::string text = ddl_command({"diff", base, lost}).out;
+  EXPECT_TRUE(has(text, "after: 1 of 2 ranks left no record")) << text;
+  EXPECT_FALSE(has(text, "ddl scaling compares sizes")) << text;
+  EXPECT_TRUE(has(ddl_command({"diff", unmarked, base}).out, "the steps of before are inferred"));
+  job(10_ms, 4).write(folder_ / "two.ddl");
+  const std::string two = write("two.ddl", job(10_ms, 5).world(0x77, 5_s, 3000));
+  EXPECT_TRUE(has(ddl_command({"diff", base, two}).out, "after: the run has 2 worlds (MPI_COMM_WORLD), this is world 0"));
 }
 
 TEST_F(Diff, MistakesAreClear) {

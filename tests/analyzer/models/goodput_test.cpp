@@ -128,7 +128,12 @@ std::vector<RunTimes> recorded(const std::vector<SyntheticRun>& jobs, const std:
 
 /// 4 ranks; each step 12 ms.
 SyntheticRun start_of(uint64_t first, uint64_t steps, int64_t begin_ns) {
-  return run().ranks(4).steps(steps, first).compute(10_ms).allreduce(4_MiB, 2_ms).world(0x100 + first, begin_ns, 1000 + static_cast<uint32_t>(first));
+  return run()
+      .ranks(4)
+      .steps(steps, first)
+      .compute(10_ms)
+      .allreduce(4_MiB, 2_ms)
+      .world(0x100 + first, begin_ns, 1000 + static_cast<uint32_t>(first));
 }
 
 TEST(Goodput, OfTwoJobsInOneRecordingIsThatOfTwoRecordings) {
