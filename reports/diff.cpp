@@ -20,7 +20,7 @@ std::string interval_text(const Range& interval) {
                                     : fmt::format("({} and up)", signed_percent(interval.lo));
 }
 
-/// Of a bound no relative change is told, nor of sums over runs of other lengths.
+/// A bound has no relative change, nor has a sum over runs of different lengths.
 Value change_text(const MetricChange& change) {
   if (change.ratio) return Value::text(signed_percent(*change.ratio));
   const bool of_zero = change.before.value && *change.before.value == 0 && change.after.value;

@@ -74,7 +74,7 @@ std::vector<Start> starts_of(SQLite::Database& db) {
   return starts;
 }
 
-/// Of the last start the job's end tells as well, of the others only their processes; `all`: it is the only one.
+/// The job's end tells of the last start as well, of the others only their processes do; `all`: it is the only one.
 std::string how_it_ended(SQLite::Database& db, const Start& start, bool last, bool all, bool& failed) {
   const JobEnd end = last ? job_end(db) : JobEnd{};
   const auto exit_code = last ? meta_number(db, "exit_code") : std::nullopt;
