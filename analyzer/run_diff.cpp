@@ -5,14 +5,20 @@
 #include <algorithm>
 #include <cmath>
 #include <cstddef>
+#include <iterator>
 #include <limits>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include "analyzer/query.h"
 
 namespace ddl {
 namespace {
+
+/// Metrics that are sums over the whole run and its ranks, and grow with both.
+constexpr std::string_view kSums[] = {"barrier_wait", "early_reduce",   "late_broadcast", "late_receiver",
+                                      "late_sender",  "nxn_completion", "nxn_wait"};
 
 /// What sums over a whole run are over, and whether waits are known from below only.
 struct Basis {
@@ -178,13 +184,13 @@ std::vector<MetricChange> compare_metrics(SQLite::Database& before, int64_t worl
     const auto at = values.find(id);
     return at == values.end() ? MetricValue{.why = "NO_DATA"} : at->second;
   };
-  const Basis a = basis_of(before, world_before), b = basis_of(after, world_after);
-  const bool alike = a.steps == b.steps && a.ranks == b.ranks;
+  const Basis was = basis_of(before, world_before), is = basis_of(after, world_after);
+  const bool alike = was.steps == is.steps && was.ranks == is.ranks;
   std::vector<MetricChange> changes;
   for (const Metric& metric : all_metrics()) {
     MetricChange change = compare_metric(value(old, metric.id), value(now, metric.id), metric.better);
     change.id = metric.id, change.name = metric.name, change.unit = metric.unit;
-    if (metric.over == "run" && !alike) change.ratio.reset();
+    if (!alike && std::find(std::begin(kSums), std::end(kSums), metric.id) != std::end(kSums)) change.ratio.reset();
     changes.push_back(std::move(change));
   }
   const auto order = [](const MetricChange& change) {

@@ -3,7 +3,6 @@
 -- unit: ns
 -- better: lower
 -- scope: job
--- over: run
 -- bound: lower
 -- source: specification.md W7
 -- sentence: Waiting for the last rank to enter barriers, over the whole run and all ranks, of those that could be split.

@@ -3,7 +3,6 @@
 -- unit: ns
 -- better: lower
 -- scope: job
--- over: run
 -- bound: lower
 -- source: specification.md W8
 -- sentence: Time that roots spent in MPI_Reduce, MPI_Gather and the like before the first other rank entered, over the whole run, of those that could be split.

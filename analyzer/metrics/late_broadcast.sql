@@ -3,7 +3,6 @@
 -- unit: ns
 -- better: lower
 -- scope: job
--- over: run
 -- bound: lower
 -- source: specification.md W9
 -- sentence: Time that ranks spent in MPI_Bcast, MPI_Scatter and the like before the root entered, over the whole run, of those that could be split.

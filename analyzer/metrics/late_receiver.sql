@@ -3,7 +3,6 @@
 -- unit: ns
 -- better: lower
 -- scope: job
--- over: run
 -- bound: lower
 -- source: specification.md W6
 -- sentence: Time that senders spent in calls before the receive was posted, over the whole run and all ranks, of the messages whose two ends are known. Only sends that need their receiver (large or synchronous ones) wait.

@@ -3,7 +3,6 @@
 -- unit: ns
 -- better: lower
 -- scope: job
--- over: run
 -- bound: lower
 -- source: specification.md W5
 -- sentence: Time that receivers spent in calls before the message was sent, over the whole run and all ranks, of the messages whose two ends are known.

@@ -132,7 +132,7 @@ Metric parse_metric(std::string_view file, std::string_view text) {
   const std::map<std::string_view, std::string Metric::*> fields = {
       {"id", &Metric::id},       {"name", &Metric::name},     {"unit", &Metric::unit},         {"better", &Metric::better},
       {"scope", &Metric::scope}, {"source", &Metric::source}, {"sentence", &Metric::sentence}, {"bound", &Metric::bound},
-      {"over", &Metric::over},   {"needs", &Metric::needs}};
+      {"needs", &Metric::needs}};
   while (text.starts_with("-- ")) {
     const size_t end = std::min(text.find('\n'), text.size());
     const std::string_view line = text.substr(3, end - 3);
@@ -143,15 +143,13 @@ Metric parse_metric(std::string_view file, std::string_view text) {
     metric.*field->second = line.substr(colon + 2);
   }
   for (const auto& [key, field] : fields) {
-    if ((metric.*field).empty() && field != &Metric::bound && field != &Metric::over && field != &Metric::needs)
-      refuse(fmt::format("the header has no '{}'", key));
+    if ((metric.*field).empty() && field != &Metric::bound && field != &Metric::needs) refuse(fmt::format("the header has no '{}'", key));
   }
   if (metric.id + ".sql" != file) refuse(fmt::format("its id is {}", metric.id));
   if (std::none_of(std::begin(kScopes), std::end(kScopes), [&](const ScopeColumns& s) { return s.scope == metric.scope; }))
     refuse("scope is neither job, step nor rank");
   if (metric.better != "higher" && metric.better != "lower" && metric.better != "none") refuse("better is neither higher, lower nor none");
   if (!metric.bound.empty() && metric.bound != "lower" && metric.bound != "upper") refuse("bound is neither lower nor upper");
-  if (!metric.over.empty() && (metric.over != "run" || metric.scope != "job")) refuse("over is not run, of scope job");
   if (!metric.needs.empty() && metric.needs != "computing" && metric.needs != "communication")
     refuse("needs is neither computing nor communication");
   if (metric.scope == "rank" && metric.better == "none") refuse("the worst rank's value is the job's, so one must be better");

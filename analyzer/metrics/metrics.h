@@ -6,7 +6,6 @@
 //   -- better: higher|lower|none
 //   -- scope: job|step|rank
 //   -- bound: lower|upper  may be left out: the value's kind where waits are lower bounds (specification.md J7)
-//   -- over: run           may be left out: a sum over the whole run and its ranks, which grows with both
 //   -- needs: computing|communication   may be left out: it has no value (NO_DATA) where the thread of a rank does not tell that, because
 //                          GPUs compute and communicate: recorded, then metrics of GPUs tell it, or a rank that calls NCCL whose GPUs left no
 //                          record. Its MPI calls still tell communication if it makes any
@@ -32,7 +31,7 @@
 namespace ddl {
 
 struct Metric {
-  std::string id, name, unit, better, scope, source, sentence, bound, over, needs;
+  std::string id, name, unit, better, scope, source, sentence, bound, needs;
   std::string sql;
 };
 

@@ -3,7 +3,6 @@
 -- unit: ns
 -- better: lower
 -- scope: job
--- over: run
 -- source: specification.md W1, W7
 -- sentence: Time that ranks stayed in blocking symmetric collectives after the first one had left, over the whole run and all ranks. Its clock sigma is that of the waiting in the same collectives, which the same entries and leaves tell.
 SELECT sum(completion_ns) AS value, iif(EXISTS (SELECT 1 FROM collective_group WHERE world = :world AND wait_method = 'min-duration'), 'CLOCK_UNTRUSTED', 'NO_DATA') AS why, sum(sigma_ns) AS sigma

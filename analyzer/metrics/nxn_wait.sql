@@ -3,7 +3,6 @@
 -- unit: ns
 -- better: lower
 -- scope: job
--- over: run
 -- bound: lower
 -- source: specification.md W1, W2
 -- sentence: Waiting for the last rank to enter collectives in which all send to all (MPI_Allreduce, MPI_Allgather, MPI_Alltoall, ...), over the whole run and all ranks, of those that could be split.
