@@ -445,6 +445,15 @@ CREATE TABLE mean_transfer (
   why TEXT                    -- reason of a NULL
 );
 
+-- ------------------------------------------------------------------------------------------------ findings
+
+-- What findings do not say in table finding, for whoever compares runs or sums over one.
+CREATE TABLE finding_about (
+  position INTEGER PRIMARY KEY,  -- finding.position
+  subject TEXT NOT NULL,         -- what it is about besides finding.rank: operation and communicator, layer, ranks; empty: the job. Findings of two runs with the same id, rank and subject are one
+  since INTEGER                  -- first of the steps that finding.saving_ns is over; NULL: all steady ones
+);
+
 -- ------------------------------------------------------------------------------------------------ hangs, from flight recorders
 
 -- Operations that ranks were in when flight recorders were dumped: the waits between ranks (docs/decisions/0027-who-hangs.md).

@@ -16,9 +16,10 @@ namespace {
 // From the begin of the first step to the end of the one at which the mean of the losses of its last kLossWindow steps is at the target: of
 // fewer losses where not every step reports one. Losses as the lowest rank that has any reports them: the last stage of a pipeline.
 std::optional<double> seconds_to_loss(SQLite::Database& db, int64_t world, double target) {
-  Query reporting(db,
-                  "SELECT p.id FROM value v JOIN process p ON p.id = v.process WHERE p.world = ? AND p.rank IS NOT NULL AND v.name = 'loss' "
-                  "ORDER BY p.rank LIMIT 1");
+  Query reporting(
+      db,
+      "SELECT p.id FROM value v JOIN process p ON p.id = v.process WHERE p.world = ? AND p.rank IS NOT NULL AND v.name = 'loss' "
+      "ORDER BY p.rank LIMIT 1");
   if (!reporting.bind(world).next()) return std::nullopt;
   Query steps(db, "SELECT start_ns, start_ns + duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
   Query losses(db, "SELECT value, time_ns FROM value WHERE process = ? AND name = 'loss' ORDER BY time_ns");

@@ -75,7 +75,8 @@ int run_diff(const Arguments& arguments) {
        .text =
            "Shows what changed from one run to another: new and gone findings, then every metric with its change and 95% interval; an interval\n"
            "that includes no change means that none was seen. --fail-over S: exit code 4 if AFTER is slower by more than S and the interval\n"
-           "excludes no change, by throughput where both runs report their samples, else by the median step; 3 if the steps are too few.",
+           "excludes no change, by throughput where both runs report their samples, else by the step time: of the mean over the steps where that\n"
+           "changed visibly, else of the median step; 3 if the steps are too few.",
        .example = "  ddl diff before.ddl after.ddl\n"
                   "  ddl diff before.ddl after.ddl --by kernel\n"
                   "  ddl diff base.ddl new.ddl --fail-over 5%                # in CI\n"
@@ -100,12 +101,13 @@ int run_diff(const Arguments& arguments) {
   const reports::Document document = reports::build_diff({before_view, before.shown}, {after_view, after.shown}, metrics);
   print_out(options.has("json") ? reports::render_json(document) : reports::render_text(document, output_options()));
   if (!limit_text) return 0;
-  const SlowdownGate gate = slowdown_gate(metrics);
+  const SlowdownGate gate = slowdown_gate(metrics, before.db, before_view.world, after.db, after_view.world);
   if (!gate.known)
     throw Error("--fail-over cannot decide: the step time has no interval", "record at least five steady steps in each run",
                 ExitCode::kDataMissing);
   if (!gate.seen || *gate.slower <= limit) return 0;
-  print_note(fmt::format("slower by {}, more than --fail-over {}", reports::percent_text(*gate.slower), *limit_text));
+  print_note(fmt::format("slower by {} (by the {} of the steps), more than --fail-over {}", reports::percent_text(*gate.slower),
+                         gate.mean ? "mean" : "median", *limit_text));
   return static_cast<int>(ExitCode::kGate);
 }
 

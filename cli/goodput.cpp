@@ -1,7 +1,9 @@
 // ddl goodput: what the wall time of a job went to, over its restarts.
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+#include <iterator>
 
 #include "analyzer/query.h"
 #include "cli/open_run.h"
@@ -26,14 +28,22 @@ double parse_price(const std::string& text) {
   return *price;
 }
 
-std::vector<reports::FindingCost> costs_of(SQLite::Database& db, const std::string& name, size_t workers) {
+std::vector<reports::FindingCost> costs_of(SQLite::Database& db, const std::vector<models::RunTimes>& runs) {
   std::vector<reports::FindingCost> costs;
   Query row(
       db,
       "SELECT f.id, f.sentence, f.saving_ns * max(1, coalesce((SELECT count(DISTINCT step) FROM step s JOIN process p ON p.id = s.process WHERE"
-      " p.world = f.world), 0)), coalesce(f.saving_bound, '') FROM finding f WHERE f.saving_ns > 0 ORDER BY f.world, f.position");
-  while (row.next())
-    costs.push_back({name, row.text(0), row.text(1), row.real(2) * static_cast<double>(workers), reports::Value::bound_of(row.text(3))});
+      " p.world = f.world AND step >= coalesce(a.since, step)), 0)), coalesce(f.saving_bound, ''), f.world FROM finding f LEFT JOIN"
+      " finding_about a USING (position) WHERE f.saving_ns > 0 ORDER BY f.world, f.position");
+  while (row.next()) {
+    const auto of =
+        std::find_if(runs.begin(), runs.end(), [&](const models::RunTimes& run) { return run.worlds.contains(row.integer(4)); });
+    const models::RunTimes& run = of != runs.end() ? *of : runs.front();
+    const auto workers = std::count_if(run.workers.begin(), run.workers.end(),
+                                       [&](const models::WorkerTimes& worker) { return worker.world == row.integer(4); });
+    costs.push_back({run.name, row.text(0), row.text(1), row.real(2) * static_cast<double>(std::max<int64_t>(1, workers)),
+                     reports::Value::bound_of(row.text(3))});
+  }
   return costs;
 }
 
@@ -53,7 +63,8 @@ int run_goodput(const Arguments& arguments) {
        .usage = "[RUN...] [options]",
        .text =
            "Shows where the wall time of a job went: start-up, warm-up and compilation, productive steps, waiting, loading, checkpoints,\n"
-           "stalls, steps lost since the last checkpoint, and the time between runs. Several RUNs are the restarts of one job, in any order.\n"
+           "stalls, steps lost since the last checkpoint, and the time between runs. Several RUNs are the restarts of one job, in any order;\n"
+           "restarts inside one RUN are told apart by time (RUN #2): what begins when all before it has ended; what overlaps is one run.\n"
            "Steps are lost if the next run repeats their numbers or, where numbers begin anew, if they follow the last checkpoint.",
        .example = "  ddl goodput train.ddl\n"
                   "  ddl goodput try1.ddl try2.ddl try3.ddl --price 2.49\n"
@@ -73,10 +84,11 @@ int run_goodput(const Arguments& arguments) {
   bool waiting_known = true;
   for (const std::string& name : names) {
     Run run = open_run(name);
-    times.push_back(models::read_run_times(run.db, run.shown));
-    waiting_known &= times.back().waiting_known;
-    const auto found = costs_of(run.db, run.shown, std::max<size_t>(1, times.back().workers.size()));
+    std::vector<models::RunTimes> starts = models::read_run_times(run.db, run.shown);
+    for (const models::RunTimes& start : starts) waiting_known &= start.waiting_known;
+    const auto found = costs_of(run.db, starts);
     costs.insert(costs.end(), found.begin(), found.end());
+    times.insert(times.end(), std::make_move_iterator(starts.begin()), std::make_move_iterator(starts.end()));
     if (const auto of_run = joules_per_step(run.db)) joules = of_run;
   }
   const reports::Document document = reports::build_goodput(models::goodput_of(std::move(times)), costs, price, joules, waiting_known);

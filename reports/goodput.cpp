@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <ctime>
+#include <map>
 
 #include "reports/format.h"
 
@@ -23,6 +24,26 @@ Value price_value(const std::optional<double>& price, double worker_ns) {
 std::vector<Column> without_price(std::vector<Column> columns, const std::optional<double>& price) {
   if (!price) columns.back().keep = 0;
   return columns;
+}
+
+/// What of a recording with several worlds was taken for a restart, and what for one run.
+std::string taken_for(const Goodput& goodput) {
+  std::string text;
+  std::map<std::string, size_t> starts;
+  for (const RunGoodput& run : goodput.runs) {
+    ++starts[run.recording];
+    if (run.worlds > 1)
+      text += fmt::format("{}{}: {} worlds (MPI_COMM_WORLD) that overlap in time count as one run", text.empty() ? "" : "; ", run.name,
+                          run.worlds);
+    if (run.unranked > 1)
+      text += fmt::format("{}{}: {} processes without a rank that overlap in time count as ranks of one run", text.empty() ? "" : "; ",
+                          run.name, run.unranked);
+  }
+  for (const auto& [recording, count] : starts)
+    if (count > 1)
+      text += fmt::format("{}{}: #1 to #{} follow one another in time and count as restarts of one job", text.empty() ? "" : "; ",
+                          recording, count);
+  return text;
 }
 
 }  // namespace
@@ -80,6 +101,7 @@ Document build_goodput(const Goodput& goodput, const std::vector<FindingCost>& c
               {"started", "started", Unit::kText, 5},
               {"wall_ns", "wall time", Unit::kDuration},
               {"ranks", "ranks", Unit::kCount},
+              {"worlds", "worlds", Unit::kCount, 0},
               {"steps", "steps", Unit::kCount},
               {"lost_steps", "lost", Unit::kCount},
               {"lost_by", "known by", Unit::kText, 3},
@@ -91,13 +113,14 @@ Document build_goodput(const Goodput& goodput, const std::vector<FindingCost>& c
   for (const RunGoodput& run : goodput.runs) {
     const auto started_s = static_cast<std::time_t>(run.start_realtime_ns / 1'000'000'000);
     runs.rows.push_back({Value::text(run.name), Value::text(fmt::format("{:%F %T}", fmt::localtime(started_s))),
-                         Value::duration_ns(run.wall_ns), Value::count(static_cast<int64_t>(run.workers)), Value::count(run.steps),
-                         Value::count(run.lost_steps),
+                         Value::duration_ns(run.wall_ns), Value::count(static_cast<int64_t>(run.workers)),
+                         Value::count(static_cast<int64_t>(run.worlds)), Value::count(run.steps), Value::count(run.lost_steps),
                          run.lost_by.empty() ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(run.lost_by),
                          run.wall_ns > 0 ? Value::share(run.parts[kProductive] / static_cast<double>(run.wall_ns))
                                          : Value::absent(Unit::kShare, "ZERO_DENOM"),
                          Value::text(run.ended_by)});
   }
+  runs.note = taken_for(goodput);
   document.tables.push_back(std::move(runs));
 
   Table findings{"costs",

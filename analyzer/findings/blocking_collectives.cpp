@@ -16,6 +16,7 @@ DDL_FINDING(blocking_collectives, kSpeed, "timeline", "blocking reductions of gr
   const auto replay = replay_overlap(input, false);
   if (!replay || replay->saving_ns < kMinOverlapShare * static_cast<double>(input.step_ns)) return {};
   Finding finding;
+  finding.subject = replay->op;
   finding.saving_ns = static_cast<int64_t>(replay->saving_ns);
   finding.confidence = replay->phases ? "likely" : "maybe";
   finding.sentence = fmt::format("{:.1f} blocking {} per step hide nothing of their {} of transfer, while {} are computed between them",

@@ -24,6 +24,7 @@ namespace ddl {
 struct Finding {
   std::string sentence;  ///< one line; names ranks as "rank N"
   std::optional<int64_t> rank;
+  std::string subject;  ///< what it is about besides, where that may differ from run to run: operation, communicator, layer, ranks
   std::optional<int64_t> saving_ns;  ///< per step; per run when there are no steps. Nothing: not a matter of speed
   std::optional<int64_t> since;      ///< first of the steps that saving_ns is over; nothing: all steady steps
   bool at_most = false;              ///< saving_ns is an upper bound (specification.md J7, J8)

@@ -121,6 +121,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
       db,
       "INSERT INTO finding (position, id, sentence, world, rank, saving_ns, share_ratio, saving_bound, confidence, evidence, evidence_sql,"
       " try) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query insert_about(db, "INSERT INTO finding_about (position, subject, since) VALUES (?, ?, ?)");
   int64_t position = 0;
   for (const Found& f : found) {
     if (++of_world[f.world] > kMaxFindings) continue;
@@ -130,6 +131,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
     insert.run(++position, f.row->id, finding.sentence, f.world, finding.rank, finding.saving_ns, share, bound_of(finding, f.bounded),
                finding.confidence, finding.evidence, finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql),
                finding.advice);
+    insert_about.run(position, finding.subject, finding.since);
   }
   return doubts;
 }

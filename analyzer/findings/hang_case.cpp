@@ -1,6 +1,7 @@
 #include "analyzer/findings/hang_case.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -146,7 +147,10 @@ Finding finding_of(const FindingInput& input, const HangFault& fault) {
       others > 0 ? fmt::format("; {} more {} for that, through other groups", others, others == 1 ? "waits" : "wait") : "";
   Finding finding;
   finding.confidence = fault.sure ? "sure" : "likely";
-  if (causes.size() == 1) finding.rank = causes.front();
+  if (causes.size() == 1)
+    finding.rank = causes.front();
+  else
+    finding.subject = fmt::format("{}", fmt::join(causes, ","));
   if (fault.kind == "missing") {
     finding.sentence = fmt::format("{} never entered {}: {} {} in it{}", who, where, ranks_or_none(in), sit(in), chain);
     finding.advice = fmt::format(

@@ -38,6 +38,7 @@ constexpr const char* kStartAdvice =
 
 Finding late_start(double start_ns, double run_ns) {
   Finding finding;
+  finding.subject = "start";
   finding.confidence = "sure";
   finding.sentence = fmt::format("GPUs have nothing to do in the first {} of the run: the host takes {} until it launches anything",
                                  percent_text(start_ns / run_ns), duration_text(start_ns));

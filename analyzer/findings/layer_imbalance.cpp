@@ -123,6 +123,7 @@ DDL_FINDING(layer_imbalance, kSpeed, "layers", "one layer takes some rank much l
   const double saving_ns = saving_of(input, layer);
   if (saving_ns < kLayerMinSavingShare * static_cast<double>(input.step_ns)) return {};
   Finding finding;
+  finding.subject = layer.name;
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = layer.others_excess ? "likely" : "maybe";
   finding.sentence = fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}", layer.name,

@@ -28,6 +28,7 @@ DDL_FINDING(mismatched_calls, kMismatched, "hang",
       who += fmt::format("{}{} {} {}", who.empty() ? "" : ", ", ranks_text(ranks), ranks.size() == 1 ? "is in" : "are in", name);
 
     Finding finding;
+    finding.subject = communicator->second.label;
     finding.sentence = fmt::format("the ranks disagree on collective number {} on {}: {}", key.second, communicator->second.label, who);
     const auto fewest = std::min_element(operations.begin(), operations.end(),
                                          [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });

@@ -5,6 +5,7 @@
 // that waits records nothing that would move its last sign of life.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <ctime>
@@ -163,7 +164,10 @@ DDL_FINDING(missing_rank, kStuck, "hang", "the run went wrong: a rank did not co
   } else {
     finding.sentence = stalled(*stall);
   }
-  if (stall->missing.size() == 1) finding.rank = stall->missing.front();
+  if (stall->missing.size() == 1)
+    finding.rank = stall->missing.front();
+  else
+    finding.subject = fmt::format("{}", fmt::join(stall->missing, ","));
 
   finding.evidence = fmt::format("The last to wait came at {}", duration_text(stall->since_ns));
   if (waited_ns > 0) {

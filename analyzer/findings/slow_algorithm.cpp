@@ -103,6 +103,7 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
   const std::string op = input.catalog.operation(worst.slow.op).name;
   const std::string& label = input.catalog.communicators.at(worst.comm).label;
   Finding finding;
+  finding.subject = op + " " + label;
   finding.saving_ns = static_cast<int64_t>(worst.saving_ns);
   const bool bounded = worst.slow.bounded;
   finding.at_most = bounded;

@@ -326,6 +326,7 @@ SlowNetwork describe(const FindingInput& input, const Slow& slow, size_t more) {
                                ? bytes_text(static_cast<double>(*least))
                                : fmt::format("{} to {}", bytes_text(static_cast<double>(*least)), bytes_text(static_cast<double>(*most)));
   Finding finding;
+  finding.subject = communicator.label;
   finding.saving_ns = static_cast<int64_t>(slow.saving_ns);
   finding.at_most = slow.bounded;
   finding.confidence = slow.others >= 2 && !slow.bounded ? "likely" : "maybe";
@@ -443,6 +444,7 @@ std::optional<SlowNetwork> slower_than_before(const FindingInput& input) {
         axis == axis_of.end() ? longer_ns : limited_by_before(input, communicator, axis->second, steps[change].step, longer_ns);
     if (!is_worst_so_far(saving_ns)) continue;
     Finding finding;
+    finding.subject = communicator.label;
     finding.saving_ns = static_cast<int64_t>(saving_ns);
     finding.at_most = bounded;
     finding.confidence = bounded ? "maybe" : "likely";

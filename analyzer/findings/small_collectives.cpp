@@ -210,6 +210,7 @@ DDL_FINDING(small_collectives, kSpeed, "collectives", "many small collectives wh
     const std::string name = input.catalog.operation(first.op).name;
     const FusedCall& one = fusing.call;
     Finding finding;
+    finding.subject = fmt::format("{} {}", name, first.axis.empty() ? input.catalog.communicators.at(first.comm).label : first.axis);
     finding.saving_ns = static_cast<int64_t>(saving_ns);
     const bool by_bytes = !first.nonblocking && one.most_ns - one.ns > kClearlyMore * saving_ns;
     finding.at_most = by_bytes || (replayed && replayed->at_most);

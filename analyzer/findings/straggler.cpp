@@ -113,7 +113,10 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
   const bool steps = input.steps.annotated;
   const char* per = steps ? "/step" : "";
   Finding finding;
-  if (one) finding.rank = c.ranks.front();
+  if (one)
+    finding.rank = c.ranks.front();
+  else
+    finding.subject = fmt::format("{}", fmt::join(c.ranks, ","));
   finding.since = c.since;
   finding.saving_ns = saving_of(input, c.ranks, c.since, c.costs.saving_ns(c.blame_share));
   finding.confidence = is_sure(c) ? "sure" : "likely";
@@ -172,7 +175,10 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   const bool one = found.ranks.size() == 1;
   const char* plural = ranks - found.ranks.size() == 1 ? "" : "s";
   Finding finding;
-  if (one) finding.rank = rank;
+  if (one)
+    finding.rank = rank;
+  else
+    finding.subject = fmt::format("{}", fmt::join(found.ranks, ","));
   finding.since = found.since_step;
   finding.saving_ns = saving_of(input, found.ranks, found.since_step, found.saving_ns);
   // Between messages the one stage does other pieces of work than the other: the replay may take more from it than it computes longer.

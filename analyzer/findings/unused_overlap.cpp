@@ -17,6 +17,7 @@ DDL_FINDING(unused_overlap, kSpeed, "timeline", "non-blocking reductions of grad
   const auto replay = replay_overlap(input, true);
   if (!replay || replay->saving_ns < kMinUnusedShare * static_cast<double>(input.step_ns)) return {};
   Finding finding;
+  finding.subject = replay->op;
   finding.saving_ns = static_cast<int64_t>(replay->saving_ns);
   finding.confidence = replay->phases ? "likely" : "maybe";
   finding.sentence =

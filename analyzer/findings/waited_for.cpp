@@ -1,6 +1,7 @@
 #include "analyzer/findings/waited_for.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -59,7 +60,10 @@ std::string idling_sentence(const FindingInput& input, const WaitedFor& found, s
 Finding describe(const FindingInput& input, const WaitedFor& found) {
   Finding finding;
   const bool one = found.ranks.size() == 1;
-  if (one) finding.rank = found.ranks.front();
+  if (one)
+    finding.rank = found.ranks.front();
+  else
+    finding.subject = fmt::format("{}", fmt::join(found.ranks, ","));
   const models::LateWork work = found.cause == "data" ? models::LateWork::kEvenly : models::LateWork::kAsOthers;
   const std::optional<double> replayed_s =
       models::saving_without_late_gpus(input.db, input.catalog, input.world, found.ranks, work, found.since_step);

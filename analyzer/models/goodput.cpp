@@ -1,6 +1,7 @@
 #include "analyzer/models/goodput.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <iterator>
@@ -38,18 +39,59 @@ std::optional<int64_t> meta_number(SQLite::Database& db, const char* key) {
   return row.next() ? std::optional(row.integer(0)) : std::nullopt;
 }
 
-std::string how_it_ended(SQLite::Database& db, bool& failed) {
-  const JobEnd end = job_end(db);
-  const auto exit_code = meta_number(db, "exit_code");
-  Query lost(db, "SELECT count(*) FROM process WHERE ended IN ('lost', 'aborted')");
+/// One start of the job. Worlds that overlap in time are together, a job and those that it spawned: whatever runs beside another one is not its
+/// restart.
+struct Start {
+  std::vector<std::pair<int64_t, int64_t>> workers;  ///< process.id, its world
+  std::set<int64_t> worlds;
+  size_t unranked = 0;
+  int64_t start_ns = 0, end_ns = 0;
+};
+
+std::string ids_of(const Start& start) {
+  std::vector<int64_t> ids;
+  for (const auto& [id, world] : start.workers) ids.push_back(id);
+  return fmt::format("{}", fmt::join(ids, ", "));
+}
+
+/// Without steps in the whole recording, all ranks are workers. A process without a rank is a world of its own.
+std::vector<Start> starts_of(SQLite::Database& db) {
+  Query row(
+      db,
+      "SELECT id, world, min(start_ns) OVER unit, max(end_ns) OVER unit, rank IS NULL FROM process p WHERE EXISTS (SELECT 1 FROM step WHERE process = p.id)"
+      " OR (NOT EXISTS (SELECT 1 FROM step) AND (rank IS NOT NULL OR NOT EXISTS (SELECT 1 FROM process WHERE rank IS NOT NULL)))"
+      " WINDOW unit AS (PARTITION BY world, iif(rank IS NULL, id, 0)) ORDER BY 3, id");
+  std::vector<Start> starts;
+  while (row.next()) {
+    const int64_t start_ns = row.integer(2), end_ns = row.integer(3);
+    if (starts.empty() || start_ns >= starts.back().end_ns) starts.push_back({{}, {}, 0, start_ns, end_ns});
+    Start& start = starts.back();
+    start.workers.emplace_back(row.integer(0), row.integer(1));
+    start.worlds.insert(row.integer(1));
+    start.unranked += row.integer(4) != 0;
+    start.end_ns = std::max(start.end_ns, end_ns);
+  }
+  return starts;
+}
+
+/// The job's end tells of the last start as well, of the others only their processes do; `all`: it is the only one.
+std::string how_it_ended(SQLite::Database& db, const Start& start, bool last, bool all, bool& failed) {
+  const JobEnd end = last ? job_end(db) : JobEnd{};
+  const auto exit_code = last ? meta_number(db, "exit_code") : std::nullopt;
+  Query lost(db, fmt::format("SELECT count(*) FROM process WHERE ended IN ('lost', 'aborted') AND ({} OR id IN ({}))", all ? 1 : 0,
+                             ids_of(start)));
   const int64_t lost_processes = lost.next() ? lost.integer(0) : 0;
+  Query left(db, fmt::format("SELECT 1 FROM process WHERE ended = 'exited' AND id IN ({})", ids_of(start)));
   failed = end.signal != 0 || exit_code.value_or(0) != 0 || (!exit_code && lost_processes > 0);
   std::string text = end.signal != 0              ? fmt::format("killed by {}", signal_name(end.signal))
                      : exit_code.value_or(0) != 0 ? fmt::format("exit code {}", *exit_code)
                      : failed                     ? fmt::format("{} ended abnormally", lost_processes == 1 ? "a process" : "some processes")
+                     : !last && left.next()       ? "exited"  // with which code was not recorded
                                                   : "finished";
   Query blamed(db,
-               "SELECT sentence FROM finding WHERE id IN ('missing_rank', 'mismatched_calls', 'killed_rank') ORDER BY position LIMIT 1");
+               fmt::format("SELECT sentence FROM finding WHERE id IN ('missing_rank', 'mismatched_calls', 'killed_rank') AND ({} OR world"
+                           " IN ({})) ORDER BY position LIMIT 1",
+                           all ? 1 : 0, fmt::join(start.worlds, ", ")));
   if (failed && blamed.next()) text += ": " + blamed.text(0);
   return text;
 }
@@ -101,15 +143,15 @@ struct Lost {
 };
 
 std::set<int64_t> steps_of_all(const RunTimes& run) {
-  std::map<int64_t, size_t> seen;
-  size_t workers = 0;
+  std::map<std::pair<int64_t, int64_t>, size_t> seen;  // by world and number
+  std::map<int64_t, size_t> workers;                   // of a world, that have steps
   for (const WorkerTimes& worker : run.workers) {
-    workers += !worker.steps.empty();
-    for (const StepSpan& step : worker.steps) ++seen[step.number];
+    workers[worker.world] += !worker.steps.empty();
+    for (const StepSpan& step : worker.steps) ++seen[{worker.world, step.number}];
   }
   std::set<int64_t> steps;
-  for (const auto& [number, count] : seen)
-    if (count >= workers) steps.insert(number);
+  for (const auto& [step, count] : seen)
+    if (count >= workers[step.first]) steps.insert(step.second);
   return steps;
 }
 
@@ -208,9 +250,7 @@ double median_productive_ns(const RunTimes& run) {
 
 }  // namespace
 
-RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
-  RunTimes run;
-  run.name = name;
+std::vector<RunTimes> read_run_times(SQLite::Database& db, const std::string& name) {
   const auto epoch = meta_number(db, "epoch_realtime_ns");
   if (!epoch)
     throw Error(fmt::format("{} does not say when it ran, so it cannot be compared with other runs", name), "leave it out",
@@ -220,19 +260,11 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
     throw Error(fmt::format("{} holds no process", name), "leave it out; ddl report loss says what is missing", ExitCode::kDataMissing);
   const int64_t first_ns = *epoch + span.integer(0), last_ns = *epoch + span.integer(1);
   const auto started = meta_number(db, "started_realtime_ns"), ended = meta_number(db, "ended_realtime_ns");
-  run.start_realtime_ns = started && *started <= first_ns + kMostApartNs ? std::min(*started, first_ns) : first_ns;
-  const int64_t end_realtime_ns = ended && *ended >= last_ns - kMostApartNs ? std::max(*ended, last_ns) : last_ns;
-  run.wall_ns = end_realtime_ns - run.start_realtime_ns;
-  run.offset_ns = *epoch - run.start_realtime_ns;
-  run.ended_by = how_it_ended(db, run.failed);
-  Query warmup(db, "SELECT warmup FROM steady_world WHERE world = 0");
-  if (warmup.next()) run.warmup = warmup.integer(0);
 
+  Query warmup(db, "SELECT warmup FROM steady_world WHERE world = ?");
   Query stalls(
-      db, "SELECT since_ns, coalesce(resumed_ns, (SELECT max(end_ns) FROM process)) FROM stall WHERE kind = 'stall' ORDER BY since_ns");
-  while (stalls.next()) run.stalls.push_back({stalls.integer(0), std::max(stalls.integer(0), stalls.integer(1))});
-  if (!run.stalls.empty() && run.failed) run.stalls.back().end_ns = std::max(run.stalls.back().end_ns, end_realtime_ns - *epoch);
-
+      db,
+      "SELECT since_ns, coalesce(resumed_ns, ?3) FROM stall WHERE kind = 'stall' AND since_ns >= ?1 AND since_ns < ?2 ORDER BY since_ns");
   Query steps(
       db,
       "SELECT s.step, s.start_ns, s.duration_ns, w.wait_ns, s.measured FROM step s JOIN process p ON p.id = s.process LEFT JOIN steady_wait w ON w.world ="
@@ -240,35 +272,57 @@ RunTimes read_run_times(SQLite::Database& db, const std::string& name) {
   Query waits(db, "SELECT step, wait_ns FROM step_part WHERE process = ? AND wait_ns IS NOT NULL");
   Query checkpoints(db, ranges_sql(kCheckpointRanges)), loading(db, ranges_sql(kInputRanges)),
       compiling(db, ranges_sql(kCompilationRanges));
-  Query processes(
-      db,
-      "SELECT id, end_ns FROM process p WHERE EXISTS (SELECT 1 FROM step WHERE process = p.id) OR (NOT EXISTS (SELECT 1 FROM step) AND"
-      " (rank IS NOT NULL OR NOT EXISTS (SELECT 1 FROM process WHERE rank IS NOT NULL)))");
-  std::vector<std::pair<int64_t, int64_t>> ids;
-  while (processes.next()) ids.emplace_back(processes.integer(0), processes.integer(1));
-  for (const auto& [id, process_end_ns] : ids) {
-    WorkerTimes worker;
-    worker.end_ns = process_end_ns;
-    std::map<int64_t, double> wait;
-    waits.bind(id);
-    while (waits.next()) wait[waits.integer(0)] = waits.real(1);
-    steps.bind(id);
-    while (steps.next()) {
-      if (steps.is_null(2)) {
-        worker.open_step_ns = steps.integer(1);
-        continue;
+  Query last_sign(db, "SELECT end_ns FROM process WHERE id = ?");
+
+  std::vector<Start> starts = starts_of(db);
+  if (starts.empty()) starts.emplace_back();
+  std::vector<RunTimes> runs;
+  for (size_t i = 0; i < starts.size(); ++i) {
+    const Start& start = starts[i];
+    const bool last = i + 1 == starts.size(), all = starts.size() == 1;
+    RunTimes& run = runs.emplace_back();
+    run.recording = name;
+    run.name = all ? name : fmt::format("{} #{}", name, i + 1);
+    run.worlds = start.worlds;
+    run.unranked = start.unranked;
+    // The command is there before its first process, and ends after its last one. What lies between two starts is neither's.
+    const int64_t begin_ns = i == 0 ? first_ns : *epoch + start.start_ns, end_ns = last ? last_ns : *epoch + start.end_ns;
+    run.start_realtime_ns = i == 0 && started && *started <= begin_ns + kMostApartNs ? std::min(*started, begin_ns) : begin_ns;
+    const int64_t end_realtime_ns = last && ended && *ended >= end_ns - kMostApartNs ? std::max(*ended, end_ns) : end_ns;
+    run.wall_ns = end_realtime_ns - run.start_realtime_ns;
+    run.offset_ns = *epoch - run.start_realtime_ns;
+    run.ended_by = how_it_ended(db, start, last, all, run.failed);
+    if (warmup.bind(start.worlds.empty() ? 0 : *start.worlds.begin()).next()) run.warmup = warmup.integer(0);
+
+    stalls.bind(i == 0 ? INT64_MIN : start.start_ns, last ? INT64_MAX : starts[i + 1].start_ns, end_ns - *epoch);
+    while (stalls.next()) run.stalls.push_back({stalls.integer(0), std::max(stalls.integer(0), stalls.integer(1))});
+    if (!run.stalls.empty() && run.failed) run.stalls.back().end_ns = std::max(run.stalls.back().end_ns, end_realtime_ns - *epoch);
+
+    for (const auto& [id, world] : start.workers) {
+      WorkerTimes worker;
+      worker.world = world;
+      if (last_sign.bind(id).next()) worker.end_ns = last_sign.integer(0);
+      std::map<int64_t, double> wait;
+      waits.bind(id);
+      while (waits.next()) wait[waits.integer(0)] = waits.real(1);
+      steps.bind(id);
+      while (steps.next()) {
+        if (steps.is_null(2)) {
+          worker.open_step_ns = steps.integer(1);
+          continue;
+        }
+        const auto known = steps.integer(4) != 0 ? wait.find(steps.integer(0)) : wait.end();
+        const double wait_ns = !steps.is_null(3) ? steps.real(3) : known != wait.end() ? known->second : 0;
+        run.waiting_known &= !steps.is_null(3) || known != wait.end() || start.workers.size() == 1;
+        worker.steps.push_back({steps.integer(0), steps.integer(1), steps.integer(1) + steps.integer(2), wait_ns});
       }
-      const auto known = steps.integer(4) != 0 ? wait.find(steps.integer(0)) : wait.end();
-      const double wait_ns = !steps.is_null(3) ? steps.real(3) : known != wait.end() ? known->second : 0;
-      run.waiting_known &= !steps.is_null(3) || known != wait.end() || ids.size() == 1;
-      worker.steps.push_back({steps.integer(0), steps.integer(1), steps.integer(1) + steps.integer(2), wait_ns});
+      worker.checkpoints = ranges_of(checkpoints, id);
+      worker.loading = ranges_of(loading, id);
+      worker.compiling = ranges_of(compiling, id);
+      run.workers.push_back(std::move(worker));
     }
-    worker.checkpoints = ranges_of(checkpoints, id);
-    worker.loading = ranges_of(loading, id);
-    worker.compiling = ranges_of(compiling, id);
-    run.workers.push_back(std::move(worker));
   }
-  return run;
+  return runs;
 }
 
 Goodput goodput_of(std::vector<RunTimes> runs) {
@@ -285,6 +339,9 @@ Goodput goodput_of(std::vector<RunTimes> runs) {
     one.start_realtime_ns = run.start_realtime_ns;
     one.wall_ns = run.wall_ns;
     one.workers = std::max<size_t>(1, run.workers.size());
+    one.worlds = run.worlds.size();
+    one.unranked = run.unranked;
+    one.recording = run.recording;
     one.steps = static_cast<int64_t>(steps_of_all(run).size());
     one.lost_steps = static_cast<int64_t>(lost.numbers.size());
     one.lost_by = lost.by;

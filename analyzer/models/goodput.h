@@ -11,6 +11,7 @@
 #include <array>
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -46,6 +47,7 @@ struct Span {
 
 /// One process of a run.
 struct WorkerTimes {
+  int64_t world = 0;
   std::vector<StepSpan> steps;                        ///< that ended, by begin
   std::optional<int64_t> open_step_ns;                ///< begin of the one that did not
   int64_t end_ns = 0;                                 ///< last sign of life
@@ -53,7 +55,10 @@ struct WorkerTimes {
 };
 
 struct RunTimes {
-  std::string name;
+  std::string name;               ///< of the recording; where it holds several, "NAME #2"
+  std::string recording;          ///< in which it is
+  std::set<int64_t> worlds;       ///< of the workers
+  size_t unranked = 0;            ///< workers without a rank
   int64_t start_realtime_ns = 0;  ///< of the job's command, else the first sign of life
   int64_t wall_ns = 0;
   int64_t offset_ns = 0;  ///< of the run's own axis against start_realtime_ns: the axis begins so much later
@@ -65,14 +70,18 @@ struct RunTimes {
   std::vector<Span> stalls;
 };
 
-/// From an analyzed store.
-RunTimes read_run_times(SQLite::Database& db, const std::string& name);
+/// From an analyzed store: one for each start of the job in it, by time. A recording holds several if its command starts the job again, as
+/// `while ! mpirun ...; do :; done` does: a world that begins when all earlier ones have ended begins the next.
+std::vector<RunTimes> read_run_times(SQLite::Database& db, const std::string& name);
 
 struct RunGoodput {
   std::string name, ended_by;
   int64_t start_realtime_ns = 0, wall_ns = 0;
   size_t workers = 0;
-  int64_t steps = 0;       ///< that ended on all ranks that have steps
+  size_t worlds = 0;    ///< at the same time
+  size_t unranked = 0;  ///< workers without a rank
+  std::string recording;
+  int64_t steps = 0;       ///< numbers that ended on all ranks of a world that have steps
   int64_t lost_steps = 0;  ///< of these
   std::string lost_by;     ///< how that is known: numbers (the next run does them again), checkpoint (behind the last one); empty: none
   std::array<double, kWallParts> parts{};  ///< ns; add up to wall_ns

@@ -77,6 +77,64 @@ TEST_F(Diff, FindingsComeFirstAndJsonHasBoth) {
   EXPECT_GT(json["metric_changes"].size(), 10u);
 }
 
+TEST_F(Diff, AFixedOperationIsGoneInTextAndJson) {
+  const auto small = [](bool reduce) {
+    auto job = test::run().ranks(4).steps(30).compute(4_ms);
+    for (int i = 0; i < 20; ++i) {
+      if (reduce) job.allreduce(1_KiB, 100_us);
+      job.collective("MPI_Allgather", 1_KiB, 100_us);
+    }
+    return job;
+  };
+  const std::string both = write("both.ddl", small(true)), one = write("one.ddl", small(false));
+  for (const bool fixed : {true, false}) {
+    const std::vector<std::string> words = {"diff", fixed ? both : one, fixed ? one : both};
+    const std::string state = fixed ? "gone" : "new";
+    const Json json = Json::parse(ddl_command({words[0], words[1], words[2], "--json"}).out, nullptr, false);
+    const Json& changes = json["finding_changes"];
+    ASSERT_EQ(changes.size(), 2u);
+    EXPECT_EQ(changes[0]["state"], state);
+    EXPECT_TRUE(has(changes[0]["sentence"].get<std::string>(), "MPI_Allreduce"));
+    EXPECT_EQ(changes[0][fixed ? "saving_after_ns" : "saving_before_ns"].is_null(), true);
+    EXPECT_EQ(changes[1]["state"], "still");
+    EXPECT_TRUE(has(changes[1]["sentence"].get<std::string>(), "MPI_Allgather"));
+    const std::string text = ddl_command(words).out;
+    const size_t reduce = text.find("small MPI_Allreduce"), gather = text.find("small MPI_Allgather");
+    ASSERT_TRUE(reduce != std::string::npos && gather != std::string::npos) << text;
+    EXPECT_EQ(text.rfind(" " + state + " ", reduce), text.rfind('\n', reduce) + 1) << text;
+    EXPECT_EQ(text.rfind(" still ", gather), text.rfind('\n', gather) + 1) << text;
+  }
+}
+
+TEST_F(Diff, TheGateSaysThatItGoesByTheMean) {
+  const auto stalling = [](bool stalls) {
+    auto job = test::run().ranks(2).steps(105).jitter(200_us).compute(10_ms).allreduce(1_MiB, 2_ms).value("samples", 32);
+    if (stalls) job.every(10).compute(200_ms);
+    return job;
+  };
+  const std::string base = write("base.ddl", stalling(false)), bad = write("bad.ddl", stalling(true));
+  const Result tripped = ddl_command({"diff", base, bad, "--fail-over", "50%"});
+  EXPECT_EQ(tripped.code, 4);
+  EXPECT_TRUE(has(tripped.err, "(by the mean of the steps), more than --fail-over 50%")) << tripped.err;
+  EXPECT_TRUE(has(tripped.out, "slower: throughput -6")) << tripped.out;
+  EXPECT_TRUE(has(tripped.out, "mean of the steps; median ")) << tripped.out;
+  const Json json = Json::parse(ddl_command({"diff", base, bad, "--json"}).out, nullptr, false);
+  EXPECT_EQ(json["speed"]["of"], "mean");
+  EXPECT_EQ(ddl_command({"diff", bad, base, "--fail-over", "5%"}).code, 0);
+}
+
+TEST_F(Diff, SaysWhatMakesTheRunsDiffer) {
+  const std::string base = write("base.ddl", job(10_ms, 1)), lost = write("lost.ddl", job(10_ms, 2).missing(1)),
+                    unmarked = write("unmarked.ddl", job(10_ms, 3).no_steps());
+  const std::string text = ddl_command({"diff", base, lost}).out;
+  EXPECT_TRUE(has(text, "after: 1 of 2 ranks left no record")) << text;
+  EXPECT_FALSE(has(text, "ddl scaling compares sizes")) << text;
+  EXPECT_TRUE(has(ddl_command({"diff", unmarked, base}).out, "the steps of before are inferred"));
+  job(10_ms, 4).write(folder_ / "two.ddl");
+  const std::string two = write("two.ddl", job(10_ms, 5).world(0x77, 5_s, 3000));
+  EXPECT_TRUE(has(ddl_command({"diff", base, two}).out, "after: the run has 2 worlds (MPI_COMM_WORLD), this is world 0"));
+}
+
 TEST_F(Diff, MistakesAreClear) {
   const std::string run = write("a.ddl", job(10_ms, 1));
   EXPECT_EQ(ddl_command({"diff", run}).code, 2);

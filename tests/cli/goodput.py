@@ -1,5 +1,7 @@
-"""ddl goodput on a job that is killed and restarted twice: lost steps are those of the script's own log, and the parts add up to the wall time."""
+"""ddl goodput on a job that is killed and restarted twice, in recordings of their own and in one: lost steps are those of the script's own log, and the
+parts add up to the wall time."""
 import json
+import os
 import sys
 from collections import Counter
 from pathlib import Path
@@ -24,6 +26,11 @@ with open("log", "a", buffering=1) as log:
         if step == die_at:
             os.kill(os.getpid(), signal.SIGKILL)
 """
+
+
+def start_in(folder):
+    folder.mkdir()
+    os.chdir(folder)
 
 
 def restarts(folder):
@@ -61,5 +68,38 @@ def restarts(folder):
     check(run([DDL, "goodput", runs[0], "--price", "x"]).returncode == 2, "a price is a number")
 
 
+def in_one_recording(folder):
+    start_in(folder / "one")
+    Path("train.py").write_text(SCRIPT)
+    starts = "; ".join(f"{sys.executable} train.py {die_at}" for die_at in (12, 23, -1))
+    done = record("job.ddl", ["sh", "-c", starts], PYTHONPATH=f"{BUILD}/share/ddl/python")
+    check(done.returncode == 0, done.stderr)
+    steps = [int(line) for line in Path("log").read_text().split()]
+    answer = json.loads(run([DDL, "goodput", "job.ddl", "--json"], check_rc=0).stdout)
+    runs = answer["runs"]
+    check([r["run"] for r in runs] == ["job.ddl #1", "job.ddl #2", "job.ddl #3"] and all(r["ranks"] == 1 for r in runs), f"{runs}")
+    check([r["lost_steps"] for r in runs] == [3, 4, 0] and answer["run"]["steps"] == len(steps), f"{runs}")
+    check("ended abnormally" in runs[0]["ended_by"] and runs[2]["ended_by"] == "finished", f"{runs}")
+    job = json.loads(Path("job.ddl", "job.json").read_text())
+    wall_ns = job["ended_realtime_ns"] - job["started_realtime_ns"]
+    check(abs(sum(row["time_ns"] for row in answer["goodput"]) - wall_ns) < 1e6, f"{answer['goodput']}: {wall_ns} ns")
+    text = run([DDL, "goodput", "job.ddl"], check_rc=0).stdout
+    check("job.ddl: #1 to #3 follow one another in time and count as restarts of one job" in text, text)
+
+
+def side_by_side(folder):
+    start_in(folder / "both")
+    Path("train.py").write_text(SCRIPT)
+    for job in "ab":
+        Path(job).mkdir()
+    both = " & ".join(f"(cd {job}; {sys.executable} ../train.py -1)" for job in "ab")
+    done = record("both.ddl", ["sh", "-c", f"{both} & wait"], PYTHONPATH=f"{BUILD}/share/ddl/python")
+    check(done.returncode == 0, done.stderr)
+    answer = json.loads(run([DDL, "goodput", "both.ddl", "--json"], check_rc=0).stdout)
+    check(len(answer["runs"]) == 1 and answer["runs"][0]["ranks"] == 2 and answer["runs"][0]["lost_steps"] == 0, f"{answer['runs']}")
+    text = run([DDL, "goodput", "both.ddl"], check_rc=0).stdout
+    check("both.ddl: 2 processes without a rank that overlap in time count as ranks of one run" in text, text)
+
+
 if __name__ == "__main__":
-    main(restarts)
+    main(restarts, in_one_recording, side_by_side)

@@ -4,8 +4,10 @@
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <set>
 
 #include "core/error.h"
+#include "tests/analyzer/analyzed.h"
 #include "tests/analyzer/tables.h"
 
 namespace ddl::test {
@@ -111,6 +113,76 @@ TEST(Goodput, WarmUpIsWhatFirstStepsTakeLonger) {
   expect_sums(goodput);
   EXPECT_NEAR(seconds(goodput, kWarmUp), 2, 1e-9);
   EXPECT_NEAR(seconds(goodput, kProductive), 10, 1e-9);
+}
+
+/// Reads the jobs of a folder: its recording.
+std::vector<RunTimes> recorded(const std::vector<SyntheticRun>& jobs, const std::string& name = "job") {
+  const ScratchFolder folder;
+  for (const SyntheticRun& job : jobs) job.write(folder.path());
+  const RunDirectory directory = find_run(folder.path().string());
+  ingest(directory);
+  SQLite::Database db = open_store(directory.store, Access::kReadWrite);
+  ddl::analyze(db);
+  return read_run_times(db, name);
+}
+
+/// 4 ranks; each step 12 ms.
+SyntheticRun start_of(uint64_t first, uint64_t steps, int64_t begin_ns) {
+  return run()
+      .ranks(4)
+      .steps(steps, first)
+      .compute(10_ms)
+      .allreduce(4_MiB, 2_ms)
+      .world(0x100 + first, begin_ns, 1000 + static_cast<uint32_t>(first));
+}
+
+TEST(Goodput, OfTwoJobsInOneRecordingIsThatOfTwoRecordings) {
+  const SyntheticRun first = start_of(0, 100, 0), second = start_of(100, 100, 1300_ms);
+  const std::vector<RunTimes> together = recorded({first, second});
+  ASSERT_EQ(together.size(), 2u);
+  EXPECT_EQ(together[0].name, "job #1");
+  EXPECT_EQ(together[1].name, "job #2");
+  std::vector<RunTimes> apart = recorded({first}, "a");
+  ASSERT_EQ(apart.size(), 1u);
+  EXPECT_EQ(apart[0].name, "a");
+  apart.push_back(recorded({start_of(100, 100, 0)}, "b")[0]);
+  apart[1].start_realtime_ns += 1300_ms;
+  const Goodput one = goodput_of(together), two = goodput_of(apart);
+  expect_sums(one);
+  for (size_t p = 0; p < kWallParts; ++p) EXPECT_NEAR(one.parts[p], two.parts[p], 1) << kWallPartNames[p].id;
+  EXPECT_NEAR(one.parts[kProductive] / one.wall_ns, 2.4 / (1.3 + 1.2033), 1e-3);
+  EXPECT_EQ(one.steps, 200);
+  EXPECT_EQ(one.lost_steps, 0);
+  for (const RunGoodput& of : one.runs) EXPECT_EQ(of.workers, 4u);
+  EXPECT_NEAR(seconds(one, kDown), 1.3 - static_cast<double>(one.runs[0].wall_ns) * 1e-9, 1e-9);
+}
+
+TEST(Goodput, ARestartInsideOfARecordingLosesSteps) {
+  const std::vector<RunTimes> starts = recorded({start_of(0, 100, 0).killed(2, 13), start_of(10, 30, 5_s)});
+  ASSERT_EQ(starts.size(), 2u);
+  EXPECT_TRUE(starts[0].failed);
+  EXPECT_FALSE(starts[1].failed);
+  EXPECT_NE(starts[0].ended_by.find("ended abnormally"), std::string::npos) << starts[0].ended_by;
+  EXPECT_EQ(starts[1].ended_by, "finished");
+  const Goodput goodput = goodput_of(starts);
+  expect_sums(goodput);
+  EXPECT_EQ(goodput.runs[0].lost_steps, 3) << "10 to 12";
+  EXPECT_EQ(goodput.runs[0].lost_by, "numbers");
+  EXPECT_EQ(goodput.steps, 13 + 30);
+  EXPECT_GT(seconds(goodput, kLost), 3 * 0.012 - 1e-9);
+}
+
+TEST(Goodput, WorldsThatOverlapAreOneStart) {
+  const std::vector<RunTimes> starts = recorded({start_of(0, 100, 0), start_of(7, 20, 300_ms), start_of(100, 100, 2_s)});
+  ASSERT_EQ(starts.size(), 2u) << "the second began inside of the first";
+  EXPECT_EQ(starts[0].workers.size(), 8u);
+  EXPECT_EQ(starts[1].workers.size(), 4u);
+  EXPECT_EQ(starts[0].worlds, (std::set<int64_t>{0, 1}));
+  const Goodput goodput = goodput_of(starts);
+  expect_sums(goodput);
+  EXPECT_EQ(goodput.lost_steps, 0) << "7 to 26 ran beside the first, not after it";
+  EXPECT_EQ(goodput.runs[0].steps, 100) << "each world counts by itself";
+  EXPECT_EQ(goodput.runs[0].worlds, 2u);
 }
 
 TEST(Goodput, RunsAtTheSameTimeAreNoRestarts) { EXPECT_THROW(goodput_of({run_of(0, 0, 100), run_of(50, 0, 100)}), Error); }
