@@ -60,7 +60,7 @@ TEST(RepeatedSteps, WaitingOfAnotherUseIsNotThatOfTheFirst) {
   Tables run = two_epochs();
   for (const char* fact : {"epoch_realtime_ns", "started_realtime_ns"}) run.meta(fact, "1700000000000000000");
   run.meta("ended_realtime_ns", "1700000100000000000");
-  const models::RunTimes times = models::read_run_times(run.db(), "run");
+  const models::RunTimes times = models::read_run_times(run.db(), "run").at(0);
   ASSERT_EQ(times.workers.size(), static_cast<size_t>(kEpochRanks));
   ASSERT_EQ(times.workers[0].steps.size(), static_cast<size_t>(2 * kEpochSteps));
   EXPECT_EQ(times.workers[0].steps[kEpochSteps - 1].wait_ns, 10e6);
