@@ -51,7 +51,9 @@ std::optional<double> seconds_to_loss(int64_t rank, int64_t every, int64_t needs
   Tables run(2);
   for (int64_t step = 0; step < 150; ++step) {
     for (int64_t r = 0; r < 2; ++r) run.step(r, step, step * 100_ms, step * 100_ms + 90_ms, 10_ms);
-    if (step % every == every - 1) run.value(rank, step, "loss", step + 1 >= needs ? 0.5 : 2);
+    if (step % every == every - 1)
+      run.exec("INSERT INTO value VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(step) + ", " +
+               std::to_string(step * 100_ms + 50_ms) + ", 'loss', " + (step + 1 >= needs ? "0.5" : "2") + ")");
   }
   run.analyze();
   return tune::read_trial(run.db(), 1).target_s;
