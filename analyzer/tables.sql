@@ -576,14 +576,15 @@ SELECT p.world, p.rank, s.step, s.kind, s.range_name, s.kernels, s.calls, s.gpu_
 FROM summed s JOIN process p ON p.id = s.process;
 
 -- Bytes that each rank sent in collectives, over the events that the window kept, by axis (communicator_axis.axis; NULL: none is known) and operation. In all-to-alls
--- ranks send as much as their share of the data: mean_ratio is bytes against the mean of the ranks of the same communicator. NULL bytes: not known of some call.
+-- ranks send as much as their share of the data: mean_ratio is bytes against the mean of the ranks of the same communicator. NULL bytes: not known of some call. NULL wait_ns and xfer_ns: see why.
 CREATE VIEW v_traffic AS
 WITH sent AS (
   SELECT p.world, p.rank, e.comm, e.op, count(*) AS calls, iif(count(e.bytes) = count(*), sum(e.bytes), NULL) AS bytes,
-         iif(count(k.wait_ns) = count(*), sum(k.wait_ns), NULL) AS wait_ns, iif(count(k.xfer_ns) = count(*), sum(k.xfer_ns), NULL) AS xfer_ns
+         iif(count(k.wait_ns) = count(*), sum(k.wait_ns), NULL) AS wait_ns, iif(count(k.xfer_ns) = count(*), sum(k.xfer_ns), NULL) AS xfer_ns,
+         max(iif(k.wait_ns IS NULL, k.why, NULL)) AS why
   FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process
   GROUP BY p.world, p.rank, e.comm, e.op
 )
 SELECT s.world, s.rank, a.axis, c.label AS comm, o.name AS op, s.calls, s.bytes, s.bytes / nullif(avg(s.bytes) OVER (PARTITION BY s.world, s.comm, s.op), 0) AS mean_ratio,
-       s.wait_ns, s.xfer_ns
+       s.wait_ns, s.xfer_ns, s.why
 FROM sent s JOIN communicator c ON c.id = s.comm JOIN op o ON o.id = s.op LEFT JOIN communicator_axis a ON a.communicator = s.comm;

@@ -20,9 +20,11 @@ bool cannot_be_told_apart(const Share& larger, const Share& smaller) {
 
 Verdict decide(std::vector<Share> shares, const char* whole) {
   double not_split = 0;
+  std::string not_split_shown;
   std::erase_if(shares, [&](const Share& share) {
     if (share.name != kNotSplit) return false;
     not_split = share.value;
+    not_split_shown = share.shown.empty() ? share.name : share.shown;
     return true;
   });
   if (shares.empty() && not_split == 0) return {"", fmt::format("not known how much of the {} is waiting or transfer", whole)};
@@ -32,12 +34,13 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
     numbers += fmt::format("{}{} {}{}{:.1f}%", numbers.empty() ? "" : ", ", name, bound, bound.empty() ? "" : " ", value * 100);
   };
   for (const Share& share : shares) tell(share.shown.empty() ? share.name : share.shown, share.bound, share.value);
-  if (not_split > 0) tell(kNotSplit, "", not_split);
+  if (not_split > 0) tell(not_split_shown, "", not_split);
   numbers += fmt::format(" of the {} (threshold {:.0f}%)", whole, kBoundThreshold * 100);
 
   const double next = std::max(kBoundThreshold, shares.size() > 1 ? shares[1].value : 0);
   if (not_split > kBoundThreshold && (shares.empty() || shares.front().value <= next + not_split))
     return {"undecided", fmt::format("undecided: what is not split may be waiting or transfer: {}", numbers)};
+  if (shares.empty()) return {"compute", "bound by computing: " + numbers};
   const Share& first = shares.front();
   if (first.value <= kBoundThreshold) {
     double waiting = 0;  // as much as there may be
@@ -107,9 +110,12 @@ Share with_interval(SQLite::Database& db, int64_t world, const char* name, doubl
   return share;
 }
 
-/// What threads do in MPI. Empty if none of it could be split.
+/// What threads do in MPI.
 std::vector<Share> thread_shares(SQLite::Database& db, int64_t world, const JobTime& time) {
-  if (!time.is_known() || time.nothing_split()) return {};
+  if (!time.is_known()) return {};
+  Share not_split{kNotSplit, time.shown_share(&TimeParts::unsplit_ns)};
+  not_split.shown = fmt::format("{} ({})", kNotSplit, time.why);
+  if (time.nothing_split()) return {not_split};
   std::vector<Share> shares = {with_interval(db, world, "wait", time.shown_share(&TimeParts::wait_ns), "wait_ns"),
                                with_interval(db, world, "transfer", time.shown_share(&TimeParts::transfer_ns), "xfer_ns")};
   const double in_mpi = time.sum.communication_ns() / time.sum.total_ns();
@@ -122,7 +128,7 @@ std::vector<Share> thread_shares(SQLite::Database& db, int64_t world, const JobT
       shares[1].unsplit_what = "in collectives and messages with ranks that left no record, which others may have waited for";
     }
   }
-  if (time.sum.unsplit_ns > 0) shares.push_back({kNotSplit, time.shown_share(&TimeParts::unsplit_ns)});
+  if (time.sum.unsplit_ns > 0) shares.push_back(not_split);
   return shares;
 }
 
@@ -194,7 +200,8 @@ void store_verdict(SQLite::Database& db, int64_t world, const std::string& doubt
   const Facts facts = read_facts(db, world);
   const bool unseen = facts.resource == Resource::kUnseen;
   std::vector<Share> shares;
-  if (facts.threads_tell() || !unseen) shares = thread_shares(db, world, facts.threads);
+  const bool silent = facts.resource != Resource::kThread && facts.threads.nothing_split();  // beside GPUs
+  if (!silent && (facts.threads_tell() || !unseen)) shares = thread_shares(db, world, facts.threads);
   if (unseen && !shares.empty()) shares.push_back({kNotSplit, facts.threads.shown_computing()});  // outside MPI GPUs are waited for as well
   if (!shares.empty()) add_bubble_and_input(db, world, shares);
   add_device_shares(db, world, facts, shares);

@@ -35,8 +35,8 @@ Table traffic_table(const RunView& run) {
               .columns = {{"bytes", "Sent", Unit::kBytes, 9, "NO_DATA"},
                           {"mean_ratio", "Of mean", Unit::kRatio, 9, ""},
                           {"calls", "Calls", Unit::kCount, 3},
-                          {"wait_ns", "Wait", Unit::kDuration, 9, "PARTIAL_RANKS"},
-                          {"xfer_ns", "Transfer", Unit::kDuration, 2, "PARTIAL_RANKS"},
+                          {"wait_ns", "Wait", Unit::kDuration},
+                          {"xfer_ns", "Transfer", Unit::kDuration, 2},
                           {"rank", "Rank", Unit::kCount},
                           {"axis", "Axis", Unit::kText},
                           {"op", "Name", Unit::kText, 4},
@@ -46,12 +46,17 @@ Table traffic_table(const RunView& run) {
   if (!Query(run.db, "SELECT 1 FROM collective_group g JOIN op o ON o.id = g.op WHERE lower(o.name) LIKE '%alltoall%'").next())
     return table;
   Query row(run.db, R"(
-    SELECT bytes, mean_ratio, calls, wait_ns, xfer_ns, rank, axis, op, comm
+    SELECT bytes, mean_ratio, calls, wait_ns, xfer_ns, rank, axis, op, comm, why
     FROM v_traffic
     WHERE world = ? AND lower(op) LIKE '%alltoall%' AND rank IS NOT NULL
     ORDER BY comm, op, bytes DESC, rank)");
   row.bind(run.world);
-  while (row.next()) add_row(run, table, cells(row, table, row.is_null(0) ? "NO_DATA" : "ZERO_DENOM"));
+  while (row.next()) {
+    std::vector<Value> values = cells(row, table, row.is_null(0) ? "NO_DATA" : "ZERO_DENOM");
+    for (const size_t part : {size_t{3}, size_t{4}})
+      if (values[part].is_absent()) values[part] = Value::absent(Unit::kDuration, row.text(9));
+    add_row(run, table, std::move(values));
+  }
   return table;
 }
 

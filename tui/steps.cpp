@@ -31,6 +31,9 @@ bool has_rule(const Job& job, const Event& e) {
   return e.comm != kNone && job.communicators[e.comm].comparable && job.operations[e.op].operation.wait != WaitRule::kNone;
 }
 
+/// It need not be the only rank of its group, which has nobody to wait for.
+bool may_have_company(const Job& job, const Event& e) { return e.comm == kNone || job.communicators[e.comm].size != 1; }
+
 int64_t ticks_at_ns(const Rank& rank, int64_t ns) { return static_cast<int64_t>(rank.clock.line.ticks_at(ns - rank.clock.offset_ns)); }
 
 void merge_into(std::vector<CollectiveUse>& uses, const CollectiveUse& more) {
@@ -319,6 +322,7 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
     a.wait_ns = e.wait_ns;
     if (a.collective) {
       if (!a.wait_ns) a.why = has_rule(job, e) ? e.why : Why::kNotApplicable;
+      a.undefined = a.why == Why::kNotApplicable && may_have_company(job, e);
     } else if (!a.request) {
       const MessageRole role = op.message.role;
       const auto done = std::lower_bound(messages.begin(), messages.end(), e.start_ticks);
@@ -330,6 +334,7 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
       a.unsplit = completes || unknown || (moves && !op.message.posts && !op.message.persistent);
       if (a.unsplit) a.why = unknown ? Why::kPartialRanks : Why::kNotApplicable;
     }
+    if (op.operation.waits_unnumbered && (a.request || !op.operation.nonblocking)) a.undefined = may_have_company(job, e);
     add_to(events, a, step.thread);
   }
   if (!annotated_ && rank.sits_in && rank.sits_in->op != kNone) {  // a second may end inside of a call
@@ -343,7 +348,7 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
   const int64_t mpi_ns = clock.span_ns(step.mpi_ticks);
   const Partition part = partition(window, events, mpi_ns);
   const bool kept = !events.calls.empty() || mpi_ns == 0;
-  const bool known = kept && events.why == Why::kNone && (part.is_split() || events.unsplit_why == Why::kNone);
+  const bool known = kept && events.why == Why::kNone && part.is_split();
   const auto wait_ns = known ? std::optional(part.wait_ns) : std::nullopt;
   return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, 0, wait_ns, wait_ns};
 }

@@ -118,6 +118,14 @@ bool is_numbered(OpClass op_class, std::string_view family) {
   }
 }
 
+/// MPI_Win_post is no exception: MPI says that it does not block, but in Open MPI it does.
+bool waits_unnumbered(OpClass op_class, std::string_view family) {
+  if (family == "comm_disconnect") return true;
+  constexpr std::string_view kLocal[] = {"win_attach", "win_detach", "win_sync", "win_test", "comm_get_parent"};
+  const bool local = std::find(std::begin(kLocal), std::end(kLocal), family) != std::end(kLocal);
+  return !local && (op_class == OpClass::kRmaSync || op_class == OpClass::kOneSided || op_class == OpClass::kCommunicator);
+}
+
 }  // namespace
 
 Operation describe_operation(std::string name, std::string_view class_name, bool nonblocking) {
@@ -141,6 +149,7 @@ Operation describe_operation(std::string name, std::string_view class_name, bool
   }
   // The call that makes a persistent collective has no number; its starts have.
   operation.numbered = is_numbered(operation.op_class, family) && !is_persistent(operation.name);
+  operation.waits_unnumbered = !operation.numbered && waits_unnumbered(operation.op_class, family);
   if (operation.op_class == OpClass::kCommunicator) {
     operation.size = SizeRule::kZero;
   } else if (operation.op_class == OpClass::kNeighbor) {

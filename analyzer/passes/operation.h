@@ -46,6 +46,9 @@ struct Operation {
   bool on_device = false;
   /// Every call takes the next sequence number of its communicator.
   bool numbered = false;
+  /// Has no number, completes no message, and may wait for another rank all the same: one-sided communication, what synchronises windows,
+  /// and what makes or ends communicators of other ranks than those of the one that it is called with.
+  bool waits_unnumbered = false;
 };
 
 /// `class_name` as in table `op`.

@@ -16,7 +16,9 @@ void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
     window.sigma_ns += a.sigma_ns;
     if (a.bubble) window.bubble.push_back(window.waiting.back());
   }
-  if (a.unsplit) {
+  if (a.undefined) {
+    (own_call ? window.undefined : window.undefined_flights).push_back(a.interval);
+  } else if (a.unsplit) {
     window.unsplit.push_back(a.interval);
     window.unsplit_why = a.why;
   } else if (a.why == Why::kPartialRanks || a.why == Why::kClockUntrusted) {
@@ -44,7 +46,13 @@ Partition partition(const Interval& window, const WindowEvents& events, int64_t 
     const IntervalSet inputs = intersect(IntervalSet(events.inputs), inside);
     result.input_ns = std::min(subtract(inputs, exposed).length_ns(), result.compute_ns);
   }
-  if (!events.unsplit.empty()) result.unsplit_ns = subtract(intersect(exposed, IntervalSet(events.unsplit)), wait).length_ns();
+  const IntervalSet unsplit = subtract(intersect(exposed, IntervalSet(events.unsplit)), wait);
+  result.unsplit_ns = unsplit.length_ns();
+  if (!events.undefined.empty() || !events.undefined_flights.empty()) {
+    const IntervalSet completed = intersect(IntervalSet(events.completions), IntervalSet(events.undefined_flights));
+    const IntervalSet undefined = intersect(exposed, unite(IntervalSet(events.undefined), completed));
+    result.undefined_ns = subtract(subtract(undefined, wait), unsplit).length_ns();
+  }
   return result;
 }
 

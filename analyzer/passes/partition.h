@@ -10,6 +10,8 @@
 //   input    the part of compute in ranges that load data
 //   unsplit  the part of exposed in calls that completed messages of which nobody can tell how long they waited; counts as transfer, and
 //            makes the waiting of the window unknown if it is more than kUnsplitShare of exposed
+//   undefined  the same of calls for which waiting is not defined, though they may wait for other ranks (Operation::wait); it may be
+//            kUnsplitShare of the whole window as well, where it is not the most of exposed
 // Polling calls that found nothing leave no event; the time inside MPI that is known from the profile may therefore exceed that of the
 // events, and what is more counts as exposed.
 #pragma once
@@ -40,6 +42,8 @@ struct WindowEvents {
   std::vector<Interval> bubble;       ///< those of `waiting` that are for other stages of the same pipeline
   std::vector<Interval> inputs;       ///< ranges of the owning thread that load data
   std::vector<Interval> unsplit;      ///< calls of the owning thread that completed messages, with an unknown wait
+  std::vector<Interval> undefined;    ///< calls of the owning thread whose waiting is not defined
+  std::vector<Interval> undefined_flights;         ///< requests of that kind: what completes them may wait
   std::optional<std::vector<Interval>> computing;  ///< nothing: all that is outside of `calls`
   std::vector<Flight> flights;
   double sigma_ns = 0;           ///< clock sigma of `waiting`: sum over them, as if all errors went one way
@@ -55,8 +59,9 @@ struct Activity {
   bool request = false;
   bool completion = false;
   bool collective = false;
-  bool bubble = false;   ///< waits for another stage of its pipeline
-  bool unsplit = false;  ///< a call in which messages completed, and nobody knows how long it waited; see `why`
+  bool bubble = false;     ///< waits for another stage of its pipeline
+  bool unsplit = false;    ///< a call in which messages completed, and nobody knows how long it waited; see `why`
+  bool undefined = false;  ///< may wait for other ranks, and for how long is not defined
   std::optional<int64_t> wait_ns;
   double sigma_ns = 0;   ///< clock sigma of wait_ns
   bool bounded = false;  ///< wait_ns is a lower bound
@@ -76,9 +81,20 @@ struct Partition {
   int64_t bubble_ns = 0;
   int64_t input_ns = 0;
   int64_t unsplit_ns = 0;
+  int64_t undefined_ns = 0;
   int64_t idle_ns = 0;  ///< 0 but of training threads (training_thread.h), and where it is told what computes
 
-  bool is_split() const { return static_cast<double>(unsplit_ns) <= kUnsplitShare * static_cast<double>(exposed_ns); }
+  bool is_split() const { return is_small(unsplit_ns, exposed_ns) && is_negligible(undefined_ns); }
+  /// Why it is not split; `unsplit_why`: why what is `unsplit` is not.
+  Why why_not_split(Why unsplit_why) const { return is_small(unsplit_ns, exposed_ns) ? Why::kNotApplicable : unsplit_why; }
+
+ private:
+  static bool is_small(int64_t part_ns, int64_t whole_ns) {
+    return static_cast<double>(part_ns) <= kUnsplitShare * static_cast<double>(whole_ns);
+  }
+  bool is_negligible(int64_t part_ns) const {
+    return is_small(part_ns, exposed_ns) || (is_small(part_ns, duration_ns) && part_ns <= exposed_ns / 2);
+  }
 };
 
 /// `mpi_ns`: time inside MPI by the profile; 0 if not known.

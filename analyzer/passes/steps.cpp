@@ -63,7 +63,7 @@ class RunWindow {
   }
   double sigma_ns() const { return sigma_ns_; }
   bool bounded() const { return bounded_; }
-  Why why() const { return why_ == Why::kNone && !sum_.is_split() ? unsplit_why_ : why_; }
+  Why why() const { return why_ == Why::kNone && !sum_.is_split() ? sum_.why_not_split(unsplit_why_) : why_; }
 
  private:
   void close_slice(int64_t end_ns) {
@@ -73,14 +73,15 @@ class RunWindow {
     sum_.comm_ns += part.comm_ns;
     sum_.wait_ns += part.wait_ns;
     sum_.unsplit_ns += part.unsplit_ns;
+    sum_.undefined_ns += part.undefined_ns;
     sigma_ns_ += std::exchange(slice_.sigma_ns, 0);
     bounded_ |= slice_.bounded;
     if (slice_.why != Why::kNone) why_ = slice_.why;
     if (slice_.unsplit_why != Why::kNone) unsplit_why_ = slice_.unsplit_why;
     const auto over = [end_ns](const Interval& i) { return i.end_ns <= end_ns; };
-    for (auto* intervals : {&slice_.calls, &slice_.background, &slice_.waiting, &slice_.bubble, &slice_.unsplit})
+    for (auto* intervals : {&slice_.calls, &slice_.completions, &slice_.background, &slice_.waiting, &slice_.bubble, &slice_.unsplit,
+                            &slice_.undefined, &slice_.undefined_flights})
       std::erase_if(*intervals, over);
-    slice_.completions.clear();
     slice_.flights.clear();
     slice_.why = Why::kNone;
     slice_begin_ns_ = end_ns;
@@ -301,6 +302,7 @@ class StepPass {
     a.collective = row.integer(6) != 0;
     a.wait_ns = of_collective.wait_ns;
     if (a.collective && !a.wait_ns) a.why = of_collective.why;
+    a.undefined = waits_undefined(row, a);
     a.sigma_ns = of_collective.sigma_ns;
     a.bounded = of_collective.bounded;
     if (messages_ && !a.collective && !a.request) {
@@ -331,6 +333,15 @@ class StepPass {
     if (!operation.numbered || operation.nonblocking) return false;
     const auto communicator = catalog_.communicators.find(row.integer(10));
     return communicator == catalog_.communicators.end() || communicator->second.size != 1;
+  }
+
+  /// A call or request that may wait for other ranks of a group, with no rule for how long.
+  bool waits_undefined(const RowValues& row, const Activity& a) const {
+    const Operation& operation = catalog_.operation(row.integer(3));
+    if (operation.nonblocking && !a.request) return false;
+    if (a.collective ? a.wait_ns || a.why != Why::kNotApplicable : !operation.waits_unnumbered) return false;
+    const auto communicator = catalog_.communicators.find(row.integer(10));
+    return communicator == catalog_.communicators.end() || communicator->second.size != 1 || communicator->second.kind == "inter";
   }
 
   void begin_process(int64_t id) {
@@ -394,7 +405,7 @@ class StepPass {
     const Partition part = partition(step.window, step.events, told_computing_ != nullptr ? 0 : step.mpi_ns);
     Why why = step.events.why;
     const bool kept = !step.events.calls.empty() || step.mpi_ns == 0;
-    if (why == Why::kNone && !part.is_split()) why = step.events.unsplit_why;
+    if (why == Why::kNone && !part.is_split()) why = part.why_not_split(step.events.unsplit_why);
     if (!kept || catalog_.process(current_).damaged) why = Why::kNoData;
     const bool told = inputs_.any() && (!step.events.inputs.empty() || !catalog_.process(current_).thinned);
     write(rows_.steps, step.number, part, kept, why, step.events.bounded, step.events.sigma_ns,
@@ -451,9 +462,10 @@ class StepPass {
       a.thread = open_.integer(0);
       a.interval = {open_.integer(2), process.end_ns};
       if (a.thread == 0 && a.interval.begin_ns >= process.init_ns) open_ns += std::max<int64_t>(0, a.interval.length_ns());
+      const Operation& operation = catalog_.operation(open_.integer(3));
       if (!open_.is_null(1)) {
         open_why = Why::kPartialRanks;
-      } else if (message_operation(catalog_.operation(open_.integer(3))).role != MessageRole::kNone) {
+      } else if (operation.waits_unnumbered || message_operation(operation).role != MessageRole::kNone) {
         a.unsplit = true;
         a.why = Why::kPartialRanks;
       }

@@ -10,7 +10,7 @@
 // The program. Calls append items to what every rank does in every step, in that order. Times are ns, sizes are bytes: plain int64_t.
 //
 // The time model. Ranges and values cost nothing. Computing costs what it says (plus jitter, slow ranks, delays).
-//   blocking symmetric   leaves everywhere at max(enter) + transfer
+//   blocking symmetric   leaves everywhere at max(enter) + transfer; so do scans, neighbourhoods and what synchronises windows
 //   bcast, scatter       root: enter + transfer. Others: max(own enter, root's enter) + transfer
 //   reduce, gather       root: max(enter) + transfer. Others: enter + kCallNs
 //   non-blocking         the post takes kCallNs. Bytes move from when the last rank has posted and the members' earlier transfers are over

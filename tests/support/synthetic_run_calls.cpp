@@ -27,7 +27,7 @@ std::vector<Comm*> Simulation::groups(const std::string& name) {
 
 Simulation::Call Simulation::enter(int r, const Op& op, uint32_t site, const Comm* comm, uint32_t sequence, int32_t peer,
                                    uint64_t payload) {
-  return at(r).process->enter(at(r).now, op.id, site, comm ? comm->index : kNoComm, op.is_collective(), sequence, peer, payload);
+  return at(r).process->enter(at(r).now, op.id, site, comm ? comm->index : kNoComm, op.is_numbered(), sequence, peer, payload);
 }
 
 void Simulation::leave(int r, Call& call, const Op& op, const Comm* comm, int64_t t, uint64_t payload) {
@@ -37,7 +37,7 @@ void Simulation::leave(int r, Call& call, const Op& op, const Comm* comm, int64_
 }
 
 void Simulation::stay(int r, const Call& call, const Op& op, const Comm* comm) {
-  const bool counts = op.is_collective() || op.op_class == OpClass::kCompletion;
+  const bool counts = op.is_numbered() || op.op_class == OpClass::kCompletion;
   ledger_.open_call({r, std::string(op.name), comm ? comm->label : "", counts ? call.record.sequence : 0, at(r).step, at(r).now});
   at(r).stopped = true;
 }
@@ -49,7 +49,7 @@ void Simulation::collective(const Item& item, uint32_t site, Comm& comm) {
   InstanceTruth& instance = ledger_.instance(number);
   instance.comm = comm.label;
   instance.comm_uid = comm.uid;
-  instance.seq = ++comm.sequence;
+  instance.seq = op.is_numbered() ? ++comm.sequence : kNoSequence;
   instance.op = op.name;
   instance.nonblocking = op.nonblocking;
   if (item.root >= 0) instance.root = item.root;

@@ -33,6 +33,12 @@ constexpr Op kOperations[] = {
     {"MPI_Reduce_scatter", OpClass::kAllToAll, false, Size::kSent, true},
     {"MPI_Reduce_scatter_block", OpClass::kAllToAll, false, Size::kSent, true},
     {"MPI_Scan", OpClass::kScan, false, Size::kNone, true},
+    {"MPI_Neighbor_alltoall", OpClass::kNeighbor, false, Size::kNone, false},
+    {"MPI_Ineighbor_alltoall", OpClass::kNeighbor, true, Size::kNone, false},
+    {"MPI_Win_fence", OpClass::kRmaSync, false, Size::kNone, false},
+    {"MPI_Win_sync", OpClass::kRmaSync, false, Size::kNone, false},
+    {"MPI_Win_start", OpClass::kRmaSync, false, Size::kNone, false},
+    {"MPI_Win_wait", OpClass::kRmaSync, false, Size::kNone, false},
     {"MPI_Ibarrier", OpClass::kBarrier, true, Size::kNone, false},
     {"MPI_Ibcast", OpClass::kRootToAll, true, Size::kSent, false},
     {"MPI_Ireduce", OpClass::kAllToRoot, true, Size::kSent, true},
@@ -63,12 +69,16 @@ bool Op::is_collective() const {
     case OpClass::kRootToAll:
     case OpClass::kAllToRoot:
     case OpClass::kScan:
+    case OpClass::kNeighbor:
+    case OpClass::kRmaSync:
     case OpClass::kCommunicator:
       return true;
     default:
       return false;
   }
 }
+
+bool Op::is_numbered() const { return is_collective() && (op_class != OpClass::kRmaSync || name == "MPI_Win_fence"); }
 
 bool Op::is_symmetric() const {
   return op_class == OpClass::kAllToAll || op_class == OpClass::kBarrier || op_class == OpClass::kCommunicator;

@@ -24,6 +24,8 @@ struct Op {
   uint32_t id = 0;
 
   bool is_collective() const;
+  /// Each call takes the next number of its communicator.
+  bool is_numbered() const;
   bool is_rooted() const { return op_class == OpClass::kRootToAll || op_class == OpClass::kAllToRoot; }
   /// Nobody leaves before everybody entered.
   bool is_symmetric() const;
