@@ -4,7 +4,6 @@
 
 #include <algorithm>
 
-#include "analyzer/passes/operation.h"
 #include "analyzer/query.h"
 #include "reports/format.h"
 
@@ -29,11 +28,6 @@ StepLanes::StepLanes(const RunView& run, int64_t step) : run_(run), step_(step) 
   read_messages();
   read_backward();
   read_computing();
-  Query ops(run.db, "SELECT id, name, class, nonblocking FROM op");
-  while (ops.next())
-    if (const bool nonblocking = ops.integer(3) != 0;
-        !nonblocking && describe_operation(ops.text(1), ops.text(2), nonblocking).waits_unnumbered)
-      waits_unnumbered_.insert(ops.integer(0));
 }
 
 // In one go for all ranks: the table of messages has no index by call.
@@ -107,15 +101,10 @@ Lane StepLanes::read(int64_t rank) {
   std::vector<Interval> calls, waits, unsplit;
   const auto told = computing_.find(place.process);
   // Where it is told what computes, messages lie on threads of their own, and block the step as its own thread's calls do.
-  Query call(
-      run_.db,
-      "SELECT e.start_ns, e.duration_ns, e.op, e.seq IS NOT NULL AND k.wait_ns IS NULL FROM event e LEFT JOIN collective k ON k.event = e.id"
-      " WHERE e.process = ? AND e.start_ns BETWEEN ? AND ? AND e.kind = 1 AND (e.thread = ? OR ?)");
+  Query call(run_.db,
+             "SELECT start_ns, duration_ns FROM event WHERE process = ? AND start_ns BETWEEN ? AND ? AND kind = 1 AND (thread = ? OR ?)");
   call.bind(place.process, place.window.begin_ns, place.window.end_ns, place.thread, static_cast<int64_t>(told != computing_.end()));
-  while (call.next()) {
-    calls.push_back({call.integer(0), call.integer(0) + call.integer(1)});
-    if (call.integer(3) != 0 || waits_unnumbered_.contains(call.integer(2))) unsplit.push_back(calls.back());
-  }
+  while (call.next()) calls.push_back({call.integer(0), call.integer(0) + call.integer(1)});
   read_collectives(place, lane, waits);
   for (const Message& message : messages_[place.process]) {
     if (!message.wait_ns) unsplit.push_back(message.call);

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -70,7 +69,6 @@ class StepLanes {
   std::map<int64_t, std::vector<Interval>> backward_;                       // by process: phases of that name
   std::map<int64_t, std::vector<Interval>> computing_;                      // by process, where that is told
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> last_to_enter_;  // by communicator, number and kind of event: rank, or -1
-  std::set<int64_t> waits_unnumbered_;                                      // op.id of Operation::waits_unnumbered
   std::vector<int64_t> ranks_;
   Interval window_;
   int64_t last_rank_ = 0;

@@ -69,6 +69,7 @@ SyntheticRun overlapped_job() {
 
 TEST(Synthetic, EveryOperation) {
   SyntheticRun job = run().ranks(5).steps(3).jitter(300_us).split("dp", 2);
+  job.setup().collective("MPI_Scan", 10_KiB, 80_us).each_step();  // in a step it would leave the waiting of that unknown
   job.compute(2_ms)
       .allreduce(1_MiB, 1_ms)
       .compute(1_ms)
@@ -78,7 +79,7 @@ TEST(Synthetic, EveryOperation) {
       .compute(1_ms)
       .barrier();
   for (const char* op :
-       {"MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block", "MPI_Scan"}) {
+       {"MPI_Allgather", "MPI_Allgatherv", "MPI_Alltoall", "MPI_Alltoallv", "MPI_Reduce_scatter", "MPI_Reduce_scatter_block"}) {
     job.compute(1_ms).collective(op, 10_KiB, 80_us);
   }
   job.compute(1_ms).collective("MPI_Scatter", 10_KiB, 80_us, 3).compute(1_ms).collective("MPI_Gather", 10_KiB, 80_us, 3);
