@@ -130,8 +130,8 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
   }
   Query insert(db, "INSERT INTO background_process (process, thread, sampled) VALUES (?, ?, ?)");
   for (const auto& [process, of_process] : calls) {
-    // A barrier of the script's own at its start does not make it a job that communicates itself; a helper that polls for messages does not
-    // make it one that doesn't.
+    // A barrier at the start of a script is not yet a job that communicates itself. Calls of a helper that polls for messages are many, and say
+    // nothing of who communicates: only collectives count.
     if (of_process.others == 0 || of_process.own * kPerOwnCall > of_process.others_collectives) continue;
     Query marks(db, "SELECT 1 FROM step WHERE process = ? LIMIT 1");
     Query samples(db, "SELECT 1 FROM thread_sample WHERE process = ? LIMIT 1");

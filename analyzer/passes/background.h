@@ -7,8 +7,8 @@
 //
 // Coordination moves no tensor: it agrees on what is to be moved (Horovod's controller). For background threads, these are barriers, logical and
 // bitwise reductions, and small collectives over integers that sum nothing or, rooted, over MPI_BYTE. A collective is coordination if it is on
-// every member that tells; none of the waiting, transfer and steps of a job is in it. Gloo coordinates nothing: its barriers are the program's. For traces of other
-// tools only those with Gloo's collectives have such processes.
+// every member that tells; none of the waiting, transfer and steps of a job is in it. Gloo coordinates nothing: its barriers are the program's.
+// For traces of other tools only those with Gloo's collectives have such processes.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
