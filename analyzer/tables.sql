@@ -239,7 +239,7 @@ CREATE TABLE gpu_axis_part (
 );
 CREATE INDEX gpu_axis_part_process ON gpu_axis_part (process, step);
 
--- Processes whose MPI calls are made by background threads only (specification.md J2, J3).
+-- Processes whose MPI calls are made by background threads, but for a few (specification.md J2, J3).
 CREATE TABLE background_process (
   process INTEGER PRIMARY KEY,  -- process.id
   thread INTEGER,               -- thread.thread of the one that trains; NULL: it recorded nothing itself
@@ -252,13 +252,13 @@ CREATE TABLE coordination (
   event INTEGER PRIMARY KEY  -- event.id
 );
 
--- Data that background threads moved after negotiating it: how ready its ranks were.
+-- Data that background threads moved after negotiating it, and barriers: how ready its ranks were.
 CREATE TABLE negotiation (
   process INTEGER NOT NULL,    -- process.id
   comm INTEGER NOT NULL,       -- communicator.id
-  seq INTEGER NOT NULL,        -- event.seq of the collective that moved the data
+  seq INTEGER NOT NULL,        -- event.seq of the collective that moved the data, or of the barrier
   step INTEGER,                -- its step; NULL: outside steps
-  ready_ns INTEGER NOT NULL,   -- when this rank had all of it ready: begin of the first cycle of coordination in which it said so
+  ready_ns INTEGER NOT NULL,   -- when this rank had all of it ready, or asked for the barrier: begin of the first cycle of coordination in which it said so
   agreed_ns INTEGER NOT NULL,  -- when the last rank had; across hosts: begin of that cycle on this rank
   late INTEGER NOT NULL,       -- 1: this rank was the last, or one of the last
   wait_ns INTEGER,             -- between the two, blocked on the training thread; NULL: not sampled

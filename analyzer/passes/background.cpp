@@ -10,6 +10,7 @@ namespace ddl {
 namespace {
 
 constexpr double kTrainsShare = 0.01;  // of some second a thread that trains is busy at least
+constexpr int64_t kPerOwnCall = 20;    // a training thread makes at most one call itself per so many collectives of background threads
 
 /// Thread ids of those that train, of processes that have another thread.
 std::map<int64_t, int64_t> training_tids(SQLite::Database& db) {
@@ -83,6 +84,9 @@ int coordination_vote(OpClass op_class, std::string_view datatype, std::string_v
     return 1;
   const bool rooted = op_class == OpClass::kAllToRoot || op_class == OpClass::kRootToAll;
   if (rooted && datatype == "MPI_BYTE" && bytes <= kRequestBytes) return 1;
+  // Counters of an evaluation are small integers too, but summed; what Horovod registers (process sets) is compared by its least and largest.
+  const bool compares = datatype == "MPI_INT" && is_one_of(reduction, {"MPI_MIN", "MPI_MAX"});
+  if (!reduction.empty() && !compares) return bytes == 0 ? 0 : -1;
   const bool integers =
       is_one_of(datatype, {"MPI_CHAR", "MPI_SHORT", "MPI_INT", "MPI_UNSIGNED", "MPI_LONG", "MPI_UNSIGNED_LONG", "MPI_LONG_LONG",
                            "MPI_UNSIGNED_LONG_LONG", "MPI_INT32_T", "MPI_UINT32_T", "MPI_INT64_T", "MPI_UINT64_T"});
@@ -95,7 +99,7 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
   const std::map<int64_t, int64_t> candidates = training_tids(db);
   if (candidates.empty()) return found;
   struct Calls {
-    int64_t own = 0, others = 0;
+    int64_t own = 0, others = 0, others_collectives = 0;
     std::optional<int64_t> thread;
     int64_t first_event = INT64_MAX, last_event = -1;
   };
@@ -116,11 +120,19 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
     if (operation.op_class == OpClass::kLifecycle || operation.op_class == OpClass::kCommunicator ||
         operation.op_class == OpClass::kOther || operation.on_device)
       continue;
-    if (rows.integer(3) == 1) (of_process.thread == rows.integer(1) ? of_process.own : of_process.others) += rows.integer(4);
+    if (rows.integer(3) != 1) continue;
+    if (of_process.thread == rows.integer(1)) {
+      of_process.own += rows.integer(4);
+    } else {
+      of_process.others += rows.integer(4);
+      if (operation.numbered) of_process.others_collectives += rows.integer(4);
+    }
   }
   Query insert(db, "INSERT INTO background_process (process, thread, sampled) VALUES (?, ?, ?)");
   for (const auto& [process, of_process] : calls) {
-    if (of_process.others == 0 || of_process.own > 0) continue;
+    // A barrier at the start of a script is not yet a job that communicates itself. Calls of a helper that polls for messages are many, and say
+    // nothing of who communicates: only collectives count.
+    if (of_process.others == 0 || of_process.own * kPerOwnCall > of_process.others_collectives) continue;
     Query marks(db, "SELECT 1 FROM step WHERE process = ? LIMIT 1");
     Query samples(db, "SELECT 1 FROM thread_sample WHERE process = ? LIMIT 1");
     const bool sampled = samples.bind(process).next();

@@ -69,8 +69,10 @@ Collectives read(SQLite::Database& db, int64_t process, const CommunicatorInfo& 
   return result;
 }
 
-/// The communicator of two or more on which each process made most collectives: communicator -> processes.
-std::map<int64_t, std::vector<int64_t>> main_communicators(SQLite::Database& db, const Catalog& catalog, int64_t world) {
+/// The communicator of two or more on which each process made most collectives, or its background threads most that move data: communicator ->
+/// processes.
+std::map<int64_t, std::vector<int64_t>> main_communicators(SQLite::Database& db, const Catalog& catalog,
+                                                           const std::map<int64_t, BackgroundProcess>& background, int64_t world) {
   std::map<int64_t, std::pair<int64_t, int64_t>> most;  // by process: calls, communicator
   Query rows(db, "SELECT process, comm, op, sum(calls) FROM profile WHERE comm IS NOT NULL GROUP BY process, comm, op");
   std::map<std::pair<int64_t, int64_t>, int64_t> calls;
@@ -79,10 +81,21 @@ std::map<int64_t, std::vector<int64_t>> main_communicators(SQLite::Database& db,
     return communicator != catalog.communicators.end() && communicator->second.size >= 2 && communicator->second.world == world;
   };
   while (rows.next()) {
-    if (!usable(rows.integer(1))) continue;
+    if (!usable(rows.integer(1)) || background.contains(rows.integer(0))) continue;
     const Operation& operation = catalog.operation(rows.integer(2));
     if (operation.numbered && !operation.on_device) calls[{rows.integer(0), rows.integer(1)}] += rows.integer(3);
   }
+  // Cycles go on everywhere, also where the data of another process set is moved.
+  Query moved(db, R"(
+    SELECT e.process, e.comm, count(*)
+    FROM event e
+    JOIN background_process b ON b.process = e.process
+    JOIN op o ON o.id = e.op
+    WHERE e.kind < 3 AND e.seq IS NOT NULL AND e.comm IS NOT NULL AND e.thread IS NOT b.thread AND o.class = 'all_to_all'
+      AND e.id NOT IN (SELECT event FROM coordination)
+    GROUP BY e.process, e.comm)");
+  while (moved.next())
+    if (usable(moved.integer(1))) calls[{moved.integer(0), moved.integer(1)}] += moved.integer(2);
   // Of NCCL's those of which it is known when they ran.
   Query on_devices(db, "SELECT e.process, e.comm FROM nccl_collective n CROSS JOIN event e ON e.id = n.event");
   while (on_devices.next()) {
@@ -289,7 +302,7 @@ void infer_steps(SQLite::Database& db, const Catalog& catalog, const std::map<in
   for (const int64_t world : worlds) {
     if (!marks_no_step(db, world)) continue;
     Inference inference(db, catalog, background);
-    for (const auto& [communicator, processes] : main_communicators(db, catalog, world)) {
+    for (const auto& [communicator, processes] : main_communicators(db, catalog, background, world)) {
       const auto thinned = [&](int64_t process) { return catalog.process(process).thinned; };
       if (std::none_of(processes.begin(), processes.end(), thinned)) inference.infer(catalog.communicators.at(communicator), processes);
     }

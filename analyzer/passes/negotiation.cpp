@@ -24,6 +24,7 @@ struct Word {
 /// A collective in which ranks said how far they are.
 struct Cycle {
   bool by_bits = false;
+  bool asks = false;  ///< some list has a request
   int64_t agreed_bits = 0;
   std::vector<Word> words;  ///< by process
 
@@ -48,14 +49,30 @@ class Negotiations {
             "INSERT INTO negotiation (process, comm, seq, step, ready_ns, agreed_ns, late, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)") {}
 
   void add(Cycle cycle) {
+    if (cycle.by_bits)
+      any_bits_ = true;
+    else
+      keep(lists_, cycle);
     if (!cycles_.empty() && cycles_.back().by_bits != cycle.by_bits) cycles_.clear();  // what was not agreed on one way is on the other
-    // Where nothing is moved for so long the beginning does not matter.
-    if (cycles_.size() * cycle.words.size() >= kMaxWords) cycles_.erase(cycles_.begin(), cycles_.begin() + (cycles_.size() + 1) / 2);
-    cycles_.push_back(std::move(cycle));
+    keep(cycles_, std::move(cycle));
   }
 
-  /// Another communicator.
-  void forget() { cycles_.clear(); }
+  /// Another communicator, or all that was said has been done.
+  void forget() {
+    cycles_.clear();
+    lists_.clear();
+    any_bits_ = false;
+  }
+
+  /// A barrier: what the cycles since then led to. A rank asks for it by a list once and goes on in cycles by bits until all have, so that lists
+  /// count whatever was said in bits between them; and where bits are told, lists are sent only if somebody asks: rank 0, if nobody else does.
+  void meet(int64_t comm, int64_t seq, const std::map<int64_t, std::optional<int64_t>>& steps) {
+    if (cycles_.empty()) return;
+    if (!cycles_.back().by_bits) cycles_ = std::move(lists_);
+    lists_only_if_asked_ = any_bits_;
+    move_data(comm, seq, steps);
+    lists_only_if_asked_ = false;
+  }
 
   /// Data is moved: what the cycles since the last time led to. `steps`: by process.
   void move_data(int64_t comm, int64_t seq, const std::map<int64_t, std::optional<int64_t>>& steps) {
@@ -70,11 +87,17 @@ class Negotiations {
     }
     read_told(comm, seq);
     if (needed || !told_.empty()) write(comm, seq, last, needed.value_or(0), steps);
-    cycles_.clear();
+    forget();
   }
 
  private:
   static constexpr size_t kMaxWords = 1 << 22;
+
+  /// Where nothing is moved for so long the beginning does not matter.
+  static void keep(std::vector<Cycle>& cycles, Cycle cycle) {
+    if (cycles.size() * cycle.words.size() >= kMaxWords) cycles.erase(cycles.begin(), cycles.begin() + (cycles.size() + 1) / 2);
+    cycles.push_back(std::move(cycle));
+  }
 
   /// Process and time, by rank: what a timeline of Horovod says. Only with rank 0, which heard the others.
   void read_told(int64_t comm, int64_t seq) {
@@ -95,6 +118,14 @@ class Negotiations {
     return 0;
   }
 
+  /// The first cycle in which lists were sent and only one that sends none can have asked: rank 0.
+  std::optional<size_t> asked_alone_in(size_t last) const {
+    if (!lists_only_if_asked_ || cycles_[last].by_bits) return std::nullopt;
+    for (size_t i = 0; i <= last; ++i)
+      if (!cycles_[i].asks) return i;
+    return std::nullopt;
+  }
+
   size_t ready_in(int64_t process, size_t last, int64_t needed) const {
     size_t first = last;
     while (first > 0) {
@@ -111,7 +142,7 @@ class Negotiations {
     bool all_tell = true;
     for (const Word& word : cycles_[last].words) {
       std::optional<size_t> since = heard_in(word.process, last);
-      if (!since && word.far) since = ready_in(word.process, last, needed);
+      if (!since) since = word.far ? ready_in(word.process, last, needed) : asked_alone_in(last);
       ready.emplace_back(&word, since);
       all_tell &= since.has_value();
       slowest = std::max(slowest, ready.back().second.value_or(0));
@@ -141,7 +172,10 @@ class Negotiations {
   Query named_;
   Query insert_;
   std::vector<std::pair<int64_t, int64_t>> told_;  ///< of the data operation at hand
-  std::vector<Cycle> cycles_;                      ///< since data was moved last
+  std::vector<Cycle> cycles_;                      ///< since data was moved last, all by bits or all by lists
+  std::vector<Cycle> lists_;                       ///< those by lists, also before others by bits
+  bool any_bits_ = false;                          ///< were there such
+  bool lists_only_if_asked_ = false;
 };
 
 /// Bytes of a request list without a request: the shortest that any rank ever sent.
@@ -247,7 +281,8 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
     }
     const int64_t seq = rows.integer(1);
     const bool moves_data = rows.integer(7) == 0;
-    const bool gathers = catalog.operation(rows.integer(3)).op_class == OpClass::kAllToRoot;
+    const OpClass op_class = catalog.operation(rows.integer(3)).op_class;
+    const bool gathers = op_class == OpClass::kAllToRoot;
     bool tells = false;
     Cycle cycle;
     std::map<int64_t, std::optional<int64_t>> steps;
@@ -261,6 +296,7 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
       } else if (gathers && rows.maybe_integer(10) == 1 && rows.integer(5) > 0) {
         tells = true;
         word.far = requested.add(word.process, rows.integer(5) - empty);
+        cycle.asks |= rows.integer(5) > empty;
         pending[word.process].requested_bytes = word.far;
       }
       if (!moves_data) pending[word.process].at_ns = std::max(pending[word.process].at_ns, word.enter_ns);
@@ -274,8 +310,11 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
       if (told.cycle_ns && told.between_cycles_ns.size() < kMaxCycles) told.between_cycles_ns.push_back(word.enter_ns - *told.cycle_ns);
       told.cycle_ns = word.enter_ns;
     }
-    if (moves_data) {
-      negotiations.move_data(comm, seq, steps);
+    if (moves_data || op_class == OpClass::kBarrier) {
+      if (moves_data)
+        negotiations.move_data(comm, seq, steps);
+      else
+        negotiations.meet(comm, seq, steps);
       requested.data_moved();
       for (const auto& [process, step] : steps)
         if (const auto sum = requested.sum(process)) pending[process].requested_bytes = sum;

@@ -83,19 +83,26 @@ BusyTime read_busy_time(SQLite::Database& db, int64_t process) {
 
 TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const BackgroundProcess& background)
     : busy_(read_busy_time(db, process)) {
-  std::vector<Interval> data, moving, waiting, bounded, unsplit;
+  std::vector<Interval> data, moving, waiting, own, own_waiting, bounded, unsplit;
   Query rows(db, R"(
-    SELECT e.start_ns, e.duration_ns, coalesce(k.wait_ns, 0), k.wait_method IS 'lower-bound',
-           k.wait_ns IS NULL AND k.why IS 'PARTIAL_RANKS'
+    SELECT e.start_ns, e.duration_ns, coalesce(k.wait_ns, w.wait_ns, 0), k.wait_method IS 'lower-bound',
+           k.wait_ns IS NULL AND w.wait_ns IS NULL AND coalesce(k.why, w.why) IS 'PARTIAL_RANKS', e.thread IS ?4, e.kind = 1
     FROM event e
     LEFT JOIN collective k ON k.event = e.id
-    WHERE e.id BETWEEN ?1 AND ?2 AND e.process = ?3 AND e.kind < 3 AND e.thread IS NOT ?4
-      AND e.id NOT IN (SELECT event FROM coordination))");
+    LEFT JOIN call_wait w ON w.event = e.id AND e.thread IS ?4
+    WHERE e.id BETWEEN ?1 AND ?2 AND e.process = ?3 AND e.kind < 3 AND e.id NOT IN (SELECT event FROM coordination))");
   for (rows.bind(background.first_event, background.last_event, process, background.thread); rows.next();) {
     const Interval call{rows.integer(0), rows.integer(0) + rows.integer(1)};
-    data.push_back(call);
+    const bool by_training = rows.integer(5) != 0;
+    if (by_training && rows.integer(6) == 0) continue;  // in flight: the calls that begin and complete it are its time
     if (rows.integer(3) != 0) bounded.push_back(call);
     if (rows.integer(4) != 0) unsplit.push_back(call);
+    if (by_training) {
+      own.push_back(call);
+      own_waiting.push_back({call.begin_ns, call.begin_ns + rows.integer(2)});
+      continue;
+    }
+    data.push_back(call);
     moving.push_back({call.begin_ns + rows.integer(2), call.end_ns});
     if (rows.integer(2) > 0) waiting.push_back({call.begin_ns, call.begin_ns + rows.integer(2)});
   }
@@ -114,6 +121,8 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
   data_ = IntervalSet(std::move(data));
   moving_ = IntervalSet(std::move(moving));
   waiting_ = subtract(IntervalSet(std::move(waiting)), moving_);
+  own_ = IntervalSet(std::move(own));
+  own_waiting_ = IntervalSet(std::move(own_waiting));
   bounded_ = IntervalSet(std::move(bounded));
   unsplit_ = IntervalSet(std::move(unsplit));
 }
@@ -123,7 +132,7 @@ bool TrainingThread::reaches_into(const IntervalSet& set, const Interval& window
 std::optional<Partition> TrainingThread::partition(const Interval& window, const std::vector<Interval>& own_calls) const {
   if (!busy_.covers(window)) return std::nullopt;
   const IntervalSet whole({window});
-  const IntervalSet in_mpi = intersect(IntervalSet(own_calls), whole);
+  const IntervalSet in_mpi = intersect(unite(IntervalSet(own_calls), inside(own_, window)), whole);
   const IntervalSet outside = subtract(whole, in_mpi);
   const auto of_window = [&](const IntervalSet& set) { return intersect(inside(set, window), outside); };
   const IntervalSet data = of_window(data_), waiting = of_window(waiting_);
@@ -137,6 +146,7 @@ std::optional<Partition> TrainingThread::partition(const Interval& window, const
   result.wait_ns = std::min(blocked_ns, int64_t{std::llround(busy_.blocked_ns(waiting))});
   const int64_t transfer_ns = std::min(blocked_ns - result.wait_ns, int64_t{std::llround(busy_.blocked_ns(of_window(moving_)))});
   result.exposed_ns = in_mpi.length_ns() + result.wait_ns + transfer_ns;
+  result.wait_ns += intersect(inside(own_waiting_, window), in_mpi).length_ns();
   result.idle_ns = result.duration_ns - result.compute_ns - result.exposed_ns;
   const int64_t before_ns = std::llround(busy_.blocked_ns(subtract(waiting, data)));
   result.comm_ns = std::max(result.exposed_ns, in_mpi.length_ns() + data.length_ns() + before_ns);

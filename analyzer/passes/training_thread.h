@@ -3,8 +3,9 @@
 //
 //   busy      on a CPU or ready for one, and not polling for another thread: computing
 //   blocked   the rest: asleep, or polling
-//   exposed   blocked, while data was being moved or this rank waited for others
-//   waiting   blocked, in collectives before the last rank entered, and from when this rank was ready for a reduction until all were
+//   exposed   in MPI calls of its own, or blocked while data was being moved or this rank waited for others
+//   waiting   blocked, in collectives before the last rank entered, and from when this rank was ready for a reduction until all were; or
+//             waiting in its own calls
 //   idle      otherwise blocked: input, coordination, sleep
 #pragma once
 
@@ -55,7 +56,7 @@ class TrainingThread {
  public:
   TrainingThread(SQLite::Database& db, int64_t process, const BackgroundProcess& background);
 
-  /// `own_calls`: MPI calls of the training thread itself. Nothing: not sampled then.
+  /// `own_calls`: MPI calls of the training thread itself, beside those that are events. Nothing: not sampled then.
   std::optional<Partition> partition(const Interval& window, const std::vector<Interval>& own_calls) const;
   /// False: ranks negotiate, and what they say cannot be read. Then `idle` contains waiting for others.
   bool tells_waiting() const { return tells_waiting_; }
@@ -68,11 +69,13 @@ class TrainingThread {
   static bool reaches_into(const IntervalSet& set, const Interval& window);
 
   BusyTime busy_;
-  IntervalSet data_;     ///< H: data operations of background threads
-  IntervalSet moving_;   ///< H without the waiting in it
-  IntervalSet waiting_;  ///< for other ranks, within data operations and before
-  IntervalSet bounded_;  ///< data operations whose waiting is a lower bound
-  IntervalSet unsplit_;  ///< data operations whose waiting is not known
+  IntervalSet data_;         ///< H: data operations of background threads
+  IntervalSet moving_;       ///< H without the waiting in it
+  IntervalSet waiting_;      ///< for other ranks, within data operations and before
+  IntervalSet own_;          ///< MPI calls of the training thread itself
+  IntervalSet own_waiting_;  ///< for other ranks, within those
+  IntervalSet bounded_;      ///< data operations whose waiting is a lower bound
+  IntervalSet unsplit_;      ///< data operations whose waiting is not known
   bool tells_waiting_ = true;
 };
 

@@ -5,6 +5,7 @@
 #include <array>
 
 #include "analyzer/findings/unready_case.h"
+#include "analyzer/passes/background.h"
 #include "analyzer/passes/requested_bytes.h"
 #include "analyzer/passes/training_thread.h"
 #include "tests/analyzer/tables.h"
@@ -27,6 +28,9 @@ struct BackgroundJob {
   bool lists_first = false;       ///< before the first step both ask for a tensor by lists, rank 1 a cycle later, and get it
   bool told = false;              ///< a timeline of Horovod says when each rank was ready, as rank 0 heard 50 us into the cycle
   int64_t unrecorded = 0;         ///< more ranks than these two, which left no record
+  int64_t own_from = kSteps;      ///< from this step on both training threads meet in a barrier of their own, from 0 and 4 ms to 10 ms
+  int64_t own_steps = 2;          ///< in so many steps
+  bool counts = false;            ///< what is reduced are two counters: sums of 16 bytes of integers
 };
 
 /// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the cycle that begins when the last
@@ -35,8 +39,9 @@ Tables training(const BackgroundJob& job) {
   Tables run(2);
   run.exec("BEGIN");
   run.exec("INSERT INTO thread VALUES (1, 1, 5001, 'hvd'), (2, 1, 5002, 'hvd')");
-  run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT')");
+  run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT'), (30, 'MPI_INT64_T')");
   run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
+  const int64_t own_comm = run.communicator("script", {0, 1});
   int64_t seq = 0, busy_ns[2] = {0, 0};
   if (job.lists_first) {
     for (const auto& [op, bytes] : std::vector<std::pair<const char*, std::array<int64_t, 2>>>{
@@ -108,6 +113,15 @@ Tables training(const BackgroundJob& job) {
                  .thread = 1});
       }
     }
+    for (int64_t rank = 0; rank < 2 && s >= job.own_from && s < job.own_from + job.own_steps; ++rank) {
+      run.add({.rank = rank,
+               .op = "MPI_Barrier",
+               .enter_ns = begin_ns + rank * 4_ms,
+               .leave_ns = begin_ns + 10_ms,
+               .comm = own_comm,
+               .seq = 1 + s - job.own_from,
+               .step = step});
+    }
     for (int64_t rank = 0; rank < 2 && job.marks; ++rank) run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
   }
   const int64_t end_ns = 1_s + kSteps * 100_ms;
@@ -142,12 +156,13 @@ Tables training(const BackgroundJob& job) {
   run.exec(
       "UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
       " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
+  if (job.counts) run.exec("UPDATE event SET datatype = 30, bytes = 16 WHERE bytes > 1000");
   run.exec("UPDATE process SET end_ns = 2200000000, init_ns = 1000000000, finalize_ns = 2200000000");
   for (int64_t rank = 2; rank < 2 + job.unrecorded; ++rank) {
     const std::string number = std::to_string(rank);
     run.exec("UPDATE process SET world_size = " + std::to_string(rank + 1));
-    run.exec("UPDATE communicator SET size = " + std::to_string(rank + 1));
-    run.exec("INSERT INTO communicator_member SELECT id, 0, " + number + ", " + number + " FROM communicator");
+    run.exec("UPDATE communicator SET size = " + std::to_string(rank + 1) + " WHERE id = 1");
+    run.exec("INSERT INTO communicator_member VALUES (1, 0, " + number + ", " + number + ")");
   }
   for (int64_t rank = 0; rank < 2 && job.silent_ms > 0; ++rank) run.ended(rank, "lost", end_ns + job.silent_ms * 1_ms);
   run.exec("COMMIT");
@@ -177,6 +192,174 @@ TEST(Background, WhereTheTrainingThreadsTimeWent) {
         << "coordination is split";
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
   }
+}
+
+/// mpi4py's COMM_WORLD.Barrier() in a script of Horovod: the training thread's own calls are time in MPI, with their waiting.
+TEST(Background, AFewCallsOfTheTrainingThreadsOwn) {
+  for (const bool marks : {true, false}) {
+    Tables run = training({.marks = marks, .own_from = 6});
+    EXPECT_EQ(run.integer("SELECT count(*) FROM background_process WHERE sampled AND thread = 0"), 2) << marks;
+    EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 2 * 9 * kSteps) << marks;
+    EXPECT_EQ(parts_of(run, 0), (Parts{40, 34, 16, 10})) << marks;
+    EXPECT_EQ(parts_of(run, 1), (Parts{74, 0, 16, 10})) << marks;
+    EXPECT_EQ(run.integer("SELECT max(abs(compute_ns + exposed_ns + idle_ns - 100000000)) FROM step_part"), 0) << marks;
+    EXPECT_EQ(run.findings().front(), "straggler") << marks;
+  }
+}
+
+TEST(Background, WhoCallsMpiInEachStepCommunicatesItself) {
+  Tables run = training({.own_from = 0, .own_steps = kSteps});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 0);
+}
+
+/// Nor does a helper thread that polls for messages make a job one that communicates in the background.
+TEST(Background, PollingForMessagesIsNoCollective) {
+  Tables run(2);
+  run.exec("INSERT INTO thread VALUES (1, 1, 5001, 'helper'), (2, 1, 5002, 'helper')");
+  run.allreduce(1, {10_ms, 12_ms}, 1_ms, 1_MB);
+  for (int64_t i = 0; i < 100; ++i)
+    for (int64_t rank = 0; rank < 2; ++rank)
+      run.add({.rank = rank, .op = "MPI_Iprobe", .enter_ns = i * 1_ms, .leave_ns = i * 1_ms + 1_us, .peer = 1 - rank, .thread = 1});
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 0);
+}
+
+TEST(Background, CountersAreNoCoordination) {
+  Tables run = training({.counts = true});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 2 * 9 * kSteps);
+  EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10}));
+  EXPECT_EQ(run.findings().front(), "straggler");
+
+  for (const char* reduction : {"MPI_SUM", "MPI_PROD", "MPI_MIN", "MPI_MAX"})
+    EXPECT_EQ(coordination_vote(OpClass::kAllToAll, "MPI_INT64_T", reduction, 16), -1) << reduction;
+  EXPECT_EQ(coordination_vote(OpClass::kAllToAll, "MPI_LONG_LONG", "MPI_BAND", 16), 1);
+  EXPECT_EQ(coordination_vote(OpClass::kAllToAll, "MPI_INT", "MPI_MAX", 8), 1) << "members of a process set";
+  EXPECT_EQ(coordination_vote(OpClass::kAllToAll, "MPI_INT", "", 8), 1);
+  EXPECT_EQ(coordination_vote(OpClass::kAllToAll, "MPI_INT64_T", "MPI_SUM", 0), 0);
+}
+
+/// Ranks on threads 1 that say by bits and lists how far they are, as Horovod does.
+struct Horovod {
+  Tables run;
+  std::map<int64_t, int64_t> seqs = {};  ///< last one, by communicator
+  std::vector<int64_t> busy_ns = {};
+
+  explicit Horovod(int64_t ranks) : run(ranks), busy_ns(static_cast<size_t>(ranks)) {
+    run.exec("BEGIN");
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      run.exec("INSERT INTO thread VALUES (" + std::to_string(rank + 1) + ", 1, " + std::to_string(5000 + rank) + ", 'hvd')");
+    run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT')");
+    run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
+  }
+
+  /// Of ranks `first` and all after it.
+  void call(const char* op, int64_t comm, int64_t first, int64_t begin_ns, int64_t end_ns, const std::vector<int64_t>& bytes,
+            std::optional<int64_t> step = {}) {
+    const int64_t seq = ++seqs[comm];
+    for (int64_t rank = first; rank < run.ranks(); ++rank) {
+      run.add({.rank = rank,
+               .op = op,
+               .enter_ns = begin_ns,
+               .leave_ns = end_ns,
+               .bytes = bytes[static_cast<size_t>(rank - first)],
+               .comm = comm,
+               .seq = seq,
+               .peer = std::string(op) == "MPI_Gather" ? std::optional<int64_t>(0) : std::nullopt,
+               .step = step,
+               .thread = 1});
+    }
+  }
+  void bits(int64_t comm, int64_t first, int64_t begin_ns, const std::vector<int64_t>& own, std::optional<int64_t> step = {}) {
+    call("MPI_Allreduce", comm, first, begin_ns, begin_ns + 100_us, std::vector<int64_t>(own.size(), 8), step);
+    for (size_t i = 0; i < own.size(); ++i)
+      run.exec("INSERT INTO agreement VALUES (" + std::to_string(first + static_cast<int64_t>(i) + 1) + ", " + std::to_string(comm) + ", " +
+               std::to_string(seqs[comm]) + ", " + std::to_string(own[i]) + ", " +
+               std::to_string(*std::min_element(own.begin(), own.end())) + ")");
+  }
+  /// The training thread has been busy for so long by then.
+  void sample(int64_t rank, int64_t at_ns) {
+    run.exec("INSERT INTO thread_sample VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(at_ns) + ", " +
+             std::to_string(busy_ns[static_cast<size_t>(rank)]) + ", 0, 0, NULL)");
+  }
+  void analyze(int64_t end_ns) {
+    for (int64_t rank = 0; rank < run.ranks(); ++rank) sample(rank, end_ns);
+    run.exec(
+        "UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
+        " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
+    run.exec("UPDATE process SET init_ns = 1000000000, end_ns = " + std::to_string(end_ns) + ", finalize_ns = " + std::to_string(end_ns));
+    run.exec("COMMIT");
+    run.analyze();
+  }
+};
+
+/// hvd.barrier(): one rank asks for it at 20 ms, the other at 60 ms; both compute until they do, and from there to 80 ms, when a tensor is ready.
+/// A rank asks by a list, of which none but the others' are seen, and cycles by bits go on; lists are sent by all when somebody asks.
+Tables meeting(int64_t early) {
+  Horovod job(2);
+  for (int64_t s = 0; s < kSteps; ++s) {
+    const int64_t begin_ns = 1_s + s * 100_ms;
+    for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
+      const int64_t now_ns = begin_ns + at_ms * 1_ms;
+      for (int64_t rank = 0; rank < 2; ++rank) {
+        job.sample(rank, now_ns);
+        if (at_ms < (rank == early ? 20 : 60) || (at_ms >= 60 && at_ms < 80)) job.busy_ns[static_cast<size_t>(rank)] += 10_ms;
+      }
+      if (at_ms == 0 || at_ms == 90) continue;
+      const bool asks = at_ms == 20 || at_ms == 60;
+      const int64_t who = at_ms == 20 ? early : 1 - early;
+      std::vector<int64_t> own(2, at_ms == 80 ? kIdle + 5 : kIdle);
+      if (asks) --own[static_cast<size_t>(who)];
+      job.bits(1, 0, now_ns - 1_ms, own, s);
+      if (asks) job.call("MPI_Gather", 1, 0, now_ns, now_ns + 100_us, {0, who == 1 ? 129 : 25}, s);
+      if (at_ms == 60) job.call("MPI_Barrier", 1, 0, now_ns + 200_us, now_ns + 300_us, {0, 0}, s);
+    }
+    job.call("MPI_Allreduce", 1, 0, begin_ns + 90_ms, begin_ns + 100_ms, {5_MB, 5_MB}, s);
+    for (int64_t rank = 0; rank < 2; ++rank) job.run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
+  }
+  job.analyze(1_s + kSteps * 100_ms);
+  return std::move(job.run);
+}
+
+TEST(Background, WhoIsLateAtABarrier) {
+  for (const int64_t early : {0, 1}) {
+    Tables run = meeting(early);
+    EXPECT_EQ(parts_of(run, early), (Parts{40, 40, 10, 10})) << early;
+    EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
+    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 40'000'000) << early;
+    EXPECT_EQ(run.integer("SELECT count(*) FROM coordination c JOIN event e ON e.id = c.event JOIN op o ON o.id = e.op"
+                          " WHERE o.name = 'MPI_Barrier'"),
+              2 * kSteps);
+    EXPECT_EQ(run.findings().front(), "straggler") << early;
+    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+  }
+}
+
+/// Ranks 1 and 2 reduce on a process set of theirs; most calls are the cycles of all ranks, which move nothing.
+TEST(Background, StepsOfAProcessSet) {
+  Horovod job(3);
+  const int64_t set = job.run.communicator("set", {1, 2});
+  for (int64_t s = 0; s < kSteps; ++s) {
+    const int64_t begin_ns = 1_s + s * 100_ms;
+    for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
+      const int64_t now_ns = begin_ns + at_ms * 1_ms;
+      for (int64_t rank = 0; rank < 3; ++rank) {
+        job.sample(rank, now_ns);
+        if (at_ms < 40 || (rank == 2 && at_ms < 80)) job.busy_ns[static_cast<size_t>(rank)] += 10_ms;
+      }
+      job.bits(1, 0, now_ns, {kIdle, kIdle, kIdle});
+      if (at_ms % 20 == 0) job.bits(set, 1, now_ns, {at_ms >= 40 ? kIdle + 5 : kIdle, at_ms >= 80 ? kIdle + 5 : kIdle});
+    }
+    if (s % 2 == 0) job.call("MPI_Allreduce", set, 1, begin_ns + 90_ms, begin_ns + 95_ms, {5_MB, 5_MB});
+    job.call("MPI_Allreduce", set, 1, begin_ns + (s % 2 == 0 ? 95_ms : 90_ms), begin_ns + 100_ms,
+             s % 2 == 0 ? std::vector<int64_t>{3_MB, 3_MB} : std::vector<int64_t>{8_MB, 8_MB});
+  }
+  job.analyze(1_s + kSteps * 100_ms);
+  EXPECT_EQ(job.run.integers("SELECT count(*) FROM step GROUP BY process"), (std::vector<int64_t>{kSteps - 1, kSteps - 1}));
+  EXPECT_EQ(parts_of(job.run, 1), (Parts{40, 40, 10, 10}));
+  EXPECT_EQ(parts_of(job.run, 2), (Parts{80, 0, 10, 10}));
+  ASSERT_EQ(job.run.findings().front(), "straggler");
+  EXPECT_EQ(job.run.integer("SELECT rank FROM finding WHERE id = 'straggler'"), 2);
 }
 
 // A third rank may have kept both waiting within what looks like transfer; of two ranks of four nothing is known.
