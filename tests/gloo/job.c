@@ -1,7 +1,7 @@
 /* A job of $WORLD_SIZE ranks against the mock of Gloo, as PyTorch calls it: rank 1 is 40 ms late in each of 20 steps. Options are laid out as Gloo's.
- * With an argument another thread carries out the collectives, as DDP's do: the one that trains computes for 20 ms, hands over, and prints how long it then
- * had nothing to do; rank 1 hands over 40 ms after rank 0, however long that took. With "seldom" it does so in every eighth of 160 steps of 3 ms only, without a word,
- * and ends a range twice a millisecond meanwhile. */
+ * With an argument another thread carries out the collectives, as DDP's do: the one that trains computes for 20 ms, hands over, and prints how long it
+ * then had nothing to do; rank 1 hands over 40 ms after rank 0, however long that took. With "seldom" it hands over in every eighth of 160 steps of 3 ms,
+ * ends a range twice a millisecond, and prints nothing. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
