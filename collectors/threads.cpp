@@ -10,7 +10,8 @@
 // does what it does, and the training thread's time in it, and between one and the next, is counted.
 //
 // The training thread is the one that opens steps; else the process's first, which runs main() or the interpreter. While it makes MPI calls
-// itself nothing is sampled but once a second whether it still does.
+// itself nothing is sampled but once a second whether it still does. Once it does not, the next collective of another thread begins the samples,
+// however often the training thread itself has looked since.
 //
 // A thread that did next to nothing for a second is asked once a second which system call it sleeps in: of a job that hangs this is the answer.
 #include <errno.h>
@@ -146,6 +147,7 @@ uint64_t look(Thread* caller, uint64_t now_ticks) {
   const bool sampling = __atomic_load_n(&g_process.training_tid, __ATOMIC_RELAXED) == training;
   if (communicates || (caller->tid == training && !sampling)) {
     __atomic_store_n(&g_process.training_tid, 0, __ATOMIC_RELAXED);
+    __atomic_store_n(&g_process.watched_tid, communicates ? 0 : training, __ATOMIC_RELAXED);
     const uint64_t wait = g_look_ticks;
     g_look_ticks = g_look_ticks * 2 < second ? g_look_ticks * 2 : second;
     return wait;
@@ -154,6 +156,7 @@ uint64_t look(Thread* caller, uint64_t now_ticks) {
   tell(training);
   const bool alive = write_sample_of(training, caller, now_ticks);
   __atomic_store_n(&g_process.training_tid, alive ? training : 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&g_process.watched_tid, alive ? training : 0, __ATOMIC_RELAXED);
   return alive ? second / kSamplesPerSecond : second;
 }
 
@@ -169,11 +172,15 @@ uint64_t on_sample(Thread* caller, uint64_t now_ticks) {
 
 void start_thread_samples() {
   __atomic_store_n(&g_process.training_tid, 0, __ATOMIC_RELAXED);  // a thread that waits for this one reads it: sched_yield()
+  __atomic_store_n(&g_process.watched_tid, 0, __ATOMIC_RELAXED);
   g_told_tid = g_busy = t_tid = 0;
   g_training_calls = g_spun_ticks = g_last_yield_ticks = 0;
   g_state_ticks = g_state_cpu_ns = 0;
   g_look_ticks = second_ticks() / kFirstLooksPerSecond;
-  if (collector_wanted("threads")) sample_threads(on_sample);
+  if (collector_wanted("threads"))
+    sample_threads(on_sample);
+  else
+    write_fact("threads.off", "1");
 }
 
 bool is_background_thread() {

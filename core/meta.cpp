@@ -243,8 +243,14 @@ void sample_threads(uint64_t (*take)(Thread* caller, uint64_t now_ticks)) {
 }
 
 void sample_training_thread() {
+  const Thread* caller = this_thread();
+  if (!caller || !g_take_sample) return;
   const uint64_t now_ticks = ticks();
-  if (!t_thread || now_ticks < __atomic_load_n(&g_sample_due_ticks, __ATOMIC_RELAXED)) return;
+  if (__atomic_load_n(&g_process.training_tid, __ATOMIC_RELAXED) != 0) {
+    if (now_ticks < __atomic_load_n(&g_sample_due_ticks, __ATOMIC_RELAXED)) return;
+  } else if (caller->tid == __atomic_load_n(&g_process.watched_tid, __ATOMIC_RELAXED)) {  // it communicates itself
+    return __atomic_store_n(&g_process.watched_tid, 0, __ATOMIC_RELAXED);
+  }  // else the first collective of a background thread: between two that come seldom the training thread may look any number of times
   take_sample(now_ticks);
   wait_for_first_due();
 }

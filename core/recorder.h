@@ -166,6 +166,7 @@ struct alignas(kPageBytes) Process {
   Keep keep;
   bool active;            ///< records are being taken
   uint32_t training_tid;  ///< for which other threads communicate; 0: there is none, as far as is known
+  uint32_t watched_tid;   ///< that one, or a thread that may be: it made no calls of late. 0: it communicates itself
   uint32_t handles;       ///< changes whenever a handle may mean another communicator than before
 };
 extern Process g_process __attribute__((visibility("hidden")));
@@ -235,7 +236,7 @@ void refresh_clock(uint64_t now_ticks);
 void sample_training_thread();
 /// Samples the training thread when a background thread of its process enters a collective: before the call opens, whose time this would be.
 DDL_HOT void before_collective() {
-  if (__builtin_expect(__atomic_load_n(&g_process.training_tid, __ATOMIC_RELAXED) != 0, 0)) sample_training_thread();
+  if (__builtin_expect(__atomic_load_n(&g_process.watched_tid, __ATOMIC_RELAXED) != 0, 0)) sample_training_thread();
 }
 DDL_HOT bool is_clock_old(uint64_t now_ticks) { return now_ticks > __atomic_load_n(&g_process.refresh_at_ticks, __ATOMIC_RELAXED); }
 /// Never NULL. For what has no call slot: ranges, and what is known only when a call has ended.

@@ -159,12 +159,19 @@ uint64_t hash_text(const char* text) {
   return hash | 1;  // 0 means unknown
 }
 
-/// The same for all processes of one MPI_COMM_WORLD.
+/// The same for all processes of one MPI_COMM_WORLD, or of one attempt of torchrun's.
 uint64_t world_key() {
+  uint64_t key = 0;
   for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"}) {
-    if (const char* value = setting(name)) return hash_text(value);
+    const char* value = setting(name);
+    if (value && key == 0) key = hash_text(value);
   }
-  return 0;
+  if (!setting("TORCHELASTIC_RUN_ID")) return key;
+  // Attempts have all of these in common. As torch tells them apart: by their number where they meet at the agent's port, else by the port
+  // that each has of its own; agents count only the failures of their own workers then, so the number is not the same on all hosts.
+  const char* meets_at_agent = setting("TORCHELASTIC_USE_AGENT_STORE");
+  const char* attempt = setting(meets_at_agent && strcmp(meets_at_agent, "True") == 0 ? "TORCHELASTIC_RESTART_COUNT" : "MASTER_PORT");
+  return attempt ? ((key ^ hash_text(attempt) << 1) | 1) : key;
 }
 
 /// "0.5", "0.5%". What is no such number is 0.

@@ -519,6 +519,10 @@ TEST(Background, WithoutSamplesTheVerdictIsWithheld) {
   EXPECT_EQ(run.findings(), std::vector<std::string>{"unseen_training"});
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "withheld");
   EXPECT_EQ(run.integer("SELECT count(*) FROM step_part"), 0);
+  EXPECT_EQ(run.integer("SELECT sentence LIKE '%MPI%' OR try LIKE '%collector ''threads''%' FROM finding"), 0);
+  run.exec("INSERT INTO process_fact (process, key, value) VALUES (1, 'threads.off', '1')");
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT try LIKE '%collector ''threads''%' FROM finding"), 1);
 }
 
 /// The first thread of a JVM sleeps while main() runs on another: that one trains and communicates.

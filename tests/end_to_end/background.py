@@ -140,6 +140,8 @@ def hidden_samples(folder):
     job.check([row[0] for row in first_findings(db)] == ["unseen_training"], f"without samples: {first_findings(db)}")
     verdict = db.execute("select value from meta where key = 'verdict'").fetchone()[0]
     job.check(verdict == "withheld", f"without samples: {verdict}")
+    advice = db.execute("select try from finding where id = 'unseen_training'").fetchone()[0]
+    job.check("collector 'threads'" in advice, f"without samples: {advice}")
 
 
 def hang(folder):

@@ -1,6 +1,7 @@
 /* A job of $WORLD_SIZE ranks against the mock of Gloo, as PyTorch calls it: rank 1 is 40 ms late in each of 20 steps. Options are laid out as Gloo's.
- * With an argument another thread carries out the collectives, as DDP's do: the one that trains computes for 20 ms, hands over, and prints how long it then
- * had nothing to do; rank 1 hands over 40 ms after rank 0, however long that took. */
+ * With an argument another thread carries out the collectives, as DDP's do: the one that trains computes for 20 ms, hands over, and prints how long it
+ * then had nothing to do; rank 1 hands over 40 ms after rank 0, however long that took. With "seldom" it hands over in every eighth of 160 steps of 3 ms,
+ * ends a range twice a millisecond, and prints nothing. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -57,6 +58,11 @@ static int64_t now_ns(clockid_t clock) {
   return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+static void compute(int64_t ns) {
+  for (const int64_t until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + ns; now_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns;) {
+  }
+}
+
 static struct context trains_in;
 static sem_t handed_over, reduced;
 
@@ -70,7 +76,23 @@ static void* reduce_all(void* unused) {
   return NULL;
 }
 
-static int train(int rank, int ranks) {
+static void train_seldom(void) {
+  for (int step = 0; step < 160; ++step) {
+    ddl_step_begin((uint64_t)step);
+    for (int layer = 0; layer < 6; ++layer) {
+      ddl_layer_begin("layer");
+      compute(500000);
+      ddl_layer_end();
+    }
+    if (step % 8 == 7) {
+      sem_post(&handed_over);
+      sem_wait(&reduced);
+    }
+    ddl_step_end();
+  }
+}
+
+static int train(int rank, int ranks, int seldom) {
   _ZN4gloo10rendezvous7ContextC1Eiii(&trains_in, rank, ranks, 2);
   sem_init(&handed_over, 0, 0);
   sem_init(&reduced, 0, 0);
@@ -78,10 +100,9 @@ static int train(int rank, int ranks) {
   if (entered == MAP_FAILED) return 1;
   pthread_t worker;
   if (pthread_create(&worker, NULL, reduce_all, NULL) != 0) return 1;
-  for (int step = 0; step < 20; ++step) {
+  for (int step = 0; !seldom && step < 20; ++step) {
     ddl_step_begin((uint64_t)step);
-    for (const int64_t until_ns = now_ns(CLOCK_THREAD_CPUTIME_ID) + 20000000; now_ns(CLOCK_THREAD_CPUTIME_ID) < until_ns;) {
-    }
+    compute(20000000);
     if (rank == 1) {
       while (__atomic_load_n(entered, __ATOMIC_SEQ_CST) == 2 * (uint64_t)step) usleep(100);
       usleep(40000);
@@ -92,14 +113,14 @@ static int train(int rank, int ranks) {
     printf("rank %d step %d blocked %lld\n", rank, step, (long long)(now_ns(CLOCK_MONOTONIC) - begin_ns));
     ddl_step_end();
   }
+  if (seldom) train_seldom();
   pthread_join(worker, NULL);
   return 0;
 }
 
 int main(int argc, char** argv) {
-  (void)argv;
   const int rank = atoi(getenv("RANK")), ranks = atoi(getenv("WORLD_SIZE"));
-  if (argc > 1) return train(rank, ranks);
+  if (argc > 1) return train(rank, ranks, strcmp(argv[1], "seldom") == 0);
   struct context all, pair, unseen = {NULL, rank, ranks, 2, ""};
   _ZN4gloo10rendezvous7ContextC1Eiii(&all, rank, ranks, 2);
   const int members[] = {1, 0};

@@ -37,12 +37,12 @@ VERSION = subprocess.run([PYTHON, "-c", "import torch; print(torch.__version__)"
 IS_OLD = VERSION.startswith("1.")
 
 
-def launched(launcher, ranks, *options, script="train.py", python=(PYTHON,), port=PORT + 1):
+def launched(launcher, ranks, *options, script="train.py", python=(PYTHON,), port=PORT + 1, torchrun=()):
     if launcher == "mpirun":
         return job.mpirun(ranks, ["--oversubscribe", *python, HERE / script, *options])
     if IS_OLD:  # -r and -t: torch 1.13 cannot parse its own default under Python 3.11
-        return [*python, "-m", "torch.distributed.run", "-r", "1", "-t", "1", "--master_port", port, "--nproc_per_node", ranks, HERE / script, *options]
-    return [*python, HERE / "torchrun.py", "--standalone", "--local-addr", "127.0.0.1", "--nproc_per_node", ranks, HERE / script, *options]
+        return [*python, "-m", "torch.distributed.run", "-r", "1", "-t", "1", *(torchrun or ("--master_port", port)), "--nproc_per_node", ranks, HERE / script, *options]
+    return [*python, HERE / "torchrun.py", *(torchrun or ("--standalone",)), "--local-addr", "127.0.0.1", "--nproc_per_node", ranks, HERE / script, *options]
 
 
 def losses(text):
@@ -294,6 +294,26 @@ def restarts(folder):
     job.check(wall - 3 < said["run"]["wall_ns"] / 1e9 <= wall + 0.1, f"wall time {said['run']['wall_ns'] / 1e9} of {wall}")
 
 
+def attempts(folder):
+    """A rank of torchrun's is killed once, and torchrun starts all anew: two attempts of one recording, each of two ranks with the steps and the split waiting of its own.
+    Where attempts meet at one port their numbers tell them apart, else their ports."""
+    for meet, options in (("the agent's port", ["--master_addr", "127.0.0.1", "--master_port", PORT + 1]), ("a port each", ["--standalone"])):
+        work, run = folder / f"attempts{len(options)}", folder / f"attempts{len(options)}.ddl"
+        work.mkdir()
+        job.run([job.DDL, "record", "-o", run, "--", *launched("torchrun", 2, work, 17, script="restarts.py", torchrun=["--max_restarts", 1, *options])], check_rc=0)
+        log = [json.loads(line) for line in (work / "log").read_text().splitlines()]
+        begins = sorted({row["begins_with"] for row in log})
+        own = [(world, rank, sum(row["begins_with"] == begin for row in log)) for world, begin in enumerate(begins) for rank in (0, 1)]
+        db = job.store(run)
+        rows = lambda sql: [tuple(row) for row in db.execute(sql)]
+        steps = rows("select p.world, p.rank, (select count(*) from step s where s.process = p.id and s.duration_ns is not null) from process p order by 1, 2")
+        split = rows("select p.world, count(*), sum(c.wait_ns is not null) from v_collective c join event e on e.id = c.event join process p on p.id = e.process"
+                     " where c.op = 'gloo::allreduce' group by 1 order by 1")
+        print(f"torch {VERSION}, attempts that meet at {meet}: steps {steps}, by the log {own}; reductions and split ones {split}", flush=True)
+        job.check(len(begins) == 2 and steps == own, f"{meet}: steps {steps}, by the log {own}")
+        job.check([row[0] for row in split] == [0, 1] and all(count == known for _, count, known in split), f"{meet}: reductions by attempt, and split ones: {split}")
+
+
 def obstacles(folder):
     """Where hooks cannot be, the job runs as without us, and the report says so."""
     isolated = folder / "isolated.py"
@@ -424,6 +444,6 @@ if sys.argv[1:] == ["trace"]:
         sys.exit(77)
     job.main(traced)
 else:
-    every = [nothing_changes, slow_rank, faults, missing_rank, loading_and_checkpoints, layer_times, compilations, sharded_checkpoints, without_launcher, hangs, no_false_alarms, restarts, obstacles, cost]
+    every = [nothing_changes, slow_rank, faults, missing_rank, loading_and_checkpoints, layer_times, compilations, sharded_checkpoints, without_launcher, hangs, no_false_alarms, restarts, attempts, obstacles, cost]
     named = every if sys.argv[1:] == ["all"] else [case for case in every if case.__name__ in sys.argv[1:]] if ALL else [nothing_changes, slow_rank]
     job.main(*named)
