@@ -30,8 +30,10 @@ struct StepOfRanks {
 
 std::vector<StepOfRanks> read_steps(const FindingInput& input, Suspects suspects) {
   std::vector<StepOfRanks> steps;
-  Query rows(input.db,
-             "SELECT step, rank, compute_ns - coalesce(input_ns, 0), exposed_ns FROM steady_part WHERE world = ? ORDER BY step, rank");
+  Query rows(
+      input.db,
+      "SELECT step, rank, min(compute_ns, duration_ns - exposed_ns - coalesce(input_ns, 0)), exposed_ns FROM steady_part WHERE world = ?"
+      " ORDER BY step, rank");
   rows.bind(input.world);
   while (rows.next()) {
     if (steps.empty() || steps.back().number != rows.integer(0)) steps.push_back({rows.integer(0), {}});
