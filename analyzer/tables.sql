@@ -34,7 +34,7 @@ CREATE TABLE torn_rank (
   PRIMARY KEY (world, rank)
 ) WITHOUT ROWID;
 
--- Where each steady step of each rank went on the threads of the host: step_part, by rank. compute_ns + exposed_ns = duration_ns.
+-- Where each steady step of each rank went on the threads of the host: step_part, by rank. compute_ns + exposed_ns = duration_ns, but for ranks that idle (step_part.idle_ns).
 CREATE TABLE steady_part (
   world INTEGER NOT NULL,        -- process.world
   step INTEGER NOT NULL,         -- steady_number.step; 0: the whole run
@@ -47,7 +47,7 @@ CREATE TABLE steady_part (
   wait_ns INTEGER,               -- of exposed_ns, waiting; NULL: see why
   xfer_ns INTEGER,               -- of exposed_ns, the rest; NULL as wait_ns
   why TEXT,                      -- reason of a NULL; PARTIAL_RANKS beside a wait_ns: that is a lower bound
-  input_ns INTEGER,              -- of compute_ns, loading data; NULL: the run names no range that does
+  input_ns INTEGER,              -- loading data: of what is neither compute_ns nor exposed_ns, and of compute_ns what is more; NULL: the run names no range that does
   bubble_ns INTEGER,             -- of wait_ns, waiting of a pipeline's stage for its neighbours; NULL: not a stage, or not known
   staged INTEGER NOT NULL,       -- 1: the rank is a stage of a pipeline
   sigma_ns REAL,                 -- clock sigma of wait_ns; NULL as wait_ns

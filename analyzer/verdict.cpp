@@ -153,6 +153,28 @@ void add_bubble_and_input(SQLite::Database& db, int64_t world, std::vector<Share
   if (const std::optional<double> input = row.maybe_real(1)) shares.push_back(with_interval(db, world, "input", *input, "input_ns"));
 }
 
+/// Where background threads communicate, a training thread may be blocked outside of communication, and not load data either (specification.md J2). What
+/// one rank idles longer than another makes that one wait, and is told by its waiting: the least of the ranks counts.
+void add_idling_threads(SQLite::Database& db, int64_t world, std::vector<Share>& shares) {
+  Query row(db, R"(
+    SELECT count(*) * min(max(0, s.duration_ns - s.compute_ns - s.exposed_ns - coalesce(s.input_ns, 0))), total(s.duration_ns)
+    FROM steady_part s
+    WHERE s.world = ?1 AND EXISTS (SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?1)
+    GROUP BY s.step)");
+  std::vector<double> parts, wholes;
+  double idle_ns = 0, whole_ns = 0;
+  for (row.bind(world); row.next();) {
+    parts.push_back(row.real(0));
+    wholes.push_back(row.real(1));
+    idle_ns += parts.back();
+    whole_ns += wholes.back();
+  }
+  if (whole_ns == 0) return;
+  Share share{"idling", idle_ns / whole_ns};
+  if (const std::optional<Range> interval = interval_of_ratio(parts, wholes)) share.lo = interval->lo, share.hi = interval->hi;
+  shares.push_back(share);
+}
+
 /// Where GPUs tell more: their collectives where those cost more than the host's calls, copies that nothing hides, and idling: because the host
 /// was late - less what the host spent in MPI meanwhile, which is told by its own shares -, while data was loaded, and for all other reasons.
 void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, std::vector<Share>& shares) {
@@ -204,6 +226,7 @@ void store_verdict(SQLite::Database& db, int64_t world, const std::string& doubt
   if (!silent && (facts.threads_tell() || !unseen)) shares = thread_shares(db, world, facts.threads);
   if (unseen && !shares.empty()) shares.push_back({kNotSplit, facts.threads.shown_computing()});  // outside MPI GPUs are waited for as well
   if (!shares.empty()) add_bubble_and_input(db, world, shares);
+  if (!shares.empty() && facts.resource == Resource::kThread) add_idling_threads(db, world, shares);
   add_device_shares(db, world, facts, shares);
   const char* whole = facts.step.has_steps ? "step" : "run";
   Verdict verdict = doubt.empty() ? decide(std::move(shares), whole) : Verdict{"withheld", "withheld: " + doubt};

@@ -138,6 +138,13 @@ constexpr PhaseName kPhases[] = {{"forward", "forward"},
                                  {"evaluation", "evaluation"},
                                  {"checkpoint", "checkpoint"}};
 
+/// Phases whose names the analyzer knows (analyzer/passes/input_ranges.h, analyzer/findings/pauses.h), kept as written. Any other name may be a
+/// layer's, and what is named so by "layer:" is one.
+constexpr const char* kBesideTraining[] = {"load",       "input_pipeline",     "checkpointing",      "checkpoint_save",
+                                           "torch.save", "garbage collection", "garbage_collection", "gc",
+                                           "gc.collect", "compilation",        "recompilation",      "torch.compile"};
+constexpr const char* kLoadingWords[] = {"dataload", "load_data", "data_load", "load_batch", "next_batch"};
+
 /// What frameworks call their functions.
 constexpr const char* kOperatorPrefixes[] = {"aten::", "torch::", "autograd::", "prim::", "prims::", "c10d::", "quantized::", "xla::"};
 
@@ -150,6 +157,23 @@ bool parse_phase(Text text, RangeName& name) {
     return true;
   }
   return false;
+}
+
+/// Behind the first place that holds `word`, in any case; nullptr: none does.
+const char* behind_word(Text text, const char* word) {
+  const size_t length = strlen(word);
+  for (size_t at = 0; at + length <= text.length; ++at)
+    if (strncasecmp(text.begin + at, word, length) == 0) return text.begin + at + length;
+  return nullptr;
+}
+
+bool is_beside_training(Text text) {
+  for (const char* known : kBesideTraining)
+    if (text.is(known)) return true;
+  for (const char* word : kLoadingWords)
+    if (behind_word(text, word)) return true;
+  const char* saved = behind_word(text, "save");
+  return saved && behind_word(text.from(static_cast<size_t>(saved - text.begin)), "checkpoint");
 }
 
 bool is_operator(Text text, const RangeNumbers& numbers) {
@@ -176,7 +200,10 @@ void classify(Text text, const char* step_names, RangeName& name) {
     name.kind = 0;  // holds one operator, which says the same
     return;
   }
-  set(name, text, is_operator(text, name.numbers) ? ContextKind::kOperator : ContextKind::kLayer);
+  set(name, text,
+      is_operator(text, name.numbers) ? ContextKind::kOperator
+      : is_beside_training(text)      ? ContextKind::kPhase
+                                      : ContextKind::kLayer);
   if (name.kind != static_cast<uint32_t>(ContextKind::kOperator)) return;
   name.is_backward = text.starts_with("torch::autograd::") || (!text.contains("::") && text.contains("Backward"));
 }

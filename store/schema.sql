@@ -623,7 +623,7 @@ CREATE TABLE step_part (
   xfer_ns INTEGER,              -- exposed_ns - wait_ns
   idle_ns INTEGER NOT NULL,     -- |I|: 0 on CPU jobs, where time outside MPI counts as compute
   why TEXT,                     -- reason of a NULL: NO_DATA, PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE; PARTIAL_RANKS beside a wait_ns: that is a lower bound
-  input_ns INTEGER,             -- of compute_ns: in ranges of the step's thread that load data; NULL: the run names none, or they were not kept
+  input_ns INTEGER,             -- in ranges of the step's thread that load data: of idle_ns, and of compute_ns what is more; NULL: the run names none, or they were not kept
   bubble_ns INTEGER,            -- of wait_ns: for other stages of the same pipeline; NULL: in no pipeline, or wait_ns is NULL
   sigma_ns REAL,                -- clock sigma of wait_ns and xfer_ns: sum over its waits, as if all errors went one way; 0 within one host; NULL as wait_ns
   PRIMARY KEY (process, step)

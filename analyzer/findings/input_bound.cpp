@@ -1,8 +1,8 @@
 // Steps that wait for data: the ranks load the next batch, in ranges whose names say so (passes/input_ranges.h), and
 // nothing else goes on.
 //
-// What it would save is told step by step: the longest computing of a rank with loading and without it. So loading that
-// another rank's computing hides costs nothing. Loading between two steps belongs to the later one. Means over the
+// What it would save is told step by step: the longest time of a rank outside communication, with loading and without it.
+// So loading that another rank's computing hides costs nothing. Loading between two steps belongs to the later one. Means over the
 // steps, because loaders stall every now and then: a median would not see it. Where there are GPUs, only what they
 // idled for it counts: what the host loads while they compute is free. One rank whose GPU idles for data while the
 // others wait for it is told by what a step takes less without it (passes/waited_for.h).
@@ -61,7 +61,7 @@ std::vector<double> savings_of_host(const FindingInput& input) {
     double longest_ns = 0, without_ns = 0;
   };
   std::map<int64_t, Step> steps;
-  Query rows(input.db, "SELECT step, rank, compute_ns, coalesce(input_ns, 0) FROM steady_part WHERE world = ? AND annotated");
+  Query rows(input.db, "SELECT step, rank, duration_ns - exposed_ns, coalesce(input_ns, 0) FROM steady_part WHERE world = ? AND annotated");
   rows.bind(input.world);
   while (rows.next()) {
     const auto outside = between.find({rows.integer(0), rows.integer(1)});
@@ -101,8 +101,8 @@ Finding late_loader(const FindingInput& input, const WaitedFor& found) {
 }  // namespace
 
 DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does, and the others wait for it",
-            "ranges that load data: the longest computing of a step with and without them; of GPUs, their idling "
-            "for it") {
+            "ranges that load data: the longest time of a rank outside communication in a step, with and without them; of "
+            "GPUs, their idling for it") {
   if (!input.steps.annotated || input.step_ns <= 0) return {};
   if (const auto late = waited_for(input, "input")) return {late_loader(input, *late)};
   if (find_slow_loader(input)) return {};  // loader_stall
@@ -130,7 +130,7 @@ DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does
                 " ORDER BY idle_input_ns DESC LIMIT 100",
                 input.world)
           : fmt::format(
-                "SELECT step, rank, input_ns, compute_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, rank LIMIT 200",
+                "SELECT step, rank, input_ns, compute_ns, idle_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, rank LIMIT 200",
                 input.world);
   finding.advice = kInputAdvice;
   return {finding};

@@ -93,7 +93,7 @@ std::string same_host_evidence(const FindingInput& input, int64_t rank) {
     WHERE p.world = ?1 AND p.rank IS NOT NULL
     GROUP BY p.rank
     UNION ALL
-    SELECT s.rank, avg(s.compute_ns - coalesce(s.input_ns, 0))
+    SELECT s.rank, avg(min(s.compute_ns, s.duration_ns - s.exposed_ns - coalesce(s.input_ns, 0)))
     FROM steady_part s
     JOIN steady_world w ON w.world = s.world AND w.waits_by <> 'device'
     WHERE s.world = ?1

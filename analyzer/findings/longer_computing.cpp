@@ -44,8 +44,10 @@ std::map<int64_t, int64_t> suspects_of(const FindingInput& input, Suspects suspe
 
 std::vector<StepOfRanks> read_steps(const FindingInput& input, const std::map<int64_t, int64_t>& suspect_of) {
   std::vector<StepOfRanks> steps;
-  Query rows(input.db,
-             "SELECT step, rank, compute_ns - coalesce(input_ns, 0), exposed_ns FROM steady_part WHERE world = ? ORDER BY step, rank");
+  Query rows(
+      input.db,
+      "SELECT step, rank, min(compute_ns, duration_ns - exposed_ns - coalesce(input_ns, 0)), exposed_ns FROM steady_part WHERE world = ?"
+      " ORDER BY step, rank");
   rows.bind(input.world);
   while (rows.next()) {
     if (steps.empty() || steps.back().number != rows.integer(0)) steps.push_back({rows.integer(0), {}});

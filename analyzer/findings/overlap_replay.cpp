@@ -8,14 +8,15 @@
 
 #include "analyzer/each_row.h"
 #include "analyzer/passes/process_events.h"
+#include "analyzer/passes/training_thread.h"
 #include "analyzer/query.h"
 
 namespace ddl {
 namespace {
 
 constexpr int64_t kGradientBytes = 64 * 1024;
-constexpr double kAtOnce = 0.9;     // of the time in flight, inside MPI: nothing is computed behind it
-constexpr double kMostBytes = 0.8;  // of what non-blocking collectives carry, waited for at once
+constexpr double kAtOnce = 0.9;     // of the time in flight, inside MPI or blocked: nothing is computed behind it
+constexpr double kMostBytes = 0.8;  // of what the collectives carry, waited for at once
 
 struct Reduction {
   int64_t step = 0, enter_ns = 0, leave_ns = 0;
@@ -103,9 +104,13 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   OverlapReplay found;
   double rank_steps = 0, at_once_bytes = 0;
   std::map<int64_t, double> calls_by_op;
+  const std::unordered_set<int64_t> background = ids(input.db, "SELECT process FROM background_process");
   for (const auto& [id, process] : input.catalog.processes) {
     if (process.world != input.world || process.rank < 0) continue;
     const std::optional<InCalls> in_calls = nonblocking ? std::optional<InCalls>(std::in_place, input.db, id) : std::nullopt;
+    // A call of a background thread blocks the rank only while its training thread does nothing but wait for it.
+    const std::optional<BusyTime> training =
+        !nonblocking && background.contains(id) ? std::optional(read_busy_time(input.db, id)) : std::nullopt;
     std::vector<Reduction> step;
     int64_t number = 0;
     const auto finish = [&] {
@@ -140,7 +145,10 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
     for (Reduction& r : of_process) {
       if (r.step != number) finish();
       number = r.step;
-      if (in_calls) {
+      const Interval call{r.enter_ns, r.leave_ns};
+      if (training) {
+        r.at_once = training->covers(call) && training->blocked_ns(call) >= kAtOnce * static_cast<double>(call.length_ns());
+      } else if (in_calls) {
         const double inside_ns = in_calls->until(r.leave_ns) - in_calls->until(r.enter_ns);
         r.at_once = inside_ns >= kAtOnce * static_cast<double>(r.leave_ns - r.enter_ns);
       }
@@ -149,7 +157,7 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
     }
     finish();
   }
-  if (rank_steps == 0 || (nonblocking && at_once_bytes < kMostBytes * found.bytes)) return std::nullopt;
+  if (rank_steps == 0 || at_once_bytes < kMostBytes * found.bytes) return std::nullopt;
   for (const auto& [step, saving_ns] : least) found.saving_ns += saving_ns / static_cast<double>(least.size());
   for (double* sum : {&found.transfer_ns, &found.between_ns, &found.calls, &found.bytes}) *sum /= rank_steps;
   found.op = names[std::max_element(calls_by_op.begin(), calls_by_op.end(), [](const auto& a, const auto& b) {

@@ -24,7 +24,7 @@ bool comes_before(const Times& a, const Times& b) { return std::pair(a.step, a.r
 std::vector<Times> times_in(const FindingInput& input, std::string_view ranges) {
   std::vector<Times> times;
   ProcessSteps steps(input.db);
-  const std::string regions = id_list(input.db, fmt::format("SELECT id FROM region WHERE kind <> 'step' AND ({})", ranges));
+  const std::string regions = id_list(input.db, fmt::format("SELECT id FROM region WHERE {}", ranges));
   if (regions.empty()) return times;
   struct Range {
     int64_t thread, begin_ns, end_ns;
@@ -141,7 +141,7 @@ PauseCount count_pauses(const CostlyPauses& costly) {
 std::string pauses_sql(int64_t world, std::string_view ranges) {
   return fmt::format(
       "SELECT p.rank, e.step, e.start_ns, e.duration_ns, e.mpi_ns FROM range_event e JOIN process p ON p.id = e.process WHERE p.world = {} AND"
-      " e.region IN (SELECT id FROM region WHERE kind <> 'step' AND ({})) ORDER BY e.duration_ns DESC LIMIT 100",
+      " e.region IN (SELECT id FROM region WHERE {}) ORDER BY e.duration_ns DESC LIMIT 100",
       world, ranges);
 }
 

@@ -30,12 +30,14 @@ struct StepPauses {
   double longest_pause_ns() const;
 };
 
-/// SQL over column `name` of table `region`: which ranges.
+/// SQL over table `region`: which ranges. Layers of the network may have any name.
 inline constexpr std::string_view kCheckpointRanges =
-    "lower(name) IN ('checkpoint', 'checkpointing', 'checkpoint_save', 'torch.save') OR lower(name) LIKE '%save%checkpoint%'";
-inline constexpr std::string_view kCollectionRanges = "lower(name) IN ('garbage collection', 'garbage_collection', 'gc', 'gc.collect')";
-
-inline constexpr std::string_view kCompilationRanges = "lower(name) IN ('compilation', 'recompilation', 'torch.compile')";
+    "kind NOT IN ('step', 'layer') AND (lower(name) IN ('checkpoint', 'checkpointing', 'checkpoint_save', 'torch.save')"
+    " OR lower(name) LIKE '%save%checkpoint%')";
+inline constexpr std::string_view kCollectionRanges =
+    "kind NOT IN ('step', 'layer') AND lower(name) IN ('garbage collection', 'garbage_collection', 'gc', 'gc.collect')";
+inline constexpr std::string_view kCompilationRanges =
+    "kind NOT IN ('step', 'layer') AND lower(name) IN ('compilation', 'recompilation', 'torch.compile')";
 
 /// Pauses of the steady steps, in their order; empty without annotated steps or without such ranges.
 std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ranges);

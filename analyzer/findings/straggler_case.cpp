@@ -27,11 +27,12 @@ constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missi
 constexpr size_t kSureSteps = 8;         // where ranks left no record: a few in a row may be an accident
 constexpr double kSureLateSteps = 0.8;   // of the steps
 constexpr double kSureDeviations = 6;    // standard errors by which the blame is above that of all others: less may be chance
-constexpr double kMeanDeviations = 3;    // the same of a rank that is late at times, whose mean one odd step may make
-constexpr double kOwnShare = 0.5;        // of the lateness, that ranks without a record cannot have caused
-constexpr double kClearIncrease = 4;     // blame after the change against before it
-constexpr double kTogether = 0.5;        // of what the others wait longer: the waits of several that are late together differ by no more
-constexpr double kMoreTogether = 2;      // saving of several against that of one of them
+constexpr double kMeanDeviations =
+    3;  // the same of a rank that is late at times, whose mean one odd step may make, or since a step that was chosen
+constexpr double kOwnShare = 0.5;     // of the lateness, that ranks without a record cannot have caused
+constexpr double kClearIncrease = 4;  // blame after the change against before it
+constexpr double kTogether = 0.5;     // of what the others wait longer: the waits of several that are late together differ by no more
+constexpr double kMoreTogether = 2;   // saving of several against that of one of them
 
 using Late = std::set<int64_t>;  // ranks
 
@@ -245,19 +246,20 @@ std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late&
   return holds ? std::optional(c) : std::nullopt;
 }
 
+bool is_by_chance(const StragglerCase& c) { return !c.standard_error || *c.standard_error * kMeanDeviations > 1; }
+
 /// Always, or from a step on.
 std::optional<StragglerCase> judge(const StragglerInput& input, const Late& suspects, double noise_ns) {
   const std::vector<StepBlame> steps = blame_by_step(input, suspects, noise_ns);
   if (const size_t change = find_change(steps); change > 0) {
-    if (std::optional<StragglerCase> after = judge_from(input, suspects, steps, change, typical_median)) {
+    if (std::optional<StragglerCase> after = judge_from(input, suspects, steps, change, typical_median); after && !is_by_chance(*after)) {
       after->since = steps[change].step;
       return after;
     }
   }
   if (std::optional<StragglerCase> mostly = judge_from(input, suspects, steps, 0, typical_median)) return mostly;
   std::optional<StragglerCase> at_times = judge_from(input, suspects, steps, 0, typical_mean);
-  const bool by_chance = !at_times || !at_times->standard_error || *at_times->standard_error * kMeanDeviations > 1;
-  return by_chance ? std::nullopt : at_times;
+  return !at_times || is_by_chance(*at_times) ? std::nullopt : at_times;
 }
 
 /// Those that wait least, if they stand apart.

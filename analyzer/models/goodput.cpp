@@ -105,7 +105,7 @@ std::vector<Span> ranges_of(Query& query, int64_t process) {
 
 std::string ranges_sql(std::string_view which) {
   return fmt::format(
-      "SELECT start_ns, duration_ns FROM range_event WHERE process = ? AND region IN (SELECT id FROM region WHERE kind <> 'step' AND ({}))"
+      "SELECT start_ns, duration_ns FROM range_event WHERE process = ? AND region IN (SELECT id FROM region WHERE {})"
       " ORDER BY start_ns",
       which);
 }

@@ -14,10 +14,10 @@
 
 namespace ddl {
 
-/// SQL over column `name` of table `region`: names that PyTorch, TensorFlow and people use, in any case.
+/// SQL over table `region`: names that PyTorch, TensorFlow and people use, in any case. Layers of the network may have any name.
 inline constexpr std::string_view kInputRanges =
-    "lower(name) LIKE '%dataload%' OR lower(name) LIKE '%load_data%' OR lower(name) LIKE '%data_load%' OR lower(name) LIKE '%load_batch%'"
-    " OR lower(name) LIKE '%next_batch%' OR lower(name) IN ('data', 'input', 'input_pipeline', 'load')";
+    "kind NOT IN ('step', 'layer') AND (lower(name) LIKE '%dataload%' OR lower(name) LIKE '%load_data%' OR lower(name) LIKE '%data_load%' OR lower(name) LIKE '%load_batch%'"
+    " OR lower(name) LIKE '%next_batch%' OR lower(name) IN ('data', 'input', 'input_pipeline', 'load'))";
 
 struct InputRange {
   int64_t thread = 0;

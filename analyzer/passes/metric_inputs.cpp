@@ -70,7 +70,7 @@ constexpr const char* kBatchFit = R"(
     WHERE step IS NOT NULL
     GROUP BY process, step
   ), point AS (
-    SELECT s.world, s.rank, b.samples, coalesce(g.compute_ns, s.compute_ns - coalesce(s.input_ns, 0)) AS compute_ns
+    SELECT s.world, s.rank, b.samples, coalesce(g.compute_ns, min(s.compute_ns, s.duration_ns - s.exposed_ns - coalesce(s.input_ns, 0))) AS compute_ns
     FROM steady_part s
     JOIN process p ON p.world = s.world AND p.rank = s.rank
     JOIN said b ON b.process = p.id AND b.step = s.step

@@ -44,7 +44,7 @@ Partition partition(const Interval& window, const WindowEvents& events, int64_t 
   if (!events.bubble.empty()) result.bubble_ns = intersect(exposed, IntervalSet(events.bubble)).length_ns();
   if (!events.inputs.empty()) {
     const IntervalSet inputs = intersect(IntervalSet(events.inputs), inside);
-    result.input_ns = std::min(subtract(inputs, exposed).length_ns(), result.compute_ns);
+    result.input_ns = std::min(subtract(inputs, exposed).length_ns(), result.duration_ns - result.exposed_ns);
   }
   const IntervalSet unsplit = subtract(intersect(exposed, IntervalSet(events.unsplit)), wait);
   result.unsplit_ns = unsplit.length_ns();

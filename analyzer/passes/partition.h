@@ -7,7 +7,7 @@
 //   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks, or in which a
 //            call waited for a message's sender or receiver (specification.md W5, W6)
 //   bubble   the part of wait for other stages of the same pipeline
-//   input    the part of compute in ranges that load data
+//   input    the part of compute and idle in ranges that load data
 //   unsplit  the part of exposed in calls that completed messages of which nobody can tell how long they waited; counts as transfer, and
 //            makes the waiting of the window unknown if it is more than kUnsplitShare of exposed
 //   undefined  the same of calls for which waiting is not defined, though they may wait for other ranks (Operation::wait); it may be

@@ -389,9 +389,10 @@ class StepPass {
 
   void close(Step& step) {
     while (!loading_.empty() && loading_.front().interval.end_ns <= step.window.begin_ns) loading_.pop_front();
+    const int64_t loads = training_ ? background_.at(current_).thread.value_or(step.thread) : step.thread;
     for (const InputRange& range : loading_) {
       if (range.interval.begin_ns >= step.window.end_ns) break;
-      if (range.thread == step.thread && range.interval.end_ns > step.window.begin_ns) step.events.inputs.push_back(range.interval);
+      if (range.thread == loads && range.interval.end_ns > step.window.begin_ns) step.events.inputs.push_back(range.interval);
     }
     if (training_) return close_in_background(step);
     if (told_computing_ != nullptr) {
@@ -407,19 +408,26 @@ class StepPass {
     const bool kept = !step.events.calls.empty() || step.mpi_ns == 0;
     if (why == Why::kNone && !part.is_split()) why = part.why_not_split(step.events.unsplit_why);
     if (!kept || catalog_.process(current_).damaged) why = Why::kNoData;
-    const bool told = inputs_.any() && (!step.events.inputs.empty() || !catalog_.process(current_).thinned);
-    write(rows_.steps, step.number, part, kept, why, step.events.bounded, step.events.sigma_ns,
-          told ? std::optional(part.input_ns) : std::nullopt, staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);
+    write(rows_.steps, step.number, part, kept, why, step.events.bounded, step.events.sigma_ns, told_input(step, part),
+          staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);
     if (const std::optional<Tail> tail = tail_of(step.window, step.events)) rows_.tails.push_back({current_, step.number, *tail});
   }
 
   void close_in_background(const Step& step) {
     // The thread that closed an inferred step is a background one, and owns no call that counts.
     const bool inferred = background_.at(current_).thread != step.thread;
-    const std::optional<Partition> part = training_->partition(step.window, inferred ? std::vector<Interval>{} : step.events.calls);
+    const std::optional<Partition> part =
+        training_->partition(step.window, inferred ? std::vector<Interval>{} : step.events.calls, step.events.inputs);
     if (!part) return;
     const bool known = !catalog_.process(current_).damaged && training_->tells_waiting();
-    write(rows_.steps, step.number, *part, true, why_in_background(step.window, known), training_->is_bounded(step.window), 0.0);
+    write(rows_.steps, step.number, *part, true, why_in_background(step.window, known), training_->is_bounded(step.window), 0.0,
+          told_input(step, *part));
+  }
+
+  /// Nothing where ranges that load data were not kept, or the run names none.
+  std::optional<int64_t> told_input(const Step& step, const Partition& part) const {
+    const bool told = inputs_.any() && (!step.events.inputs.empty() || !catalog_.process(current_).thinned);
+    return told ? std::optional(part.input_ns) : std::nullopt;
   }
 
   Why why_in_background(const Interval& window, bool known) const {
@@ -441,7 +449,7 @@ class StepPass {
     if (run_ && training_) {
       const ProcessInfo& process = catalog_.process(current_);
       const Interval whole{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))};
-      if (const std::optional<Partition> part = training_->partition(whole, {}))
+      if (const std::optional<Partition> part = training_->partition(whole, {}, {}))
         write(rows_.ranks, part->duration_ns, *part, !process.thinned,
               why_in_background(whole, !process.thinned && training_->tells_waiting()), training_->is_bounded(whole), 0.0);
     } else if (run_) {

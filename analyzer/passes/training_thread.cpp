@@ -129,7 +129,8 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
 
 bool TrainingThread::reaches_into(const IntervalSet& set, const Interval& window) { return inside(set, window).length_ns() > 0; }
 
-std::optional<Partition> TrainingThread::partition(const Interval& window, const std::vector<Interval>& own_calls) const {
+std::optional<Partition> TrainingThread::partition(const Interval& window, const std::vector<Interval>& own_calls,
+                                                   const std::vector<Interval>& inputs) const {
   if (!busy_.covers(window)) return std::nullopt;
   const IntervalSet whole({window});
   const IntervalSet in_mpi = intersect(unite(IntervalSet(own_calls), inside(own_, window)), whole);
@@ -148,6 +149,11 @@ std::optional<Partition> TrainingThread::partition(const Interval& window, const
   result.exposed_ns = in_mpi.length_ns() + result.wait_ns + transfer_ns;
   result.wait_ns += intersect(inside(own_waiting_, window), in_mpi).length_ns();
   result.idle_ns = result.duration_ns - result.compute_ns - result.exposed_ns;
+  if (!inputs.empty()) {
+    const IntervalSet loading = intersect(IntervalSet(inputs), outside);
+    const double exposed_ns = busy_.blocked_ns(intersect(loading, unite(waiting, of_window(moving_))));
+    result.input_ns = std::clamp<int64_t>(loading.length_ns() - std::llround(exposed_ns), 0, result.compute_ns + result.idle_ns);
+  }
   const int64_t before_ns = std::llround(busy_.blocked_ns(subtract(waiting, data)));
   result.comm_ns = std::max(result.exposed_ns, in_mpi.length_ns() + data.length_ns() + before_ns);
   return result;

@@ -31,6 +31,7 @@ struct BackgroundJob {
   int64_t own_from = kSteps;      ///< from this step on both training threads meet in a barrier of their own, from 0 and 4 ms to 10 ms
   int64_t own_steps = 2;          ///< in so many steps
   bool counts = false;            ///< what is reduced are two counters: sums of 16 bytes of integers
+  bool loads = false;             ///< while they sleep, as a range of the training thread says
 };
 
 /// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the cycle that begins when the last
@@ -42,6 +43,7 @@ Tables training(const BackgroundJob& job) {
   run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT'), (30, 'MPI_INT64_T')");
   run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
   const int64_t own_comm = run.communicator("script", {0, 1});
+  if (job.loads) run.exec("INSERT INTO region VALUES (50, 0, 'phase', 'input', 'input', NULL)");
   int64_t seq = 0, busy_ns[2] = {0, 0};
   if (job.lists_first) {
     for (const auto& [op, bytes] : std::vector<std::pair<const char*, std::array<int64_t, 2>>>{
@@ -123,6 +125,11 @@ Tables training(const BackgroundJob& job) {
                .step = step});
     }
     for (int64_t rank = 0; rank < 2 && job.marks; ++rank) run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
+    for (int64_t rank = 0; rank < 2 && job.loads; ++rank) {
+      run.exec("INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (" +
+               std::to_string(rank + 1) + ", 0, 50, " + std::to_string(s) + ", " + std::to_string(begin_ns) + ", " +
+               std::to_string(job.sleeps_ms[rank] * 1_ms) + ", 0)");
+    }
   }
   const int64_t end_ns = 1_s + kSteps * 100_ms;
   for (int64_t at_ms = 0; at_ms < job.silent_ms; at_ms += 50) {
@@ -417,6 +424,92 @@ TEST(Background, SleepIsNeitherComputingNorWaiting) {
             std::string::npos);
   EXPECT_EQ(run.text("SELECT try FROM finding WHERE id = 'straggler'"),
             "see what the training thread of rank 1 sleeps for: input, checkpoints, reading files, locks");
+}
+
+TEST(Background, LoadingIsToldWhereTheTrainingThreadsAreBlocked) {
+  Tables run = training({.computes_ms = {20, 20}, .sleeps_ms = {50, 50}, .loads = true});
+  for (const int64_t rank : {0, 1}) EXPECT_EQ(parts_of(run, rank), (Parts{20, 0, 10, 70}));
+  EXPECT_EQ(run.integers("SELECT DISTINCT input_ns FROM step_part"), std::vector<int64_t>{50'000'000});
+  EXPECT_NEAR(*run.metric("f_input"), 0.5, 1e-6);
+  EXPECT_EQ(run.findings(), std::vector<std::string>{"input_bound"});
+  EXPECT_EQ(run.integer("SELECT saving_ns FROM finding"), 50'000'000);
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict.text'"),
+            "bound by input: input 50.0%, idling 20.0%, transfer 10.0%, wait 0.0% of the step (threshold 5%)");
+
+  Tables inferred = training({.marks = false, .computes_ms = {20, 20}, .sleeps_ms = {50, 50}, .loads = true});
+  EXPECT_EQ(inferred.integers("SELECT DISTINCT input_ns FROM step_part"), std::vector<int64_t>{50'000'000});
+  Tables unnamed = training({.computes_ms = {20, 20}, .sleeps_ms = {50, 50}});
+  EXPECT_EQ(unnamed.integer("SELECT count(input_ns) FROM step_part"), 0);
+  EXPECT_EQ(unnamed.text("SELECT value FROM meta WHERE key = 'verdict'"), "idling");
+}
+
+TEST(Background, ASlowLoaderIsThatRanksAlone) {
+  Tables run = training({.computes_ms = {30, 30}, .sleeps_ms = {10, 50}, .loads = true});
+  ASSERT_EQ(run.findings().front(), "loader_stall");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE id = 'loader_stall'"), 1);
+  EXPECT_EQ(run.integer("SELECT saving_ns FROM finding WHERE id = 'loader_stall'"), 40'000'000);
+}
+
+/// What rank 1 idles longer is what rank 0 waits for.
+TEST(Background, OnlyWhatAllRanksIdleIsIdling) {
+  Tables run = training({.computes_ms = {40, 40}, .sleeps_ms = {0, 40}});
+  EXPECT_EQ(parts_of(run, 1), (Parts{40, 0, 10, 50}));
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict.text'"),
+            "bound by wait: wait 20.0%, transfer 10.0%, idling 10.0% of the step (threshold 5%)");
+}
+
+/// PyTorch over Gloo: the process group's thread reduces two buckets, the second behind the backward pass. The training thread computes
+/// for the first 80 ms beside the first one, or waits for each.
+Tables two_buckets(bool waits_for_each) {
+  Tables run(2);
+  run.exec("BEGIN");
+  run.exec("INSERT INTO thread VALUES (1, 1, 5001, 'pt_gloo'), (2, 1, 5002, 'pt_gloo')");
+  run.exec("INSERT OR IGNORE INTO datatype VALUES (14, 'MPI_FLOAT')");
+  run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM')");
+  int64_t busy_ns = 0;
+  const auto sample = [&](int64_t at_ns) {
+    for (const char* process : {"1", "2"})
+      run.exec(std::string("INSERT OR IGNORE INTO thread_sample VALUES (") + process + ", " + std::to_string(at_ns) + ", " +
+               std::to_string(busy_ns) + ", 0, 0, NULL)");
+  };
+  for (int64_t s = 0; s < 2 * kSteps; ++s) {
+    const int64_t begin_ns = 1_s + s * 100_ms;
+    sample(begin_ns);
+    busy_ns += 20_ms;
+    sample(begin_ns + 20_ms);
+    busy_ns += waits_for_each ? 0 : 30_ms;
+    sample(begin_ns + 50_ms);
+    busy_ns += 30_ms;
+    sample(begin_ns + 80_ms);
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      for (const auto& [from_ms, to_ms, n] : {std::array<int64_t, 3>{20, 50, 1}, {80, 95, 2}})
+        run.add({.rank = rank,
+                 .enter_ns = begin_ns + from_ms * 1_ms,
+                 .leave_ns = begin_ns + to_ms * 1_ms,
+                 .bytes = 12_MB / n,
+                 .seq = 2 * s + n,
+                 .step = s,
+                 .thread = 1});
+      run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
+    }
+    sample(begin_ns + 95_ms);
+  }
+  sample(1_s + 2 * kSteps * 100_ms);
+  run.exec("UPDATE event SET datatype = 14, reduction = 1");
+  run.exec("UPDATE process SET end_ns = 4000000000, init_ns = 1000000000, finalize_ns = 4000000000");
+  run.exec("COMMIT");
+  run.analyze();
+  return run;
+}
+
+TEST(Background, ReductionsBesideTheBackwardPassDoNotBlock) {
+  const std::string told = "SELECT count(*) FROM finding WHERE id = 'blocking_collectives'";
+  Tables beside = two_buckets(false);
+  EXPECT_EQ(beside.integer("SELECT count(*) FROM background_process WHERE sampled"), 2);
+  EXPECT_EQ(beside.integer(told), 0);
+  Tables each = two_buckets(true);
+  ASSERT_EQ(each.integer(told), 1);
+  EXPECT_NEAR(each.number("SELECT saving_ns FROM finding WHERE id = 'blocking_collectives'"), 3e7, 10);
 }
 
 TEST(Background, AHangSaysWhoseTrainingThreadDoesNotCome) {

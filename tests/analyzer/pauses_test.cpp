@@ -1,6 +1,8 @@
 // Checkpoints, garbage collections and loaders that hold a job up. The truth of a saving is the same virtual job played without the fault.
 #include "analyzer/findings/pauses.h"
 
+#include "analyzer/models/goodput.h"
+#include "analyzer/models/replay_run.h"
 #include "tests/analyzer/findings_jobs.h"
 
 namespace ddl::test {
@@ -92,6 +94,23 @@ TEST(Pauses, OneSlowLoader) {
 TEST(Pauses, AllLoadersOrOneForAllAreNoFaultOfOneRank) {
   Analyzed all(job({{"input", 1, -1, 15_ms}}, true));
   EXPECT_EQ(all.findings(), Ids{"input_bound"});
+}
+
+/// Layers of a network may be called anything.
+TEST(Pauses, ALayerIsNoPauseWhateverItsName) {
+  for (const char* name : {"input", "data", "load", "checkpoint", "gc", "compilation"}) {
+    SyntheticRun made = run().ranks(4).steps(40).phase("forward").layer(name).compute(10_ms);
+    made.on_rank(1).compute(20_ms);
+    Analyzed layer(made.end_layer().end_phase().phase("backward").compute(30_ms).end_phase().layer(name, 1_ms).allreduce(25_MiB, 5_ms));
+    EXPECT_EQ(layer.findings(), (Ids{"straggler", "layer_imbalance"})) << name;
+    EXPECT_EQ(layer.integer("SELECT count(input_ns) FROM v_step"), 0) << name;
+    const models::RunTimes times = models::read_run_times(layer.db, name);
+    for (const models::WorkerTimes& worker : times.workers)
+      EXPECT_EQ(worker.loading.size() + worker.checkpoints.size() + worker.compiling.size(), 0) << name;
+    SQLite::Statement outside(layer.db, "SELECT id FROM region WHERE kind = 'layer' AND phase IS NULL");
+    ASSERT_TRUE(outside.executeStep());
+    EXPECT_FALSE(models::regions_of_samples(layer.db).contains(outside.getColumn(0).getInt64())) << name;
+  }
 }
 
 TEST(Pauses, WhatAnotherRanksComputingHidesCostsNothing) {
