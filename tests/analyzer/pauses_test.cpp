@@ -104,7 +104,7 @@ TEST(Pauses, ALayerIsNoPauseWhateverItsName) {
     Analyzed layer(made.end_layer().end_phase().phase("backward").compute(30_ms).end_phase().layer(name, 1_ms).allreduce(25_MiB, 5_ms));
     EXPECT_EQ(layer.findings(), (Ids{"straggler", "layer_imbalance"})) << name;
     EXPECT_EQ(layer.integer("SELECT count(input_ns) FROM v_step"), 0) << name;
-    const models::RunTimes times = models::read_run_times(layer.db, name);
+    const models::RunTimes times = models::read_run_times(layer.db, name).at(0);
     for (const models::WorkerTimes& worker : times.workers)
       EXPECT_EQ(worker.loading.size() + worker.checkpoints.size() + worker.compiling.size(), 0) << name;
     SQLite::Statement outside(layer.db, "SELECT id FROM region WHERE kind = 'layer' AND phase IS NULL");
