@@ -14,10 +14,10 @@
 
 namespace ddl {
 
-/// SQL over table `region`: names that PyTorch, TensorFlow and people use, in any case. Layers of the network may have any name.
+/// SQL over table `region`: names that PyTorch, TensorFlow and people use, in any case. A layer called "input" may be one of the network.
 inline constexpr std::string_view kInputRanges =
-    "kind NOT IN ('step', 'layer') AND (lower(name) LIKE '%dataload%' OR lower(name) LIKE '%load_data%' OR lower(name) LIKE '%data_load%' OR lower(name) LIKE '%load_batch%'"
-    " OR lower(name) LIKE '%next_batch%' OR lower(name) IN ('data', 'input', 'input_pipeline', 'load'))";
+    "kind <> 'step' AND (lower(name) LIKE '%dataload%' OR lower(name) LIKE '%load_data%' OR lower(name) LIKE '%data_load%' OR lower(name) LIKE '%load_batch%'"
+    " OR lower(name) LIKE '%next_batch%' OR lower(name) = 'input_pipeline' OR (kind <> 'layer' AND lower(name) IN ('data', 'input', 'load')))";
 
 struct InputRange {
   int64_t thread = 0;

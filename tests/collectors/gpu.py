@@ -94,9 +94,9 @@ def test_the_report_shows_them(_):
     text = job.report(f"run{number}.ddl", "gpu").stdout
     line = next(line.split() for line in text.splitlines() if line.endswith("relu"))
     check(line[1:6] == ["15.000us", "3", "5.0000us", "5.0000us", "5.0000us"], f"gpu: {text}")
-    layers = {(line.split()[-2], line.split()[-1]): line.split() for line in job.report(f"run{number}.ddl", "gpu_layers").stdout.splitlines() if line.endswith(("fc1", "fc2", "input"))}
+    layers = {(line.split()[-2], line.split()[-1]): line.split() for line in job.report(f"run{number}.ddl", "gpu_layers").stdout.splitlines() if line.endswith(("fc1", "fc2", "load_batch"))}
     check(layers["backward", "fc1"][1:6] == ["480.00us", "6", "210.00us", "270.00us", "0ns"], f"layers: {layers}")
-    check(layers["forward", "input"][1:6] == ["60.000us", "0", "0ns", "0ns", "60.000us"], f"layers: {layers}")
+    check(layers["forward", "load_batch"][1:6] == ["60.000us", "0", "0ns", "0ns", "60.000us"], f"layers: {layers}")
     links = job.report(f"run{number}.ddl", "links").stdout
     check("10.0GB/s" in links and "5.00GB/s" in links and "pageable" in links, f"links: {links}")
 

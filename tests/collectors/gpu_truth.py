@@ -18,7 +18,7 @@ class Job:
         self.now, self.ready, self.rows, self.steps = 0, {COMPUTE: 0, COMMUNICATE: 0, DEFAULT: 0}, [], []
         self.launched, self.waited = {}, {}  # by row: when its launch was entered; how long its kernel waited for other ranks
         self.awaited = {}  # by row: end and class of what its stream was told to wait for
-        self.inputs = []  # when the host was in layer "input"
+        self.inputs = []  # when the host was in layer "load_batch"
         self.phase = self.layer = self.step = None
         self.gemm_ns = 50000 if rank == 0 else 150000
         self.playing = self.play(steps, graph, waits)
@@ -33,7 +33,7 @@ class Job:
             self.now += 3000
             self.phase = "forward"
             self.inputs.append((self.now, self.now + CALL_NS))
-            self.give("memcpy", "[CUDA memcpy HtoD]", "input", COMPUTE, 20000, 200000)
+            self.give("memcpy", "[CUDA memcpy HtoD]", "load_batch", COMPUTE, 20000, 200000)
             layers = [("fc1", GEMM, self.gemm_ns), ("fc1", "relu", 5000), ("fc2", GEMM, 30000)]
             entered = self.now
             for layer, name, ns in layers:

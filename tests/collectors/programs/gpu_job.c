@@ -70,7 +70,7 @@ static void forward_layers(void) {
 
 static void forward(void) {
   ddl_phase_begin("forward");
-  ddl_layer_begin("input");
+  ddl_layer_begin("load_batch");
   cudaMemcpyAsync(device_memory, pinned, BYTES, 1, compute); /* 20000 ns */
   ddl_layer_end();
   if (forward_graph) {
