@@ -13,6 +13,11 @@ def value(page, name, labels=""):
     return float(found[1]) if found else None
 
 
+def settled(page):
+    """Without what lasts until a rank's last sign of life: ranks that are told to end may still be at it when the file is written."""
+    return re.sub(r"^ddl_(productive_time|recording_overhead)_ratio.*\n", "", page, flags=re.M)
+
+
 def a_running_job(folder):
     prom = folder / "prom"
     prom.mkdir()
@@ -45,7 +50,7 @@ def a_running_job(folder):
         check(last.returncode == 0 and not error, f"it ends with the job: {last.returncode} {error}")
         check(time.monotonic() - began < 50, "and did not sit out its interval")
         whole = run([DDL, "export", "prometheus", "live.ddl"]).stdout
-        check(value(whole, "ddl_running") == 0 and file.read_text() == whole, f"the last file is of the whole run: {file.read_text()}, not {whole}")
+        check(value(whole, "ddl_running") == 0 and settled(file.read_text()) == settled(whole), f"the last file is of the whole run: {file.read_text()}, not {whole}")
         check(sorted(path.name for path in prom.iterdir()) == [file.name], f"nothing else is left: {list(prom.iterdir())}")
     finally:
         stop_group(job)
