@@ -59,7 +59,7 @@ std::optional<std::string> bound_of(const Finding& finding, bool bounded) {
   return finding.at_most ? "upper" : "lower";
 }
 
-/// Nearly nothing of it may be true.
+/// The saving may be next to nothing.
 bool is_far_bound(const Finding& finding) { return finding.at_most && !finding.mostly; }
 
 /// In which order the finders are asked: the one that takes as long as all others together would go on alone if it came late.

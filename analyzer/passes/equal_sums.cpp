@@ -17,12 +17,14 @@ constexpr size_t kMaxMisses = 8;       // in a row of steps where fewer end wher
 constexpr double kLongerPause = 2.0;   // before a step than within it
 constexpr double kLeastCovered = 0.5;  // of the batches, or of the time
 
+double hit_rate(size_t hits, size_t misses) { return hits == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses); }
+
 /// ends[k]: bytes of the batches before k. Where steps of `bytes` begin, from `first` on; those that do not end with a batch are left out.
 struct Chain {
   std::vector<std::pair<size_t, size_t>> steps;
   size_t misses = 0;
 
-  double hits() const { return steps.empty() ? 0 : static_cast<double>(steps.size()) / static_cast<double>(steps.size() + misses); }
+  double hits() const { return hit_rate(steps.size(), misses); }
 };
 
 Chain follow(const std::vector<int64_t>& ends, size_t first, int64_t bytes) {
@@ -42,12 +44,18 @@ Chain follow(const std::vector<int64_t>& ends, size_t first, int64_t bytes) {
   return chain;
 }
 
-/// The first batch from which on the steps go through to `first`, but for a few that do not begin where they should.
+/// Where the first step begins from which on steps go through to `first`, but for those that do not begin where they should.
 size_t follow_back(const std::vector<int64_t>& ends, size_t first, int64_t bytes) {
-  for (size_t misses = 0; ends[first] >= bytes;) {
-    const auto before = std::upper_bound(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(first), ends[first] - bytes) - 1;
-    if (*before != ends[first] - bytes && ++misses > kMaxMisses) break;
-    first = static_cast<size_t>(before - ends.begin());
+  size_t hits = 0, misses = 0;
+  for (size_t at = first; ends[at] >= bytes;) {
+    const int64_t begin_bytes = ends[at] - bytes;
+    at = static_cast<size_t>(std::upper_bound(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(at), begin_bytes) - ends.begin()) - 1;
+    if (ends[at] == begin_bytes) {
+      ++hits;
+      first = at;
+    } else if (++misses > kMaxMisses && hit_rate(hits, misses) < kMinHits) {
+      break;
+    }
   }
   return first;
 }

@@ -414,10 +414,7 @@ class StepPass {
   }
 
   void close_in_background(const Step& step) {
-    // The thread that closed an inferred step is a background one, and owns no call that counts.
-    const bool inferred = background_.at(current_).thread != step.thread;
-    const std::optional<Partition> part =
-        training_->partition(step.window, inferred ? std::vector<Interval>{} : step.events.calls, step.events.inputs);
+    const std::optional<Partition> part = training_->partition(step.window, step.events.inputs);
     if (!part) return;
     const bool known = !catalog_.process(current_).damaged && training_->tells_waiting();
     write(rows_.steps, step.number, *part, true, why_in_background(step.window, known), training_->is_bounded(step.window), 0.0,
@@ -449,7 +446,7 @@ class StepPass {
     if (run_ && training_) {
       const ProcessInfo& process = catalog_.process(current_);
       const Interval whole{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))};
-      if (const std::optional<Partition> part = training_->partition(whole, {}, {}))
+      if (const std::optional<Partition> part = training_->partition(whole, {}))
         write(rows_.ranks, part->duration_ns, *part, !process.thinned,
               why_in_background(whole, !process.thinned && training_->tells_waiting()), training_->is_bounded(whole), 0.0);
     } else if (run_) {

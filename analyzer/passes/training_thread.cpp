@@ -129,11 +129,10 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
 
 bool TrainingThread::reaches_into(const IntervalSet& set, const Interval& window) { return inside(set, window).length_ns() > 0; }
 
-std::optional<Partition> TrainingThread::partition(const Interval& window, const std::vector<Interval>& own_calls,
-                                                   const std::vector<Interval>& inputs) const {
+std::optional<Partition> TrainingThread::partition(const Interval& window, const std::vector<Interval>& inputs) const {
   if (!busy_.covers(window)) return std::nullopt;
   const IntervalSet whole({window});
-  const IntervalSet in_mpi = intersect(unite(IntervalSet(own_calls), inside(own_, window)), whole);
+  const IntervalSet in_mpi = intersect(inside(own_, window), whole);
   const IntervalSet outside = subtract(whole, in_mpi);
   const auto of_window = [&](const IntervalSet& set) { return intersect(inside(set, window), outside); };
   const IntervalSet data = of_window(data_), waiting = of_window(waiting_);

@@ -57,9 +57,8 @@ class TrainingThread {
  public:
   TrainingThread(SQLite::Database& db, int64_t process, const BackgroundProcess& background);
 
-  /// `own_calls`: MPI calls of the training thread itself, beside those that are events. `inputs`: its ranges that load data. Nothing: not sampled then.
-  std::optional<Partition> partition(const Interval& window, const std::vector<Interval>& own_calls,
-                                     const std::vector<Interval>& inputs) const;
+  /// `inputs`: ranges of the training thread that load data. Nothing: not sampled then.
+  std::optional<Partition> partition(const Interval& window, const std::vector<Interval>& inputs) const;
   /// False: ranks negotiate, and what they say cannot be read. Then `idle` contains waiting for others.
   bool tells_waiting() const { return tells_waiting_; }
   /// Whether the waiting of a window is a lower bound: ranks left no record of a data operation in it (specification.md J7).

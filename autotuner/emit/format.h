@@ -53,7 +53,7 @@ std::string numeric_choices(const Tuned& tuned);
 Variables with_prefix(const Variables& variables, std::string_view prefix);
 /// `NAME='value'` lines for a shell, any value.
 std::string shell_assignments(const Variables& variables);
-/// Of Tuned::unset, by the beginning of their names: "unset NAME NAME" as a line for a shell; empty: none.
+/// "unset NAME NAME" as a line for a shell, with the variables in Tuned::unset whose names begin with `prefix`; empty: none.
 std::string shell_unset(const Emission& emission, std::string_view prefix);
 /// For formats that only set variables: what they leave to the shell, behind what the note says already.
 void note_unset(const Emission& emission, std::string_view prefix, Content& content);

@@ -259,7 +259,7 @@ struct Horovod {
     run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
   }
 
-  /// Of ranks `first` and all after it.
+  /// Made by rank `first` and all behind it.
   void call(const char* op, int64_t comm, int64_t first, int64_t begin_ns, int64_t end_ns, const std::vector<int64_t>& bytes,
             std::optional<int64_t> step = {}) {
     const int64_t seq = ++seqs[comm];
@@ -288,6 +288,13 @@ struct Horovod {
     run.exec("INSERT INTO thread_sample VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(at_ns) + ", " +
              std::to_string(busy_ns[static_cast<size_t>(rank)]) + ", 0, 0, NULL)");
   }
+  /// All ranks are sampled every 10 ms, and those in `computing` are busy until the next one.
+  void cycle(int64_t at_ns, const std::vector<bool>& computing) {
+    for (int64_t rank = 0; rank < run.ranks(); ++rank) {
+      sample(rank, at_ns);
+      if (computing[static_cast<size_t>(rank)]) busy_ns[static_cast<size_t>(rank)] += 10_ms;
+    }
+  }
   void analyze(int64_t end_ns) {
     for (int64_t rank = 0; rank < run.ranks(); ++rank) sample(rank, end_ns);
     run.exec(
@@ -307,10 +314,8 @@ Tables meeting(int64_t early) {
     const int64_t begin_ns = 1_s + s * 100_ms;
     for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
       const int64_t now_ns = begin_ns + at_ms * 1_ms;
-      for (int64_t rank = 0; rank < 2; ++rank) {
-        job.sample(rank, now_ns);
-        if (at_ms < (rank == early ? 20 : 60) || (at_ms >= 60 && at_ms < 80)) job.busy_ns[static_cast<size_t>(rank)] += 10_ms;
-      }
+      const bool both = at_ms >= 60 && at_ms < 80;
+      job.cycle(now_ns, {both || at_ms < (early == 0 ? 20 : 60), both || at_ms < (early == 1 ? 20 : 60)});
       if (at_ms == 0 || at_ms == 90) continue;
       const bool asks = at_ms == 20 || at_ms == 60;
       const int64_t who = at_ms == 20 ? early : 1 - early;
@@ -350,10 +355,7 @@ TEST(Background, StepsOfAProcessSet) {
     const int64_t begin_ns = 1_s + s * 100_ms;
     for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
       const int64_t now_ns = begin_ns + at_ms * 1_ms;
-      for (int64_t rank = 0; rank < 3; ++rank) {
-        job.sample(rank, now_ns);
-        if (at_ms < 40 || (rank == 2 && at_ms < 80)) job.busy_ns[static_cast<size_t>(rank)] += 10_ms;
-      }
+      job.cycle(now_ns, {at_ms < 40, at_ms < 40, at_ms < 80});
       job.bits(1, 0, now_ns, {kIdle, kIdle, kIdle});
       if (at_ms % 20 == 0) job.bits(set, 1, now_ns, {at_ms >= 40 ? kIdle + 5 : kIdle, at_ms >= 80 ? kIdle + 5 : kIdle});
     }

@@ -84,6 +84,21 @@ TEST(EqualSums, OneFusedStepCostsItself) {
   }
 }
 
+/// Behind a broadcast of a hundred parameters, none of which ends where a step would begin.
+TEST(EqualSums, FusedStepsNowAndThenCostThemselves) {
+  std::vector<Batch> batches;
+  for (int64_t i = 0; i < 100; ++i) batches.push_back({200'001, i * kMs / 2, i * kMs / 2 + kMs / 4});
+  for (int64_t s = 0; s < 2000; ++s) {
+    const bool fused = s % 50 == 49;
+    const int64_t now_ns = s * 100 * kMs + 60 * kMs;
+    batches.push_back({fused ? 524'288 : 262'144, now_ns, now_ns + kMs});
+    if (!fused) batches.push_back({262'144, now_ns + 6 * kMs, now_ns + 7 * kMs});
+  }
+  const auto found = find_equal_sums(batches);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->steps.size(), 2000u - 2000 / 50) << "all but the fused ones: the broadcast says when the first one began";
+}
+
 // An evaluation's counter after every tenth step: no step is lost for it, and what is one step before it is one behind it.
 TEST(EqualSums, AReductionBetweenStepsMovesNothing) {
   std::vector<Batch> batches = equal_batches(40, {40, 1'536, 589'824, 15'360}, 7);

@@ -62,15 +62,20 @@ void expect_same_picture(const Snapshot& a, const Snapshot& b) {
 struct Keys {
   uint64_t first, second;
 };
-class NextWorld : public testing::TestWithParam<Keys> {};
+class NextWorld : public testing::TestWithParam<Keys> {
+ protected:
+  World first_of(int ranks) { return World(trainer(ranks, GetParam().first, 0, kFirstPid, 1), live_.path()); }
+  World second_of_three() { return World(trainer(3, GetParam().second, 5_s, kSecondPid, 2), live_.path()); }
+
+  ScratchFolder live_;
+};
 INSTANTIATE_TEST_SUITE_P(Worlds, NextWorld, testing::Values(Keys{1, 2}, Keys{2, 1}, Keys{3, 3}));
 
 TEST_P(NextWorld, IsShownOnceTheFirstOneHasEnded) {
-  ScratchFolder live, alone;
-  World first(trainer(3, GetParam().first, 0, kFirstPid, 1), live.path());
-  World second(trainer(3, GetParam().second, 5_s, kSecondPid, 2), live.path());
+  ScratchFolder alone;
+  World first = first_of(3), second = second_of_three();
   first.grow(0.5);
-  Watched watched(live.path());
+  Watched watched(live_.path());
   EXPECT_NE(watched.look().feed, Feed::kEnded);
   first.grow(1);
   Snapshot s = watched.look();
@@ -93,12 +98,10 @@ TEST_P(NextWorld, IsShownOnceTheFirstOneHasEnded) {
 }
 
 TEST_P(NextWorld, IsShownAtOnceToWhoLooksWhileItRuns) {
-  ScratchFolder live;
-  World first(trainer(4, GetParam().first, 0, kFirstPid, 1), live.path());
-  World second(trainer(3, GetParam().second, 5_s, kSecondPid, 2), live.path());
+  World first = first_of(4), second = second_of_three();
   first.grow(1);
   second.grow(0.6);
-  const Snapshot s = Watched(live.path()).look();
+  const Snapshot s = Watched(live_.path()).look();
   EXPECT_NE(s.feed, Feed::kEnded);
   EXPECT_EQ(s.world_size, 3);
   EXPECT_EQ(s.headline.rank, 2) << s.headline.text;
@@ -106,12 +109,10 @@ TEST_P(NextWorld, IsShownAtOnceToWhoLooksWhileItRuns) {
 
 /// `ddl report` shows world 0.
 TEST_P(NextWorld, IsNotShownWhenBothHaveEnded) {
-  ScratchFolder live;
-  World first(trainer(2, GetParam().first, 0, kFirstPid, 1), live.path());
-  World second(trainer(3, GetParam().second, 5_s, kSecondPid, 2), live.path());
+  World first = first_of(2), second = second_of_three();
   second.grow(1);
   first.grow(1);
-  const Snapshot s = Watched(live.path()).look();
+  const Snapshot s = Watched(live_.path()).look();
   EXPECT_EQ(s.feed, Feed::kEnded);
   EXPECT_EQ(s.world_size, 2);
   EXPECT_EQ(s.headline.rank, 1) << s.headline.text;
