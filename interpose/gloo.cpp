@@ -36,18 +36,31 @@ struct Group {
   const char* name;
   const int* ranks;
   int count;
+  uint32_t first;  ///< index of the first context made
 };
 __thread Group t_group __attribute__((tls_model("initial-exec"))) = {};
+
+/// The call that python/ddl_hooks has begun on this thread.
+struct Told {
+  OpenCall call;
+  uint32_t depth;  ///< those within it are not recorded
+};
+__thread Told t_told __attribute__((tls_model("initial-exec"))) = {};
+
+constexpr uint32_t kToldBarrier = 1u << 30;  // of the number of one: tags, and how often they were used, leave the bit free
 
 struct OpRow {
   uint32_t op;
   OpClass op_class;
   const char* name;
+  bool nonblocking;
 };
 constexpr OpRow kOps[] = {
-#define DDL_GLOO_COLLECTIVE(name, op_class, ...) {kOp_gloo_##name, op_class, "gloo::" #name},
+#define DDL_GLOO_COLLECTIVE(name, op_class, ...) {kOp_gloo_##name, op_class, "gloo::" #name, false},
+#define DDL_GLOO_TOLD(name, op_class, nonblocking) {kOp_gloo_##name, op_class, "gloo::" #name, nonblocking},
 #include "interpose/gloo_calls.def"
 };
+constexpr size_t kPrefix = sizeof "gloo::" - 1;
 
 uint64_t hash_in(uint64_t hash, uint64_t value) {
   hash = (hash ^ (value + 0x9e3779b97f4a7c15ull)) * 0xbf58476d1ce4e5b9ull;
@@ -72,7 +85,7 @@ bool start_gloo() {
   const int self = getpid();
   if (__atomic_load_n(&g_owner, __ATOMIC_ACQUIRE) == self) return g_process.active;
   if (!start_recorder_from_gloo()) return false;
-  for (const OpRow& row : kOps) write_operation(row.op, row.op_class, false, row.name);
+  for (const OpRow& row : kOps) write_operation(row.op, row.op_class, row.nonblocking, row.name);
   write_fact("gloo.source", "calls");
   write_modules();
   __atomic_store_n(&g_owner, self, __ATOMIC_RELEASE);
@@ -149,6 +162,7 @@ void add_context(void* context, int rank, int size) {
     const Lock lock;
     if (!lock || !insert(context, group, is_job, meta)) return count_loss(kLossCommunicators);
   }
+  if (t_group.first == 0) t_group.first = meta.index;
   describe(meta, group, is_job);
 }
 
@@ -237,6 +251,7 @@ using namespace ddl;
     real(options);                                                                                                                \
     if (call.thread) end_call(call, payload);                                                                                     \
   }
+#define DDL_GLOO_TOLD(...)
 #include "interpose/gloo_calls.def"
 // clang-format on
 
@@ -255,5 +270,48 @@ extern "C" __attribute__((visibility("default"))) void _ZN4gloo10rendezvous7Cont
   errno = saved_errno;
 }
 
-extern "C" void ddl_group_begin(const char* name, const int* ranks, int count) { t_group = {name, ranks, count}; }
-extern "C" void ddl_group_end(void) { t_group = {}; }
+extern "C" void ddl_group_begin(const char* name, const int* ranks, int count) { t_group = {name, ranks, count, 0}; }
+extern "C" uint32_t ddl_group_end(void) {
+  const uint32_t first = t_group.first;
+  t_group = {};
+  return first;
+}
+
+extern "C" void ddl_told_begin(const char* name, uint32_t group, int peer, uint32_t number, uint64_t bytes) {
+  Told& told = t_told;
+  if (told.depth++ > 0) return;
+  told.call.thread = nullptr;
+  const OpRow* row = kOps;
+  while (row < kOps + sizeof kOps / sizeof *kOps && strcmp(row->name + kPrefix, name) != 0) ++row;
+  if (row == kOps + sizeof kOps / sizeof *kOps || !records_gloo()) return;
+  const bool collective = row->op_class == OpClass::kBarrier;
+  is_inside_call(__builtin_dwarf_cfa());
+  before_collective();
+  told.call =
+      begin_call(row->op, nullptr, group, collective, collective ? number | kToldBarrier : number, peer, record_payload(bytes, 0, 0));
+  // What is called until it ends is called from inside it: this frame, which says so elsewhere, will be gone.
+  if (told.call.thread && told.call.outermost) set_call(told.call.thread, call_of(told.call.thread) | ~uint64_t{15});
+}
+
+extern "C" void ddl_told_end(int peer, struct ddl_posted* posted) {
+  Told& told = t_told;
+  if (told.depth == 0 || --told.depth > 0 || !told.call.thread) return;
+  const OpenCall call = told.call;
+  told.call.thread = nullptr;
+  const bool waits = call.op == kOp_gloo_wait;
+  const bool intact = call.record->start_ticks == call.start_ticks;  // else the ring went round
+  if (peer >= 0 && !waits) set_source(call, peer, call.record->sequence);
+  if (posted && !waits && intact) {
+    *posted = {call.start_ticks, call.payload, call.comm, call.context, call.record->sequence, call.record->peer, call.op, call.keep};
+  }
+  const uint64_t now = end_call(call, call.payload);
+  if (!posted || !waits || posted->start_ticks == 0) return;
+  write_record(call.thread, posted->kept != 0,
+               {.start_ticks = posted->start_ticks,
+                .word = record_word(RecordKind::kRequest, posted->op, now - posted->start_ticks),
+                .payload = posted->payload,
+                .comm = posted->comm,
+                .context = posted->context,
+                .sequence = posted->sequence,
+                .peer = peer >= 0 ? peer : posted->peer});
+}

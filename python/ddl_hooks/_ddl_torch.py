@@ -1,4 +1,5 @@
-"""What ddl hears of an unmodified PyTorch job: steps, phases, layers, loading, checkpoints, garbage collection, and who is in which process group.
+"""What ddl hears of an unmodified PyTorch job: steps, phases, layers, loading, checkpoints, garbage collection, who is in which process group, and messages
+over Gloo.
 
 Loaded by sitecustomize.py once torch is imported. Rules: it never raises into the job, keeps no tensor and no module alive, puts nothing into
 objects that the job may copy or pickle, and uses no random numbers. Ranges go through include/ddl/annotate.h's functions, by ctypes, which torch has imported.
@@ -11,6 +12,8 @@ objects that the job may copy or pickle, and uses no random numbers. Ranges go t
   layer       the path of the module from the outermost one, without what wraps it (DDP, FSDP, torch.compile, checkpointing)
   samples     what the loader's sampler put into the batches of the step
   bytes       checkpoint_bytes: what torch.save wrote; of torch.distributed.checkpoint what all ranks have, told by the first
+  messages    send, recv, isend, irecv (batches of these too), the wait that completes one, and monitored_barrier, of groups of Gloo: NCCL's and MPI's are
+              recorded where those libraries are called
 """
 import ctypes
 import gc
@@ -516,15 +519,31 @@ def _hook_loaders(module):
 
 # ---------------------------------------------------------------------------------------------------------------- process groups
 
+class _Group:
+    """One of Gloo."""
+    known = weakref.WeakKeyDictionary()
+
+    def __init__(self, number, ranks):
+        self.number = number                                    # the recorder's
+        self.places = {rank: i for i, rank in enumerate(ranks)}  # of the job's ranks
+        self.barriers = 0
+
+
+def _names_of(function):
+    while hasattr(function, "__wrapped__"):
+        function = function.__wrapped__
+    return function.__code__.co_varnames[:function.__code__.co_argcount]
+
+
 def _hook_groups(module):
     begin, end = _program.ddl_group_begin, _program.ddl_group_end
     begin.argtypes, begin.restype = (ctypes.c_char_p, ctypes.POINTER(ctypes.c_int), ctypes.c_int), None
-    end.argtypes, end.restype = (), None
+    end.argtypes, end.restype = (), ctypes.c_uint32
     make = module._new_process_group_helper
-    names = make.__code__.co_varnames[:make.__code__.co_argcount]
+    names = _names_of(make)
 
     def marked(*arguments, **keywords):
-        told = False
+        told, made = False, None
         try:
             given = {**dict(zip(names, arguments)), **keywords}
             ranks = list(given.get("global_ranks_in_group") or range(given["group_size"]))
@@ -541,12 +560,128 @@ def _hook_groups(module):
         except Exception:
             pass
         try:
-            return make(*arguments, **keywords)
+            made = make(*arguments, **keywords)
+            return made
         finally:
-            if told:
-                end()
+            number = end() if told else 0
+            try:
+                if number:
+                    _Group.known[made[0] if isinstance(made, tuple) else made] = _Group(number, ranks)
+            except Exception:
+                pass
 
     module._new_process_group_helper = _wrapped(make, marked)
+
+
+# ---------------------------------------------------------------------------------------------------------------- messages over Gloo
+
+_POSTED_BYTES = 48  # ddl_posted
+_posted = weakref.WeakKeyDictionary()  # what isend and irecv returned, and nobody has waited for -> (group's number, peer, facts of the recorder's)
+
+
+def _hook_messages(module):
+    begin, end = _program.ddl_told_begin, _program.ddl_told_end
+    begin.argtypes, begin.restype = (ctypes.c_char_p, ctypes.c_uint32, ctypes.c_int, ctypes.c_uint32, ctypes.c_uint64), None
+    end.argtypes, end.restype = (ctypes.c_int, ctypes.c_char_p), None
+
+    def group_of(group):
+        return _Group.known.get(module._get_default_group() if group is None else group)
+
+    def around_message(name, other, posts):
+        function = getattr(module, name)
+        names = _names_of(function)
+
+        def facts(arguments, keywords):
+            """Group and peer; None: not a message over Gloo."""
+            given = {**dict(zip(names, arguments)), **keywords}
+            tensor, group = given["tensor"], group_of(given.get("group"))
+            if group is None or tensor.device.type != "cpu":
+                return None
+            peer, rank = given.get("group_" + other), given.get(other)
+            if peer is None:
+                peer = -1 if rank is None else group.places[rank]
+            begin(name.encode(), group.number, peer, given.get("tag", 0), tensor.numel() * tensor.element_size())
+            return group, peer
+
+        def marked(*arguments, **keywords):
+            message, returned = None, None
+            if _active and not _compiles():
+                try:
+                    message = facts(arguments, keywords)
+                except Exception:
+                    pass
+            if message is None:
+                return function(*arguments, **keywords)
+            try:
+                returned = function(*arguments, **keywords)
+                return returned
+            finally:
+                _end_message(message, returned, posts)
+
+        setattr(module, name, _wrapped(function, marked))
+
+    def _end_message(message, returned, posts):
+        group, peer = message
+        facts = ctypes.create_string_buffer(_POSTED_BYTES) if posts and returned is not None else None
+        end(group.places.get(returned, -1) if peer < 0 and not posts else -1, facts)
+        try:
+            if facts is not None:
+                _hook_wait(type(returned))
+                _posted[returned] = group.number, peer, facts
+        except Exception:
+            pass
+
+    def _hook_wait(kind):
+        """The class that has it, once."""
+        holder = next(base for base in kind.__mro__ if "wait" in base.__dict__)
+        wait = holder.wait
+        if getattr(wait, "_ddl", False):
+            return
+
+        def marked(self, *arguments, **keywords):
+            message = _posted.pop(self, None) if _active else None
+            if message is None:
+                return wait(self, *arguments, **keywords)
+            number, peer, facts = message
+            begin(b"wait", number, peer, 0, 0)
+            done = None
+            try:
+                done = wait(self, *arguments, **keywords)
+                return done
+            finally:
+                end(source_of(self) if peer < 0 and done else -1, facts if done else None)
+
+        holder.wait = _wrapped(wait, marked)
+        holder.wait._ddl = True
+
+    def source_of(work):
+        try:
+            return work._source_rank()
+        except Exception:
+            return -1
+
+    for name, other, posts in (("send", "dst", False), ("recv", "src", False), ("isend", "dst", True), ("irecv", "src", True)):
+        around_message(name, other, posts)
+
+    barrier = module.monitored_barrier
+
+    def marked(*arguments, **keywords):
+        group = None
+        if _active:
+            try:
+                group = group_of(arguments[0] if arguments else keywords.get("group"))
+            except Exception:
+                pass
+        if group is None:
+            return barrier(*arguments, **keywords)
+        group.barriers += 1
+        begin(b"monitored_barrier", group.number, -1, group.barriers, 0)
+        try:
+            return barrier(*arguments, **keywords)
+        finally:
+            end(-1, None)
+
+    module.monitored_barrier = _wrapped(barrier, marked)
 
 
 # ---------------------------------------------------------------------------------------------------------------- all of it
@@ -574,10 +709,10 @@ def _tell(torch):
 
 _seen = set()
 _PARTS = {
-    "torch.utils.data.dataloader": ("loaders", _hook_loaders),
-    "torch.distributed.distributed_c10d": ("process groups", _hook_groups),
-    "torch.distributed.checkpoint.state_dict_saver": ("torch.distributed.checkpoint", _hook_sharded_checkpoints),
-    "torch._dynamo": ("compilations", _hook_compiler),
+    "torch.utils.data.dataloader": [("loaders", _hook_loaders)],
+    "torch.distributed.distributed_c10d": [("process groups", _hook_groups), ("messages", _hook_messages)],
+    "torch.distributed.checkpoint.state_dict_saver": [("torch.distributed.checkpoint", _hook_sharded_checkpoints)],
+    "torch._dynamo": [("compilations", _hook_compiler)],
 }
 
 
@@ -595,6 +730,7 @@ def loaded(name, module):
     if name in _seen:
         return
     _seen.add(name)
-    _try(*_PARTS[name], module)
+    for part, hook in _PARTS[name]:
+        _try(part, hook, module)
     if _missing:
         _tell(sys.modules.get("torch"))

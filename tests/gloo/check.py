@@ -60,4 +60,22 @@ def seldom(folder):
     job.check(said and int(said[1]) == 160 - known, f"{160 - known} steps are not known: {text[:900]}")
 
 
-job.main(two_ranks, another_thread, seldom)
+def messages(folder):
+    """send, recv, isend, irecv, wait and monitored_barrier, which go through virtual functions of Gloo, as python/ddl_hooks tells of them."""
+    job.record(folder / "messages.ddl", ranks_of(folder, "messages", "messages"), check_rc=0)
+    db = job.store(folder / "messages.ddl")
+    rows = lambda sql: [tuple(row) for row in db.execute(sql)]
+    told = rows("select comm, source, destination, tag, bytes, send_op, receive_op, count(*) from v_message where why is null group by tag")
+    job.check(told == [("pipe", 1, 0, 3, 1000, "gloo::send", "gloo::recv", 20), ("pipe", 0, 1, 7, 2000, "gloo::isend", "gloo::irecv", 20)], f"messages {told}")
+    calls = rows("select op, sum(calls) from v_call where op like 'gloo::%' group by op order by op")
+    job.check(calls == [("gloo::irecv", 20), ("gloo::isend", 20), ("gloo::monitored_barrier", 40), ("gloo::recv", 20), ("gloo::send", 20), ("gloo::wait", 40)], f"calls {calls}")
+    # What the job slept: each wait is that long, and as much longer as the other rank was held up.
+    for tag, asleep in (3, 40e6), (7, 20e6):
+        waits = [row[0] for row in rows(f"select late_sender_wait_ns from v_message where tag = {tag}")]
+        job.check(len(waits) == 20 and asleep * 0.95 < median(waits) < asleep * 1.5, f"waits for messages with tag {tag}: {waits}")
+    barriers = rows("select count(*), count(distinct seq), count(wait_ns) from v_collective where op = 'gloo::monitored_barrier'")
+    job.check(barriers == [(40, 20, 40)], f"barriers {barriers}")
+    job.check(not rows("select kind from loss"), f"{rows('select kind, count from loss')}")
+
+
+job.main(two_ranks, another_thread, seldom, messages)

@@ -1,7 +1,8 @@
 /* A job of $WORLD_SIZE ranks against the mock of Gloo, as PyTorch calls it: rank 1 is 40 ms late in each of 20 steps. Options are laid out as Gloo's.
  * With an argument another thread carries out the collectives, as DDP's do: the one that trains computes for 20 ms, hands over, and prints how long it
  * then had nothing to do; rank 1 hands over 40 ms after rank 0, however long that took. With "seldom" it hands over in every eighth of 160 steps of 3 ms,
- * ends a range twice a millisecond, and prints nothing. */
+ * ends a range twice a millisecond, and prints nothing. With "messages" a pipeline's messages are told as python/ddl_hooks tells them: in each of 20 steps rank 0
+ * receives what rank 1 sends 40 ms late, and rank 1 waits 20 ms for what it posted a receive for. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -32,7 +33,9 @@ void _ZN4gloo9allgatherERNS_16AllgatherOptionsE(void* options);
 void _ZN4gloo7scatterERNS_14ScatterOptionsE(void* options);
 void _ZN4gloo7barrierERNS_14BarrierOptionsE(void* options);
 __attribute__((weak)) void ddl_group_begin(const char* name, const int* ranks, int count);
-__attribute__((weak)) void ddl_group_end(void);
+__attribute__((weak)) uint32_t ddl_group_end(void);
+__attribute__((weak)) void ddl_told_begin(const char* name, uint32_t group, int peer, uint32_t number, uint64_t bytes);
+__attribute__((weak)) void ddl_told_end(int peer, void* posted);
 
 static char options[192];
 
@@ -118,8 +121,62 @@ static int train(int rank, int ranks, int seldom) {
   return 0;
 }
 
+/* Messages with 2 ranks: a counter of those sent by each, in the file that the mock shares; a send is over once its message is taken, as Gloo's are. */
+static void wait_for(const uint64_t* counter, uint64_t count) {
+  while (__atomic_load_n(counter, __ATOMIC_SEQ_CST) < count) usleep(100);
+}
+
+static int exchange(int rank) {
+  struct context pipe;
+  const int members[] = {0, 1};
+  if (ddl_group_begin) ddl_group_begin("pipe", members, 2);
+  _ZN4gloo10rendezvous7ContextC1Eiii(&pipe, rank, 2, 2);
+  const uint32_t group = ddl_group_end ? ddl_group_end() : 0;
+  uint64_t* counters = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, open(getenv("FAKE_GLOO"), O_RDWR), 0);
+  if (counters == MAP_FAILED) return 1;
+  uint64_t* const sent = counters + 16;  /* of each rank */
+  uint64_t* const taken = counters + 32; /* of each rank */
+  const int other = 1 - rank;
+  for (uint64_t step = 0; step < 20; ++step) {
+    uint64_t posted[6] = {0};
+    if (ddl_told_begin) ddl_told_begin("monitored_barrier", group, -1, (uint32_t)step + 1, 0);
+    __atomic_add_fetch(&counters[48], 1, __ATOMIC_SEQ_CST);
+    wait_for(&counters[48], 2 * (step + 1));
+    if (ddl_told_end) ddl_told_end(-1, NULL);
+    ddl_step_begin(step);
+    if (rank == 1) {
+      if (ddl_told_begin) ddl_told_begin("irecv", group, other, 7, 2000);
+      if (ddl_told_end) ddl_told_end(-1, posted);
+      usleep(40000);
+      if (ddl_told_begin) ddl_told_begin("send", group, other, 3, 1000);
+      __atomic_add_fetch(&sent[rank], 1, __ATOMIC_SEQ_CST);
+      wait_for(&taken[other], step + 1);
+      if (ddl_told_end) ddl_told_end(-1, NULL);
+      if (ddl_told_begin) ddl_told_begin("wait", group, other, 0, 0);
+      wait_for(&sent[other], step + 1);
+      __atomic_add_fetch(&taken[rank], 1, __ATOMIC_SEQ_CST);
+      if (ddl_told_end) ddl_told_end(-1, posted);
+    } else {
+      if (ddl_told_begin) ddl_told_begin("recv", group, -1, 3, 1000); /* from any rank */
+      wait_for(&sent[other], step + 1);
+      __atomic_add_fetch(&taken[rank], 1, __ATOMIC_SEQ_CST);
+      if (ddl_told_end) ddl_told_end(other, NULL);
+      usleep(20000);
+      if (ddl_told_begin) ddl_told_begin("isend", group, other, 7, 2000);
+      __atomic_add_fetch(&sent[rank], 1, __ATOMIC_SEQ_CST);
+      if (ddl_told_end) ddl_told_end(-1, posted);
+      if (ddl_told_begin) ddl_told_begin("wait", group, other, 0, 0);
+      wait_for(&taken[other], step + 1);
+      if (ddl_told_end) ddl_told_end(-1, posted);
+    }
+    ddl_step_end();
+  }
+  return 0;
+}
+
 int main(int argc, char** argv) {
   const int rank = atoi(getenv("RANK")), ranks = atoi(getenv("WORLD_SIZE"));
+  if (argc > 1 && strcmp(argv[1], "messages") == 0) return exchange(rank);
   if (argc > 1) return train(rank, ranks, strcmp(argv[1], "seldom") == 0);
   struct context all, pair, unseen = {NULL, rank, ranks, 2, ""};
   _ZN4gloo10rendezvous7ContextC1Eiii(&all, rank, ranks, 2);

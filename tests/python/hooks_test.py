@@ -52,6 +52,36 @@ class SGD(Optimizer):
 """,
     "cuda/__init__.py": "from . import amp\n",
     "cuda/amp.py": "class GradScaler:\n    def step(self, optimizer): print('overflow: skipped')\n",
+    "distributed/__init__.py": "from .distributed_c10d import *\n",
+    "distributed/distributed_c10d.py": """
+import functools
+class Group: pass
+world, _group_count = None, 1
+def _get_default_group(): return world
+def _new_process_group_helper(group_size, group_rank, global_ranks_in_group, backend, store): return Group()
+def init():
+    global world
+    world = _new_process_group_helper(4, 0, [], 'gloo', None)
+def new_group(ranks): return _new_process_group_helper(len(ranks), 0, ranks, 'gloo', None)
+class Work:
+    def wait(self, timeout=None): print('waits'); return True
+    def _source_rank(self): return 1
+class SendWork(Work): pass
+class RecvWork(Work): pass
+def logged(function):
+    @functools.wraps(function)
+    def wrapper(*arguments, **keywords): return function(*arguments, **keywords)
+    return wrapper
+@logged
+def send(tensor, dst=None, group=None, tag=0, group_dst=None): print('sends', dst, group_dst, tag)
+@logged
+def recv(tensor, src=None, group=None, tag=0, group_src=None): print('receives', src, tag); return 6 if src is None else src
+def isend(tensor, dst, group=None, tag=0): return SendWork()
+def irecv(tensor, src=None, group=None, tag=0): return RecvWork()
+def batch(messages): return [op(tensor, peer) for op, tensor, peer in messages]
+def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+    if timeout == 0: raise RuntimeError('rank 2 did not come')
+""",
     "utils/__init__.py": "",
     "utils/data/__init__.py": "",
     "utils/data/dataloader.py": """
@@ -182,6 +212,63 @@ def steps_and_layers(folder):
         job.check(layers == {"layer encoder"}, f"layers {layers}")
 
 
+MESSAGES = """
+import torch
+import torch.distributed as dist
+class Device:
+    def __init__(self, type): self.type = type
+class Tensor:
+    def __init__(self, n, device='cpu'): self.n, self.device = n, Device(device)
+    def numel(self): return self.n
+    def element_size(self): return 4
+dist.distributed_c10d.init()
+pair = dist.distributed_c10d.new_group([3, 6])
+print(dist.send(Tensor(10), 2), dist.send(Tensor(11), 6, pair, 5), dist.send(Tensor(12), group=pair, group_dst=1))
+print(dist.recv(Tensor(13), 3), dist.recv(Tensor(14), group=pair), dist.send(Tensor(15, 'cuda'), 2))
+for work in dist.distributed_c10d.batch([(dist.isend, Tensor(16), 1), (dist.irecv, Tensor(17), 3)]): print(work.wait())
+work = dist.irecv(Tensor(18), group=pair, tag=9)
+print(work.wait(), work.wait(), dist.isend(Tensor(19), 0) is None)
+try: dist.send(Tensor(20), 5)
+except KeyError as error: print(error)
+dist.monitored_barrier()
+try: dist.monitored_barrier(timeout=0)
+except RuntimeError as error: print(error)
+dist.monitored_barrier(pair)
+print(dist.send.__name__, dist.recv.__doc__, dist.distributed_c10d.Work.wait.__name__)
+"""
+
+TOLD = """
+group 1 default_pg 4
+group 2 group 1 2
+send 1 2 0 40 ends -1
+send 2 1 5 44 ends -1
+send 2 1 0 48 ends -1
+recv 1 3 0 52 ends -1
+recv 2 -1 0 56 ends 1
+isend 1 1 0 64 ends -1 posted 1
+irecv 1 3 0 68 ends -1 posted 2
+wait 1 1 0 0 ends -1 done 1
+wait 1 3 0 0 ends -1 done 2
+irecv 2 -1 9 72 ends -1 posted 3
+wait 2 -1 0 0 ends 1 done 3
+isend 1 0 0 76 ends -1 posted 4
+monitored_barrier 1 -1 1 0 ends -1
+monitored_barrier 1 -1 2 0 ends -1
+monitored_barrier 2 -1 1 0 ends -1
+"""
+
+
+def messages(folder):
+    """Of groups of Gloo: who sent what to whom, and what a wait completes. A tensor on a GPU is not Gloo's, a rank that is not in the group is not told."""
+    torch = fake_torch(folder, True)
+    heard = folder / "messages"
+    plain = python(MESSAGES, path=[torch], hooks=False)
+    hooked = python(MESSAGES, path=[torch], LD_PRELOAD=str(PROBE), PROBE_OUT=str(heard))
+    job.check(plain == hooked and plain[0] == 0, f"{plain} without, {hooked} with the hooks and the recorder")
+    told = [line for line in heard.read_text().splitlines() if line != "phase garbage collection"]  # at the end, or not
+    job.check(told == TOLD.split("\n")[1:-1], "told:\n" + "\n".join(told))
+
+
 def children(folder):
     torch = fake_torch(folder, True)
     program = "import os, sys\nfrom multiprocessing import get_context\nimport torch\nfrom torch.nn.modules.module import Module\n" \
@@ -211,4 +298,4 @@ def cost(_folder):
     print(f"without torch the hooks cost {float(out) * 1e3:.3f} ms")
 
 
-job.main(it_is_not_noticed, unfamiliar_torches, steps_and_layers, children, cost)
+job.main(it_is_not_noticed, unfamiliar_torches, steps_and_layers, messages, children, cost)

@@ -11,6 +11,10 @@ void ddl_range_pop(int kind);
 void ddl_value_record(const char* name, double value);
 void ddl_hooked_step_begin(uint64_t number, int follows);
 void ddl_hooked_step_end(void);
+void ddl_group_begin(const char* name, const int* ranks, int count);
+uint32_t ddl_group_end(void);
+void ddl_told_begin(const char* name, uint32_t group, int peer, uint32_t number, uint64_t bytes);
+void ddl_told_end(int peer, void* posted);
 
 static int open_kinds[64];
 static int depth;
@@ -46,3 +50,28 @@ void ddl_hooked_step_begin(uint64_t number, int follows) {
 }
 
 void ddl_hooked_step_end(void) { ddl_range_pop(1); }
+
+static uint32_t groups;
+
+void ddl_group_begin(const char* name, const int* ranks, int count) {
+  (void)ranks;
+  fprintf(out(), "group %u %s %d\n", ++groups, name, count);
+}
+
+uint32_t ddl_group_end(void) { return groups; }
+
+static char told; /* first letter of the call that was begun */
+
+void ddl_told_begin(const char* name, uint32_t group, int peer, uint32_t number, uint64_t bytes) {
+  told = *name;
+  fprintf(out(), "%s %u %d %u %llu", name, group, peer, number, (unsigned long long)bytes);
+}
+
+/* A message that is posted gets a number, which its wait brings back. */
+void ddl_told_end(int peer, void* posted) {
+  static unsigned last;
+  fprintf(out(), " ends %d", peer);
+  if (posted && told == 'i') *(unsigned*)posted = ++last;
+  if (posted) fprintf(out(), " %s %u", told == 'i' ? "posted" : "done", *(unsigned*)posted);
+  fputc('\n', out());
+}

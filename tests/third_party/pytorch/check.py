@@ -50,9 +50,9 @@ def losses(text):
     return found[0].split() if len(found) == 1 else None
 
 
-def recorded(folder, name, launcher, ranks, *options, record=()):
+def recorded(folder, name, launcher, ranks, *options, record=(), script="train.py"):
     run, truth = folder / f"{name}.ddl", folder / f"{name}.truth"
-    done = job.run([job.DDL, "record", *record, "-o", run, "--", *launched(launcher, ranks, "--steps", STEPS, "--truth", truth, *options)], check_rc=0)
+    done = job.run([job.DDL, "record", *record, "-o", run, "--", *launched(launcher, ranks, "--steps", STEPS, "--truth", truth, *options, script=script)], check_rc=0)
     truths = [json.loads((folder / f"{name}.truth.{rank}").read_text()) for rank in range(ranks)]
     return done, truths, job.store(run)
 
@@ -144,6 +144,32 @@ def missing_rank(folder):
         print(f"without rank {lost}: waiting {at_least:.3f} of {wait:.3f}, transfer {at_most:.3f} of {transfer:.3f}, {named}")
         job.check(at_least <= wait + 0.001 and at_most >= transfer - 0.001, f"without rank {lost}: no bounds")
         job.check(named[:1] == [("straggler", slow)] if lost != slow else not any(name == "straggler" for name, _ in named), f"without rank {lost}: {named}")
+
+
+def pipelines(folder):
+    """Stages that send and receive over Gloo: what the script counted and timed itself, and the slow stage is the first finding."""
+    slow_ms = 20
+    cases = [("plain", 3, []), ("batched", 2, ["--batched"]), ("slow", 3, ["--slow-stage", 1]), ("slow batched", 3, ["--batched", "--slow-stage", 2]), ("late", 3, ["--barrier", "--late-rank", 1])]
+    for name, ranks, options in cases:
+        plain = job.run(launched("mpirun", ranks, "--steps", STEPS, *options, script="pipeline.py"), check_rc=0)
+        done, truths, db = recorded(folder, name, "mpirun", ranks, *options, script="pipeline.py")
+        job.check(losses(plain.stdout) is not None and losses(done.stdout) == losses(plain.stdout), f"{name}: other losses: {plain.stdout} {done.stdout}")
+        told = [tuple(row) for row in db.execute("select source, count(*), sum(bytes), sum(why is not null) from v_message group by source order by source")]
+        job.check(told == [(rank, t["sent"], t["bytes"], 0) for rank, t in enumerate(truths)], f"{name}: messages {told}")
+        own = [median(t["in_messages"]) for t in truths]
+        call = dict(db.execute("select rank, sum(time_ns) / 1e6 / ? from v_call where op in ('gloo::send', 'gloo::recv', 'gloo::wait', 'gloo::isend', 'gloo::irecv') group by rank", (STEPS,)).fetchall())
+        mean = [sum(t["in_messages"]) / STEPS for t in truths]
+        least = 0.7 if "--batched" in options else 0.9  # the script times the making of a batch, too
+        job.check(all(least * m - 0.2 < call[rank] < m * 1.02 + 0.1 for rank, m in enumerate(mean)), f"{name}: ms in messages a step {call}, by the script {mean}")
+        found = [(row["id"], row["rank"], (row["saving_ns"] or 0) / 1e6) for row in db.execute("select id, rank, saving_ns from finding order by position")]
+        print(f"torch {VERSION}, {name}: {told}; ms a step in messages {call}, by the script {own}; {found}", flush=True)
+        if "--barrier" in options:
+            barriers = [sum(t["in_barriers"]) for t in truths]
+            heard = dict(db.execute("select rank, sum(duration_ns) / 1e6 from v_collective where op = 'gloo::monitored_barrier' group by rank").fetchall())
+            job.check(all(0.9 * ms - 2 < heard[rank] < ms * 1.02 + 2 for rank, ms in enumerate(barriers)), f"{name}: ms in barriers {heard}, by the script {barriers}")
+        guilty = {"slow": 1, "slow batched": 2, "late": 1}.get(name)
+        if guilty is not None:
+            job.check(found and found[0][1] == guilty and 0.6 * slow_ms < found[0][2] < 1.4 * slow_ms, f"{name}: {found}")
 
 
 def loading_and_checkpoints(folder):
@@ -444,6 +470,6 @@ if sys.argv[1:] == ["trace"]:
         sys.exit(77)
     job.main(traced)
 else:
-    every = [nothing_changes, slow_rank, faults, missing_rank, loading_and_checkpoints, layer_times, compilations, sharded_checkpoints, without_launcher, hangs, no_false_alarms, restarts, attempts, obstacles, cost]
+    every = [nothing_changes, slow_rank, faults, missing_rank, pipelines, loading_and_checkpoints, layer_times, compilations, sharded_checkpoints, without_launcher, hangs, no_false_alarms, restarts, attempts, obstacles, cost]
     named = every if sys.argv[1:] == ["all"] else [case for case in every if case.__name__ in sys.argv[1:]] if ALL else [nothing_changes, slow_rank]
     job.main(*named)
