@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analyzer/passes/operation.h"
 #include "analyzer/query.h"
 #include "reports/format.h"
 
@@ -25,9 +26,18 @@ StepLanes::StepLanes(const RunView& run, int64_t step) : run_(run), step_(step) 
   }
   if (ranks_.empty()) window_ = {};
   if (ranks_.empty()) return;
+  read_operations();
   read_messages();
   read_backward();
   read_computing();
+}
+
+void StepLanes::read_operations() {
+  Query row(run_.db, "SELECT id, name, class, nonblocking FROM op");
+  while (row.next()) {
+    if (describe_operation(std::string(row.text(1)), row.text(2), row.integer(3) != 0).waits_unnumbered)
+      waits_unnumbered_.insert(row.integer(0));
+  }
 }
 
 // In one go for all ranks: the table of messages has no index by call.
@@ -81,13 +91,17 @@ const Lane& StepLanes::lane(int64_t rank) {
   return found != lanes_.end() ? found->second : lanes_.emplace(rank, read(rank)).first->second;
 }
 
-void StepLanes::read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits) {
+void StepLanes::read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits, std::vector<Interval>& unsplit) {
   Query row(run_.db,
-            "SELECT e.start_ns, k.wait_ns, e.comm, e.seq, e.kind FROM event e JOIN collective k ON k.event = e.id"
-            " WHERE e.process = ? AND e.start_ns BETWEEN ? AND ? AND e.kind < 3 AND k.wait_ns > 0");
+            "SELECT e.start_ns, k.wait_ns, e.comm, e.seq, e.kind, e.duration_ns FROM event e JOIN collective k ON k.event = e.id"
+            " LEFT JOIN communicator c ON c.id = e.comm WHERE e.process = ? AND e.start_ns BETWEEN ? AND ? AND e.kind < 3"
+            " AND (k.wait_ns > 0 OR (k.wait_ns IS NULL AND NOT (c.size IS 1 AND c.kind <> 'inter')))");
   row.bind(place.process, place.window.begin_ns, place.window.end_ns);
   while (row.next()) {
-    const Interval wait{row.integer(0), row.integer(0) + row.integer(1)};
+    const std::optional<int64_t> wait_ns = row.maybe_integer(1);
+    if (!wait_ns) unsplit.push_back({row.integer(0), row.integer(0) + row.integer(5)});
+    if (!wait_ns) continue;
+    const Interval wait{row.integer(0), row.integer(0) + *wait_ns};
     waits.push_back(wait);
     lane.blocked.push_back({wait.begin_ns, wait.end_ns, last_to_enter(row.integer(2), row.integer(3), row.integer(4))});
   }
@@ -101,11 +115,16 @@ Lane StepLanes::read(int64_t rank) {
   std::vector<Interval> calls, waits, unsplit;
   const auto told = computing_.find(place.process);
   // Where it is told what computes, messages lie on threads of their own, and block the step as its own thread's calls do.
-  Query call(run_.db,
-             "SELECT start_ns, duration_ns FROM event WHERE process = ? AND start_ns BETWEEN ? AND ? AND kind = 1 AND (thread = ? OR ?)");
+  Query call(
+      run_.db,
+      "SELECT e.start_ns, e.duration_ns, e.op, c.size IS 1 AND c.kind <> 'inter' FROM event e LEFT JOIN communicator c ON c.id = e.comm"
+      " WHERE e.process = ? AND e.start_ns BETWEEN ? AND ? AND e.kind = 1 AND (e.thread = ? OR ?)");
   call.bind(place.process, place.window.begin_ns, place.window.end_ns, place.thread, static_cast<int64_t>(told != computing_.end()));
-  while (call.next()) calls.push_back({call.integer(0), call.integer(0) + call.integer(1)});
-  read_collectives(place, lane, waits);
+  while (call.next()) {
+    calls.push_back({call.integer(0), call.integer(0) + call.integer(1)});
+    if (waits_unnumbered_.contains(call.integer(2)) && call.integer(3) == 0) unsplit.push_back(calls.back());
+  }
+  read_collectives(place, lane, waits, unsplit);
   for (const Message& message : messages_[place.process]) {
     if (!message.wait_ns) unsplit.push_back(message.call);
     if (message.wait_ns.value_or(0) <= 0) continue;

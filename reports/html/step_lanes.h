@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -56,7 +57,8 @@ class StepLanes {
     int64_t culprit = -1;            // rank at the other end
   };
   Lane read(int64_t rank);
-  void read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits);
+  void read_operations();
+  void read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits, std::vector<Interval>& unsplit);
   void read_messages();
   void read_backward();
   void read_computing();
@@ -64,6 +66,7 @@ class StepLanes {
 
   const RunView& run_;
   int64_t step_;
+  std::set<int64_t> waits_unnumbered_;                                      // operations: Operation::waits_unnumbered
   std::map<int64_t, Place> places_;                                         // by rank
   std::map<int64_t, std::vector<Message>> messages_;                        // by process
   std::map<int64_t, std::vector<Interval>> backward_;                       // by process: phases of that name

@@ -107,6 +107,23 @@ TEST(StepLanes, AreThoseOfTheStepsParts) {
   }
 }
 
+TEST(StepLanes, DrawNoTransferWhereWaitingIsUndefined) {
+  for (const char* op : {"MPI_Neighbor_alltoall", "MPI_Scan", "MPI_Win_fence", "MPI_Win_wait", "MPI_Ineighbor_alltoall"}) {
+    test::SyntheticRun job = test::run().ranks(3).steps(12).compute(10_ms).collective(op, 64_KiB, 2_ms).slow(1, 5_ms);
+    if (std::string_view(op).starts_with("MPI_I")) job.waitall();
+    Analyzed run(job);
+    const RunView view(run.db, std::nullopt);
+    StepLanes lanes(view, 7);
+    EXPECT_EQ(lanes.lane(0).unsplit.length_ns(), 7_ms) << op;
+    EXPECT_EQ(lanes.lane(1).unsplit.length_ns(), 2_ms) << op;
+    EXPECT_TRUE(lanes.lane(0).transfer.empty()) << op;
+  }
+  Analyzed alone(test::run().ranks(2).steps(12).split("alone", 2).compute(3_ms).on_comm("alone").collective("MPI_Win_fence", 64_KiB, 2_ms));
+  const RunView view(alone.db, std::nullopt);
+  StepLanes lanes(view, 7);
+  EXPECT_EQ(lanes.lane(0).transfer.length_ns(), 2_ms) << "nobody to wait for";
+}
+
 TEST(StepLanes, OfAPipelineShowWhatIsWaitedForOnThreadsOfMessages) {
   test::Imported run("pipedream", test::Imported::Files{{"whatif.csv", test::what_if_csv()}});
   const RunView view(run.db, std::nullopt);
