@@ -299,9 +299,9 @@ def ends_a_trial_that_hangs(folder):
         assert stuck[3] is None and abs(60 * int(minutes or 0) + float(seconds) - limit_s) < 3, (rows, limit_s)
         return stuck
 
-    # A budget of 15 trials leaves time to try, and ends before the minute that each may take.
-    tune(folder, "-o", "soon_over", "--trials", "1", *command("soon_over", "kind=plain,stuck")[4:], check=0, clock=job.VIRTUAL_CLOCK | job.fast_clock(5))
-    stuck = made("soon_over", min(60, 15 * trials(folder / "soon_over")[0][5]), 5, "kind=plain,stuck")
+    # A budget of 15 trials leaves time to try, and ends before the minute that each may take. What starts a trial takes as many times as long as the clock is fast.
+    tune(folder, "-o", "soon_over", "--trials", "1", *command("soon_over", "kind=plain,stuck")[4:], check=0, clock=job.VIRTUAL_CLOCK | job.fast_clock(3))
+    stuck = made("soon_over", min(60, 15 * trials(folder / "soon_over")[0][5]), 3, "kind=plain,stuck")
     tune(folder, *command("soon_over", "kind=plain,stuck"), check=0)
     assert [row for row in trials(folder / "soon_over") if "stuck" in row[2]] == [stuck]
     made("stuck", 3600, 15, "kind=plain,stuck,good")

@@ -12,7 +12,7 @@
 namespace ddl::test {
 namespace {
 
-constexpr int kCases = 100;
+constexpr int kCases = 60;
 
 class ImportDamage : public testing::TestWithParam<Sample> {};
 
