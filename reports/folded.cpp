@@ -133,7 +133,7 @@ class Folder {
   FoldedSummary write(const Sink& sink) {
     Query processes(
         run_.db,
-        "SELECT p.id, p.rank, p.init_ns, max(p.init_ns, coalesce(p.finalize_ns, p.end_ns)), t.exposed_ns, t.comm_ns IS NOT NULL,"
+        "SELECT p.id, p.rank, coalesce(p.init_ns, p.start_ns), max(coalesce(p.init_ns, p.start_ns), coalesce(p.finalize_ns, p.end_ns)), t.exposed_ns, t.comm_ns IS NOT NULL,"
         " t.wait_ns IS NOT NULL, p.end_ns FROM process p LEFT JOIN rank_part t ON t.process = p.id"
         " WHERE p.world = ? AND p.rank IS NOT NULL ORDER BY p.id");
     for (processes.bind(run_.world); processes.next();) {

@@ -92,7 +92,9 @@ void add_step(const RunView& run, Document& document) {
     if (run.inferred_steps) line.remark += "; inferred: the job marks no steps, its collectives repeat";
   } else {
     line.items = {{"duration_ns", "", Value::duration_ns(*step.max_ns), ""}};
-    line.remark = "from MPI_Init to MPI_Finalize; the job marks no steps, so numbers are for the whole run";
+    Query mpi(run.db, "SELECT 1 FROM process WHERE world = ? AND init_ns IS NOT NULL LIMIT 1");
+    line.remark = fmt::format("from {}; the job marks no steps, so numbers are for the whole run",
+                              mpi.bind(run.world).next() ? "MPI_Init to MPI_Finalize" : "the first process group to the end");
   }
   document.lines.push_back(std::move(line));
 }

@@ -629,7 +629,7 @@ CREATE TABLE step_part (
   PRIMARY KEY (process, step)
 ) WITHOUT ROWID;
 
--- The same for the whole run of each process, from leaving MPI_Init to entering MPI_Finalize (or its last sign of life): for jobs without steps.
+-- The same for the whole run of each process, from leaving MPI_Init to entering MPI_Finalize (or its last sign of life); of ranks that use Gloo and not MPI from start_ns to end_ns. For jobs without steps.
 CREATE TABLE rank_part (
   process INTEGER PRIMARY KEY,  -- process.id
   duration_ns INTEGER NOT NULL, -- compute_ns + exposed_ns + idle_ns

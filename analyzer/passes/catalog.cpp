@@ -41,6 +41,9 @@ std::map<std::pair<int64_t, int64_t>, RankLosses> read_losses(SQLite::Database& 
 
 void load_processes(SQLite::Database& db, Catalog& catalog) {
   const std::map<std::pair<int64_t, int64_t>, RankLosses> losses = read_losses(db);
+  std::set<int64_t> use_gloo;
+  Query gloo(db, "SELECT DISTINCT f.process FROM op o CROSS JOIN profile f ON f.op = o.id WHERE o.name LIKE 'gloo::%' AND f.calls > 0");
+  while (gloo.next()) use_gloo.insert(gloo.integer(0));
   Query processes(
       db,
       "SELECT p.id, p.world, p.rank, p.world_size, p.host, h.name, p.start_ns, p.end_ns, p.init_ns, p.finalize_ns, p.ended, p.abort_code,"
@@ -60,6 +63,8 @@ void load_processes(SQLite::Database& db, Catalog& catalog) {
     p.init_ns = processes.maybe_integer(8);
     p.finalize_ns = processes.maybe_integer(9);
     p.ended = processes.text(10);
+    p.run_begin_ns = p.init_ns;
+    if (!p.init_ns && p.rank >= 0 && p.ended != "imported" && use_gloo.contains(p.id)) p.run_begin_ns = p.start_ns;
     p.abort_code = processes.maybe_integer(11);
     p.threads = processes.integer(12);
     const auto known = losses.find({p.world, p.rank});

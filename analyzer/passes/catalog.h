@@ -34,7 +34,8 @@ struct ProcessInfo {
   int64_t end_ns = 0;
   std::optional<int64_t> init_ns;
   std::optional<int64_t> finalize_ns;
-  std::string ended;  ///< finalized, aborted, exited, exec, lost
+  std::optional<int64_t> run_begin_ns;  ///< of its whole run: init_ns, or, of a rank that uses Gloo and not MPI, start_ns; nothing: neither
+  std::string ended;                    ///< finalized, aborted, exited, exec, lost
   std::optional<int64_t> abort_code;
   int64_t threads = 0;                    ///< that recorded something
   bool thinned = false;                   ///< some of its events were not kept

@@ -137,6 +137,12 @@ struct ProcessRange {
   int64_t first_event = INT64_MIN, end_event = INT64_MAX;
 };
 
+/// Its run_begin_ns is known.
+Interval whole_run(const ProcessInfo& process) {
+  const int64_t begin_ns = *process.run_begin_ns;
+  return {begin_ns, std::max(begin_ns, process.finalize_ns.value_or(process.end_ns))};
+}
+
 /// Rows for the tables step_part, rank_part and tail.
 struct StepRows {
   struct Part {
@@ -368,8 +374,7 @@ class StepPass {
     told_computing_ = told == sources_.computing.end() ? nullptr : &told->second;
     const ProcessInfo& process = catalog_.process(id);
     if (const auto how = background_.find(id); how != background_.end()) training_.emplace(db_, id, how->second);
-    if (process.init_ns && !process.blind)
-      run_.emplace(Interval{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))}, 0);
+    if (process.run_begin_ns && !process.blind) run_.emplace(whole_run(process), 0);
   }
 
   void add(const Activity& a) {
@@ -445,7 +450,7 @@ class StepPass {
     waiting_steps_.clear();
     if (run_ && training_) {
       const ProcessInfo& process = catalog_.process(current_);
-      const Interval whole{*process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns))};
+      const Interval whole = whole_run(process);
       if (const std::optional<Partition> part = training_->partition(whole, {}))
         write(rows_.ranks, part->duration_ns, *part, !process.thinned,
               why_in_background(whole, !process.thinned && training_->tells_waiting()), training_->is_bounded(whole), 0.0);
@@ -466,7 +471,7 @@ class StepPass {
       Activity a;
       a.thread = open_.integer(0);
       a.interval = {open_.integer(2), process.end_ns};
-      if (a.thread == 0 && a.interval.begin_ns >= process.init_ns) open_ns += std::max<int64_t>(0, a.interval.length_ns());
+      if (a.thread == 0 && a.interval.begin_ns >= process.run_begin_ns) open_ns += std::max<int64_t>(0, a.interval.length_ns());
       const Operation& operation = catalog_.operation(open_.integer(3));
       if (!open_.is_null(1)) {
         open_why = Why::kPartialRanks;

@@ -48,9 +48,10 @@ std::vector<CallWindow> windows_of(PerfettoTracks& tracks, const TraceProcess& p
     FROM temp.trace_process t JOIN rank_part r ON r.process = t.process
     WHERE t.process = ?1 AND t.first_step IS NULL AND NOT EXISTS (SELECT 1 FROM step WHERE process = ?1))");
   whole.bind(process.id);
-  if (whole.next() && process.init_ns)
-    windows.push_back(
-        {0, *process.init_ns, std::max(*process.init_ns, process.finalize_ns.value_or(process.end_ns)), whole.integer(0) != 0});
+  if (whole.next()) {
+    const int64_t begin_ns = process.init_ns.value_or(process.start_ns);
+    windows.push_back({0, begin_ns, std::max(begin_ns, process.finalize_ns.value_or(process.end_ns)), whole.integer(0) != 0});
+  }
   return windows;
 }
 
