@@ -256,7 +256,8 @@ Thread* attach_thread() {
     const internal::OwnTime own_time;
     const Lock lock;
     if (!lock) return nullptr;
-    thread = g_free_threads;
+    // The first thread, which may come late, is found by its id, with what it did: not in the place of one that has ended.
+    thread = own_tid() == static_cast<uint32_t>(getpid()) ? nullptr : g_free_threads;
     if (thread) {
       g_free_threads = thread->next_free;
       thread->settled_at = ticks();
@@ -283,7 +284,7 @@ uint64_t ticks_in_calls(uint32_t tid) {
   const Lock lock;
   const Thread* thread = lock ? g_threads : nullptr;
   while (thread && thread->tid != tid) thread = thread->next;
-  return thread ? relaxed(thread->call_ticks) : 0;
+  return thread ? relaxed(thread->call_ticks) - relaxed(thread->told_ticks) : 0;
 }
 
 uint32_t step_thread() { return relaxed(g_step_thread); }

@@ -108,7 +108,8 @@ struct alignas(64) Thread {
   Record* ring_end;
   ChunkHeader* ring_chunk;
 
-  uint64_t polls;  ///< so far
+  uint64_t polls;       ///< so far
+  uint64_t told_ticks;  ///< of call_ticks: in calls that hooks tell of (leave_told_call())
   uint32_t index;
   Record* ring_begin;
   ChunkHeader* log_chunk;
@@ -557,6 +558,13 @@ void each_clock(void (*call)());
 void sample_threads(uint64_t (*take)(Thread* caller, uint64_t now_ticks));
 /// Ticks that a thread has spent in calls; 0: it has recorded nothing.
 uint64_t ticks_in_calls(uint32_t tid);
+/// Leaves a call that hooks tell of, the outermost one, which end_call() was told was an inner one: the thread communicates beside background threads then, which
+/// is no reason not to sample it. Only now, as end_call() may take a sample.
+inline void leave_told_call(Thread* thread, uint64_t duration) {
+  leave_all_calls(thread);
+  __atomic_store_n(&thread->told_ticks, thread->told_ticks + duration, __ATOMIC_RELAXED);
+  thread->call_ticks += duration;
+}
 /// The thread that opened the last step; 0: none yet.
 uint32_t step_thread();
 /// Ticks of a second, within about a percent.

@@ -286,7 +286,6 @@ extern "C" void ddl_told_begin(const char* name, uint32_t group, int peer, uint3
   if (row == kOps + sizeof kOps / sizeof *kOps || !records_gloo()) return;
   const bool collective = row->op_class == OpClass::kBarrier;
   is_inside_call(__builtin_dwarf_cfa());
-  before_collective();
   told.call =
       begin_call(row->op, nullptr, group, collective, collective ? number | kToldBarrier : number, peer, record_payload(bytes, 0, 0));
   // What is called until it ends is called from inside it: this frame, which says so elsewhere, will be gone.
@@ -296,7 +295,9 @@ extern "C" void ddl_told_begin(const char* name, uint32_t group, int peer, uint3
 extern "C" void ddl_told_end(int peer, struct ddl_posted* posted) {
   Told& told = t_told;
   if (told.depth == 0 || --told.depth > 0 || !told.call.thread) return;
-  const OpenCall call = told.call;
+  OpenCall call = told.call;
+  const bool outermost = call.outermost;
+  call.outermost = false;  // left below
   told.call.thread = nullptr;
   const bool waits = call.op == kOp_gloo_wait;
   const bool intact = call.record->start_ticks == call.start_ticks;  // else the ring went round
@@ -305,6 +306,7 @@ extern "C" void ddl_told_end(int peer, struct ddl_posted* posted) {
     *posted = {call.start_ticks, call.payload, call.comm, call.context, call.record->sequence, call.record->peer, call.op, call.keep};
   }
   const uint64_t now = end_call(call, call.payload);
+  if (outermost) leave_told_call(call.thread, now - call.start_ticks);
   if (!posted || !waits || posted->start_ticks == 0) return;
   write_record(call.thread, posted->kept != 0,
                {.start_ticks = posted->start_ticks,

@@ -76,6 +76,13 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// Of calls that python/ddl_hooks tells of, which the training thread makes itself: Gloo's messages, and the barrier that is made of them.
+bool is_told(const Operation& operation) {
+  return operation.name.starts_with("gloo::") &&
+         (operation.op_class == OpClass::kSend || operation.op_class == OpClass::kReceive || operation.op_class == OpClass::kCompletion ||
+          operation.name == "gloo::monitored_barrier");
+}
+
 }  // namespace
 
 int coordination_vote(OpClass op_class, std::string_view datatype, std::string_view reduction, int64_t bytes) {
@@ -99,7 +106,7 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
   const std::map<int64_t, int64_t> candidates = training_tids(db);
   if (candidates.empty()) return found;
   struct Calls {
-    int64_t own = 0, others = 0, others_collectives = 0;
+    int64_t own = 0, told = 0, others = 0, others_collectives = 0, collectives_in_steps = 0;
     std::optional<int64_t> thread;
     int64_t first_event = INT64_MAX, last_event = -1;
   };
@@ -110,7 +117,8 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
     if (thread.next()) calls[process].thread = thread.integer(0);
   }
   Query rows(db,
-             "SELECT process, thread, op, kind, count(*), min(id), max(id) FROM event WHERE kind < 3 GROUP BY process, thread, op, kind");
+             "SELECT process, thread, op, kind, count(*), min(id), max(id), count(step) FROM event WHERE kind < 3"
+             " GROUP BY process, thread, op, kind");
   while (rows.next()) {
     if (!candidates.contains(rows.integer(0))) continue;
     Calls& of_process = calls[rows.integer(0)];
@@ -122,10 +130,11 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
       continue;
     if (rows.integer(3) != 1) continue;
     if (of_process.thread == rows.integer(1)) {
-      of_process.own += rows.integer(4);
+      (is_told(operation) ? of_process.told : of_process.own) += rows.integer(4);
     } else {
       of_process.others += rows.integer(4);
       if (operation.numbered) of_process.others_collectives += rows.integer(4);
+      if (operation.numbered) of_process.collectives_in_steps += rows.integer(7);
     }
   }
   Query insert(db, "INSERT INTO background_process (process, thread, sampled) VALUES (?, ?, ?)");
@@ -133,10 +142,16 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
     // A barrier at the start of a script is not yet a job that communicates itself. Calls of a helper that polls for messages are many, and say
     // nothing of who communicates: only collectives count.
     if (of_process.others == 0 || of_process.own * kPerOwnCall > of_process.others_collectives) continue;
+    // What is told beside them is the training thread's own communication; where nothing else is communicated (the pipeline of a job that has
+    // set up its groups), it is all there is.
     Query marks(db, "SELECT 1 FROM step WHERE process = ? LIMIT 1");
+    const bool in_steps = marks.bind(process).next();
+    if (of_process.told > 0 &&
+        (in_steps ? of_process.collectives_in_steps == 0 : of_process.told > of_process.others_collectives * kPerOwnCall))
+      continue;
     Query samples(db, "SELECT 1 FROM thread_sample WHERE process = ? LIMIT 1");
     const bool sampled = samples.bind(process).next();
-    if (!marks.bind(process).next() && sampled && !is_busy(db, process)) continue;
+    if (!in_steps && sampled && !is_busy(db, process)) continue;
     insert.run(process, of_process.thread, sampled);
     found[process] = {of_process.thread, sampled, of_process.first_event, of_process.last_event};
   }

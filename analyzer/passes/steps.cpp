@@ -422,8 +422,11 @@ class StepPass {
     const std::optional<Partition> part = training_->partition(step.window, step.events.inputs);
     if (!part) return;
     const bool known = !catalog_.process(current_).damaged && training_->tells_waiting();
-    write(rows_.steps, step.number, *part, true, why_in_background(step.window, known), training_->is_bounded(step.window), 0.0,
-          told_input(step, *part));
+    const Why why = why_in_background(step.window, known);
+    std::optional<int64_t> bubble_ns;
+    if (staged_ && why == Why::kNone)
+      bubble_ns = std::min(part->wait_ns, intersect(IntervalSet(step.events.bubble), IntervalSet({step.window})).length_ns());
+    write(rows_.steps, step.number, *part, true, why, training_->is_bounded(step.window), 0.0, told_input(step, *part), bubble_ns);
   }
 
   /// Nothing where ranges that load data were not kept, or the run names none.

@@ -456,8 +456,11 @@ def _place(f):
         return None
 
 
+_ends = sys.is_finalizing
+
+
 def _on_collection(phase, info):
-    if not (_active and _trains) or info.get("generation") != 2:
+    if not (_active and _trains) or info.get("generation") != 2 or _ends():
         return
     if phase == "start":
         _push(_PHASE, b"garbage collection", 0)

@@ -1,7 +1,7 @@
 /* A job of $WORLD_SIZE ranks against the mock of Gloo, as PyTorch calls it: rank 1 is 40 ms late in each of 20 steps. Options are laid out as Gloo's.
  * With an argument another thread carries out the collectives, as DDP's do: the one that trains computes for 20 ms, hands over, and prints how long it
  * then had nothing to do; rank 1 hands over 40 ms after rank 0, however long that took. With "seldom" it hands over in every eighth of 160 steps of 3 ms,
- * ends a range twice a millisecond, and prints nothing. With "messages" a pipeline's messages are told as python/ddl_hooks tells them: in each of 20 steps rank 0
+ * ends a range twice a millisecond, and prints nothing. With "tells" the thread that trains has a barrier of its own in each step. With "messages" a pipeline's messages are told as python/ddl_hooks tells them: in each of 20 steps rank 0
  * receives what rank 1 sends 40 ms late, and rank 1 waits 20 ms for what it posted a receive for. */
 #include <fcntl.h>
 #include <pthread.h>
@@ -95,8 +95,11 @@ static void train_seldom(void) {
   }
 }
 
-static int train(int rank, int ranks, int seldom) {
+static int train(int rank, int ranks, int seldom, int tells) {
+  const int members[] = {0, 1};
+  if (ddl_group_begin) ddl_group_begin("all", members, 2);
   _ZN4gloo10rendezvous7ContextC1Eiii(&trains_in, rank, ranks, 2);
+  const uint32_t group = ddl_group_end ? ddl_group_end() : 0;
   sem_init(&handed_over, 0, 0);
   sem_init(&reduced, 0, 0);
   const uint64_t* entered = mmap(NULL, 4096, PROT_READ, MAP_SHARED, open(getenv("FAKE_GLOO"), O_RDONLY), 0); /* the mock's, of both ranks */
@@ -113,6 +116,8 @@ static int train(int rank, int ranks, int seldom) {
     const int64_t begin_ns = now_ns(CLOCK_MONOTONIC);
     sem_post(&handed_over);
     sem_wait(&reduced);
+    if (tells && ddl_told_begin) ddl_told_begin("monitored_barrier", group, -1, (uint32_t)step + 1, 0);
+    if (tells && ddl_told_end) ddl_told_end(-1, NULL);
     printf("rank %d step %d blocked %lld\n", rank, step, (long long)(now_ns(CLOCK_MONOTONIC) - begin_ns));
     ddl_step_end();
   }
@@ -177,7 +182,7 @@ static int exchange(int rank) {
 int main(int argc, char** argv) {
   const int rank = atoi(getenv("RANK")), ranks = atoi(getenv("WORLD_SIZE"));
   if (argc > 1 && strcmp(argv[1], "messages") == 0) return exchange(rank);
-  if (argc > 1) return train(rank, ranks, strcmp(argv[1], "seldom") == 0);
+  if (argc > 1) return train(rank, ranks, strcmp(argv[1], "seldom") == 0, strcmp(argv[1], "tells") == 0);
   struct context all, pair, unseen = {NULL, rank, ranks, 2, ""};
   _ZN4gloo10rendezvous7ContextC1Eiii(&all, rank, ranks, 2);
   const int members[] = {1, 0};

@@ -148,8 +148,8 @@ def missing_rank(folder):
 
 def pipelines(folder):
     """Stages that send and receive over Gloo: what the script counted and timed itself, and the slow stage is the first finding."""
-    slow_ms = 20
-    cases = [("plain", 3, []), ("batched", 2, ["--batched"]), ("slow", 3, ["--slow-stage", 1]), ("slow batched", 3, ["--batched", "--slow-stage", 2]), ("late", 3, ["--barrier", "--late-rank", 1])]
+    cases = [("plain", 3, []), ("batched", 2, ["--batched"]), ("slow", 3, ["--slow-rank", 1]), ("slow batched", 3, ["--batched", "--slow-rank", 2]), ("late", 3, ["--barrier", "--late-rank", 1]),
+             ("two of them", 4, ["--replicas", 2, "--slow-rank", 1, "--slow-ms", 60]), ("two with barriers", 4, ["--replicas", 2, "--slow-rank", 2, "--slow-ms", 60, "--barrier"])]
     for name, ranks, options in cases:
         plain = job.run(launched("mpirun", ranks, "--steps", STEPS, *options, script="pipeline.py"), check_rc=0)
         done, truths, db = recorded(folder, name, "mpirun", ranks, *options, script="pipeline.py")
@@ -167,7 +167,8 @@ def pipelines(folder):
             barriers = [sum(t["in_barriers"]) for t in truths]
             heard = dict(db.execute("select rank, sum(duration_ns) / 1e6 from v_collective where op = 'gloo::monitored_barrier' group by rank").fetchall())
             job.check(all(0.9 * ms - 2 < heard[rank] < ms * 1.02 + 2 for rank, ms in enumerate(barriers)), f"{name}: ms in barriers {heard}, by the script {barriers}")
-        guilty = {"slow": 1, "slow batched": 2, "late": 1}.get(name)
+        [guilty] = [options[options.index(word) + 1] for word in ("--slow-rank", "--late-rank") if word in options] or [None]
+        slow_ms = options[options.index("--slow-ms") + 1] if "--slow-ms" in options else 20
         if guilty is not None:
             job.check(found and found[0][1] == guilty and 0.6 * slow_ms < found[0][2] < 1.4 * slow_ms, f"{name}: {found}")
 
