@@ -465,6 +465,15 @@ TEST_F(RecorderTest, ThreadsThatComeAndGoShareTheirSpace) {
   EXPECT_EQ(reader.chunks(ChunkKind::kRing).size(), 1u);
 }
 
+TEST_F(RecorderTest, TheFirstThreadTakesNoOthersPlace) {
+  // Gloo's threads come and go before the one that trains does anything that is recorded.
+  record([] {
+    std::thread([] { call(kOp, 1); }).join();
+    call(kOp, 1);
+  });
+  EXPECT_EQ(spool().chunks(ChunkKind::kRing).size(), 2u);
+}
+
 TEST_F(RecorderTest, AForkedChildWritesNothing) {
   record([] {
     pthread_atfork(nullptr, nullptr, forget_after_fork);
