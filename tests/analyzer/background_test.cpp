@@ -636,5 +636,22 @@ TEST(BusyTime, IsEvenBetweenSamples) {
   EXPECT_FALSE(busy.covers({0, 40'000'000}));
 }
 
+/// A sched_yield from 20 ms to 120 ms, without a CPU: a sample at its end saw one of its two accounts. Before, and from 130 ms on, the thread computes.
+TEST(BusyTime, LongYieldsOfWhichASampleSawHalf) {
+  const std::string peak = "(1, 120000000, 20000000, 100000000, 0, NULL), ";  // the kernel's
+  const std::string dip = "(1, 120000000, 20000000, 0, 100000000, NULL), ";   // the thread's, booked while the sums were read
+  const std::string after = "(1, 130000000, 30000000, 100000000, 110000000, NULL), (1, 150000000, 50000000, 100000000, 110000000, NULL)";
+  for (const std::string& torn : {peak, dip}) {
+    Tables run(1);
+    run.exec(
+        "INSERT INTO thread_sample VALUES (1, 0, 0, 0, 0, NULL), (1, 20000000, 20000000, 0, 0, NULL), (1, 70000000, 20000000, 0, 0, NULL), " +
+        torn + after);
+    const BusyTime busy = read_busy_time(run.db(), 1);
+    EXPECT_EQ(busy.busy_ns({0, 20'000'000}), 20'000'000) << torn;
+    EXPECT_EQ(busy.busy_ns({20'000'000, 130'000'000}), 0) << torn;
+    EXPECT_EQ(busy.busy_ns({130'000'000, 150'000'000}), 20'000'000) << torn;
+  }
+}
+
 }  // namespace
 }  // namespace ddl::test
