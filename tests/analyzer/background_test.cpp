@@ -31,6 +31,7 @@ struct BackgroundJob {
   int64_t own_from = kSteps;      ///< from this step on both training threads meet in a barrier of their own, from 0 and 4 ms to 10 ms
   int64_t own_steps = 2;          ///< in so many steps
   bool counts = false;            ///< what is reduced are two counters: sums of 16 bytes of integers
+  bool flags = false;             ///< nothing is reduced: each step's batches are broadcasts of one integer, whether to stop
   bool loads = false;             ///< while they sleep, as a range of the training thread says
 };
 
@@ -107,6 +108,7 @@ Tables training(const BackgroundJob& job) {
       const int64_t end_ms = b + 1 < batches.size() ? batches[b + 1].first : 100;
       for (int64_t rank = 0; rank < 2; ++rank) {
         run.add({.rank = rank,
+                 .op = job.flags ? "MPI_Bcast" : "MPI_Allreduce",
                  .enter_ns = begin_ns + batches[b].first * 1_ms,
                  .leave_ns = begin_ns + end_ms * 1_ms,
                  .bytes = batches[b].second,
@@ -164,6 +166,7 @@ Tables training(const BackgroundJob& job) {
       "UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
       " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
   if (job.counts) run.exec("UPDATE event SET datatype = 30, bytes = 16 WHERE bytes > 1000");
+  if (job.flags) run.exec("UPDATE event SET datatype = 30, reduction = NULL, bytes = 8 WHERE bytes > 1000");
   run.exec("UPDATE process SET end_ns = 2200000000, init_ns = 1000000000, finalize_ns = 2200000000");
   for (int64_t rank = 2; rank < 2 + job.unrecorded; ++rank) {
     const std::string number = std::to_string(rank);
@@ -243,6 +246,22 @@ TEST(Background, CountersAreNoCoordination) {
   EXPECT_EQ(coordination_vote(OpClass::kAllToAll, "MPI_INT", "MPI_MAX", 8), 1) << "members of a process set";
   EXPECT_EQ(coordination_vote(OpClass::kAllToAll, "MPI_INT", "", 8), 1);
   EXPECT_EQ(coordination_vote(OpClass::kAllToAll, "MPI_INT64_T", "MPI_SUM", 0), 0);
+}
+
+/// hvd.broadcast(torch.tensor([step])): Horovod's tensors have types of fixed width, its own words the types of C.
+TEST(Background, ABroadcastOfOneIntegerIsNoCoordination) {
+  for (const bool by_bits : {true, false}) {
+    Tables run = training({.by_bits = by_bits, .flags = true});
+    EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 2 * 9 * kSteps) << by_bits;
+    EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10})) << by_bits;
+    EXPECT_EQ(parts_of(run, 1), (Parts{80, 0, 10, 10})) << by_bits;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1}) << by_bits;
+  }
+  for (const char* type : {"MPI_INT32_T", "MPI_UINT32_T", "MPI_INT64_T", "MPI_UINT64_T"}) {
+    EXPECT_EQ(coordination_vote(OpClass::kRootToAll, type, "", 8), -1) << type;
+    EXPECT_EQ(coordination_vote(OpClass::kAllToAll, type, "", 8), -1) << type;
+  }
+  EXPECT_EQ(coordination_vote(OpClass::kRootToAll, "MPI_INT", "", 4), 1) << "the length of an answer";
 }
 
 /// Ranks on threads 1 that say by bits and lists how far they are, as Horovod does.
