@@ -325,9 +325,10 @@ struct Horovod {
   }
 };
 
-/// hvd.barrier(): one rank asks for it at 20 ms, the other at 60 ms; both compute until they do, and from there to 80 ms, when a tensor is ready.
-/// A rank asks by a list, of which none but the others' are seen, and cycles by bits go on; lists are sent by all when somebody asks.
-Tables meeting(int64_t early) {
+/// hvd.barrier(), or hvd.reducescatter(), which no cache holds: one rank asks for it at 20 ms, the other at 60 ms; both compute until they do, and
+/// from there to 80 ms, when a tensor is ready. A rank asks by a list, of which none but the others' are seen, and cycles by bits go on; lists are
+/// sent by all when somebody asks.
+Tables meeting(int64_t early, const char* op) {
   Horovod job(2);
   for (int64_t s = 0; s < kSteps; ++s) {
     const int64_t begin_ns = 1_s + s * 100_ms;
@@ -342,7 +343,8 @@ Tables meeting(int64_t early) {
       if (asks) --own[static_cast<size_t>(who)];
       job.bits(1, 0, now_ns - 1_ms, own, s);
       if (asks) job.call("MPI_Gather", 1, 0, now_ns, now_ns + 100_us, {0, who == 1 ? 129 : 25}, s);
-      if (at_ms == 60) job.call("MPI_Barrier", 1, 0, now_ns + 200_us, now_ns + 300_us, {0, 0}, s);
+      const int64_t bytes = std::string(op) == "MPI_Barrier" ? 0 : 1_MB;
+      if (at_ms == 60) job.call(op, 1, 0, now_ns + 200_us, now_ns + 300_us, {bytes, bytes}, s);
     }
     job.call("MPI_Allreduce", 1, 0, begin_ns + 90_ms, begin_ns + 100_ms, {5_MB, 5_MB}, s);
     for (int64_t rank = 0; rank < 2; ++rank) job.run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
@@ -353,7 +355,7 @@ Tables meeting(int64_t early) {
 
 TEST(Background, WhoIsLateAtABarrier) {
   for (const int64_t early : {0, 1}) {
-    Tables run = meeting(early);
+    Tables run = meeting(early, "MPI_Barrier");
     EXPECT_EQ(parts_of(run, early), (Parts{40, 40, 10, 10})) << early;
     EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
     EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
@@ -363,6 +365,107 @@ TEST(Background, WhoIsLateAtABarrier) {
               2 * kSteps);
     EXPECT_EQ(run.findings().front(), "straggler") << early;
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+  }
+}
+
+TEST(Background, WhoIsLateForWhatNoCacheHolds) {
+  for (const int64_t early : {0, 1}) {
+    Tables run = meeting(early, "MPI_Reduce_scatter");
+    EXPECT_EQ(parts_of(run, early), (Parts{40, 40, 10, 10})) << early;
+    EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
+    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 40'000'000) << early;
+    EXPECT_EQ(run.findings().front(), "straggler") << early;
+  }
+}
+
+/// One rank is ready at 20 ms, the other at 80 ms. At 50 ms the first one's tensors have waited for too long: they are dropped from the cache, and
+/// both ask for them by lists.
+Tables stalled(int64_t early) {
+  Horovod job(2);
+  for (int64_t s = 0; s < kSteps; ++s) {
+    const int64_t begin_ns = 1_s + s * 100_ms;
+    for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
+      const int64_t now_ns = begin_ns + at_ms * 1_ms;
+      job.cycle(now_ns, {at_ms < (early == 0 ? 20 : 80), at_ms < (early == 1 ? 20 : 80)});
+      if (at_ms == 0 || at_ms == 90) continue;
+      std::vector<int64_t> own(2, kIdle);
+      if (at_ms >= 20 && at_ms < 50) own[static_cast<size_t>(early)] += 5;
+      if (at_ms == 50) own[static_cast<size_t>(early)] -= 2;
+      if (at_ms == 80) own[static_cast<size_t>(1 - early)] -= 1;
+      job.bits(1, 0, now_ns - 200_us, own, s);
+      if (at_ms == 50) job.call("MPI_Gather", 1, 0, now_ns, now_ns + 100_us, {0, early == 1 ? 225 : 25}, s);
+      if (at_ms == 80) job.call("MPI_Gather", 1, 0, now_ns, now_ns + 100_us, {0, early == 0 ? 225 : 25}, s);
+    }
+    job.call("MPI_Allreduce", 1, 0, begin_ns + 90_ms, begin_ns + 100_ms, {5_MB, 5_MB}, s);
+    for (int64_t rank = 0; rank < 2; ++rank) job.run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
+  }
+  job.analyze(1_s + kSteps * 100_ms);
+  return std::move(job.run);
+}
+
+TEST(Background, WaitingGoesOnWhereTheCacheDropsWhatIsStalled) {
+  for (const int64_t early : {0, 1}) {
+    Tables run = stalled(early);
+    EXPECT_EQ(parts_of(run, early), (Parts{20, 60, 10, 10})) << early;
+    EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
+    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 60'000'000) << early;
+    EXPECT_EQ(run.findings().front(), "straggler") << early;
+  }
+}
+
+/// Adasum: what was agreed on is moved by messages and sums on communicators of its own. Rank 0 computes for 50 ms, rank 1 for 80 ms.
+/// `a_set`: the tensors are reduced as usual, and what moves by messages, at 60 ms, is a process set's, on which all negotiate, too.
+Tables adasum(bool a_set) {
+  Horovod job(2);
+  const int64_t messages = job.run.communicator("messages", {0, 1}), sums = job.run.communicator("sums", {0, 1});
+  const int64_t set = job.run.communicator("set", {0, 1});
+  const auto exchange = [&](int64_t begin_ns, int64_t end_ns, int64_t s) {
+    for (int64_t rank = 0; rank < 2; ++rank)
+      job.run.add({.rank = rank,
+                   .op = "MPI_Sendrecv",
+                   .enter_ns = begin_ns,
+                   .leave_ns = end_ns,
+                   .bytes = 1_MB,
+                   .comm = messages,
+                   .peer = 1 - rank,
+                   .step = s,
+                   .thread = 1});
+  };
+  for (int64_t s = 0; s < kSteps; ++s) {
+    const int64_t begin_ns = 1_s + s * 100_ms;
+    for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
+      const int64_t now_ns = begin_ns + at_ms * 1_ms;
+      job.cycle(now_ns, {at_ms < 50, at_ms < 80});
+      if (at_ms == 90) continue;
+      job.bits(1, 0, now_ns, {at_ms >= 50 ? kIdle + 5 : kIdle, at_ms == 80 ? kIdle + 5 : kIdle}, s);
+      if (!a_set) continue;
+      job.bits(set, 0, now_ns + 1_ms, std::vector<int64_t>(2, at_ms == 60 ? kIdle + 1 : kIdle), s);
+      if (at_ms == 60) exchange(now_ns + 2_ms, now_ns + 3_ms, s);
+    }
+    if (a_set) {
+      job.call("MPI_Allreduce", 1, 0, begin_ns + 90_ms, begin_ns + 100_ms, {5_MB, 5_MB}, s);
+    } else {
+      exchange(begin_ns + 90_ms, begin_ns + 94_ms, s);
+      job.call("MPI_Allreduce", sums, 0, begin_ns + 94_ms, begin_ns + 95_ms, {1200, 1200}, s);
+      exchange(begin_ns + 95_ms, begin_ns + 100_ms, s);
+    }
+    for (int64_t rank = 0; rank < 2; ++rank) job.run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
+  }
+  job.analyze(1_s + kSteps * 100_ms);
+  return std::move(job.run);
+}
+
+TEST(Background, WhoIsLateWhereMessagesMoveTheData) {
+  for (const bool a_set : {false, true}) {
+    Tables run = adasum(a_set);
+    EXPECT_EQ(parts_of(run, 0), (a_set ? Parts{50, 29, 11, 10} : Parts{50, 30, 10, 10})) << a_set;
+    EXPECT_EQ(parts_of(run, 1), (Parts{80, 0, 10, 10})) << a_set;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1}) << a_set;
+    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 30'000'000) << a_set;
+    ASSERT_FALSE(run.findings().empty()) << a_set;
+    EXPECT_EQ(run.findings().front(), "straggler") << a_set;
   }
 }
 
