@@ -256,7 +256,7 @@ CREATE TABLE coordination (
 CREATE TABLE negotiation (
   process INTEGER NOT NULL,    -- process.id
   comm INTEGER NOT NULL,       -- communicator.id
-  seq INTEGER NOT NULL,        -- event.seq of the collective that moved the data, or of the barrier
+  seq INTEGER NOT NULL,        -- event.seq of the collective that moved the data, or of the barrier; of the last cycle before, where messages or another communicator moved it
   step INTEGER,                -- its step; NULL: outside steps
   ready_ns INTEGER NOT NULL,   -- when this rank had all of it ready, or asked for the barrier: begin of the first cycle of coordination in which it said so
   agreed_ns INTEGER NOT NULL,  -- when the last rank had; across hosts: begin of that cycle on this rank

@@ -79,15 +79,18 @@ class Agreement<kOp_MPI_Allreduce> {
     if (__builtin_expect(!is_agreement(call), 1)) return;
     result_ = result;
     sequence_ = call.record->sequence;  // the record may be another call's by the end
-    bits_ = count_bits(own == MPI_IN_PLACE ? result : own, payload_bytes(call.payload));
+    const void* words = own == MPI_IN_PLACE ? result : own;
+    bytes_ = bytes_of_bits(words, payload_bytes(call.payload));
+    bits_ = count_bits(words, bytes_);
   }
   void end(const OpenCall& call, int result) {
     if (__builtin_expect(bits_ != kNotRead && result == MPI_SUCCESS, 0))
-      write_agreement(call, sequence_, bits_, count_bits(result_, payload_bytes(call.payload)));
+      write_agreement(call, sequence_, bits_, count_bits(result_, bytes_));
   }
 
  private:
   const void* result_ = nullptr;
+  uint64_t bytes_ = 0;
   uint32_t sequence_ = kNoSequence;
   uint32_t bits_ = kNotRead;
 };

@@ -94,9 +94,8 @@ int coordination_vote(OpClass op_class, std::string_view datatype, std::string_v
   // Counters of an evaluation are small integers too, but summed; what Horovod registers (process sets) is compared by its least and largest.
   const bool compares = datatype == "MPI_INT" && is_one_of(reduction, {"MPI_MIN", "MPI_MAX"});
   if (!reduction.empty() && !compares) return bytes == 0 ? 0 : -1;
-  const bool integers =
-      is_one_of(datatype, {"MPI_CHAR", "MPI_SHORT", "MPI_INT", "MPI_UNSIGNED", "MPI_LONG", "MPI_UNSIGNED_LONG", "MPI_LONG_LONG",
-                           "MPI_UNSIGNED_LONG_LONG", "MPI_INT32_T", "MPI_UINT32_T", "MPI_INT64_T", "MPI_UINT64_T"});
+  const bool integers = is_one_of(datatype, {"MPI_CHAR", "MPI_SHORT", "MPI_INT", "MPI_UNSIGNED", "MPI_LONG", "MPI_UNSIGNED_LONG",
+                                             "MPI_LONG_LONG", "MPI_UNSIGNED_LONG_LONG"});
   if (integers && bytes <= kWordBytes) return 1;
   return bytes == 0 ? 0 : -1;
 }

@@ -6,9 +6,10 @@
 // never seen to do anything (the first thread of a JVM sleeps while main() runs on another).
 //
 // Coordination moves no tensor: it agrees on what is to be moved (Horovod's controller). For background threads, these are barriers, logical and
-// bitwise reductions, and small collectives over integers that sum nothing or, rooted, over MPI_BYTE. A collective is coordination if it is on
-// every member that tells; none of the waiting, transfer and steps of a job is in it. Gloo coordinates nothing: its barriers are the program's.
-// For traces of other tools only those with Gloo's collectives have such processes.
+// bitwise reductions, and small collectives over C's integers that sum nothing or, rooted, over MPI_BYTE. Types of fixed width (MPI_INT64_T) are
+// those of Horovod's tensors, which move data however small they are. A collective is coordination if it is on every member that tells; none of
+// the waiting, transfer and steps of a job is in it. Gloo coordinates nothing: its barriers are the program's. For traces of other tools only
+// those with Gloo's collectives have such processes.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -1,7 +1,9 @@
 #include "analyzer/passes/passes.h"
 
 #include <algorithm>
+#include <array>
 #include <optional>
+#include <set>
 #include <tuple>
 #include <utility>
 #include <vector>
@@ -49,10 +51,12 @@ class Negotiations {
             "INSERT INTO negotiation (process, comm, seq, step, ready_ns, agreed_ns, late, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)") {}
 
   void add(Cycle cycle) {
-    if (cycle.by_bits)
+    if (cycle.by_bits) {
       any_bits_ = true;
-    else
+    } else {
+      if (lists_.empty() && have_dropped()) said_as_lists(cycle);
       keep(lists_, cycle);
+    }
     if (!cycles_.empty() && cycles_.back().by_bits != cycle.by_bits) cycles_.clear();  // what was not agreed on one way is on the other
     keep(cycles_, std::move(cycle));
   }
@@ -64,19 +68,12 @@ class Negotiations {
     any_bits_ = false;
   }
 
-  /// A barrier: what the cycles since then led to. A rank asks for it by a list once and goes on in cycles by bits until all have, so that lists
-  /// count whatever was said in bits between them; and where bits are told, lists are sent only if somebody asks: rank 0, if nobody else does.
-  void meet(int64_t comm, int64_t seq, const std::map<int64_t, std::optional<int64_t>>& steps) {
-    if (cycles_.empty()) return;
-    if (!cycles_.back().by_bits) cycles_ = std::move(lists_);
-    lists_only_if_asked_ = any_bits_;
-    move_data(comm, seq, steps);
-    lists_only_if_asked_ = false;
-  }
-
-  /// Data is moved: what the cycles since the last time led to. `steps`: by process.
-  void move_data(int64_t comm, int64_t seq, const std::map<int64_t, std::optional<int64_t>>& steps) {
+  /// Data is moved, or a barrier made: what the cycles since the last time led to. `steps`: by process. What no cache holds (a barrier, a
+  /// reduce-scatter, a gather whose sizes changed) a rank asks for by a list once, and goes on in cycles by bits until all have: lists count
+  /// whatever was said in bits between them. And where bits are told, lists are sent only if somebody asks: rank 0, if nobody else does.
+  void end(int64_t comm, int64_t seq, const std::map<int64_t, std::optional<int64_t>>& steps) {
     if (cycles_.empty()) return;  // agreed on together with the last
+    if (!cycles_.back().by_bits) cycles_ = std::move(lists_);
     const size_t last = cycles_.size() - 1;
     std::optional<int64_t> needed;
     if (cycles_[last].by_bits) {
@@ -97,6 +94,38 @@ class Negotiations {
   static void keep(std::vector<Cycle>& cycles, Cycle cycle) {
     if (cycles.size() * cycle.words.size() >= kMaxWords) cycles.erase(cycles.begin(), cycles.begin() + (cycles.size() + 1) / 2);
     cycles.push_back(std::move(cycle));
+  }
+
+  /// In the last cycle by bits some rank no longer told what it had: Horovod drops from its cache what has waited for 60 s, and asks for it by lists.
+  bool have_dropped() const {
+    constexpr int64_t kFlags = 2;  // of status, which a rank clears that asks by a list
+    if (cycles_.size() < 2 || !cycles_.back().by_bits) return false;
+    for (const Word& word : cycles_.back().words) {
+      const Word* before = cycles_[cycles_.size() - 2].of(word.process);
+      if (before && before->far && word.far && *word.far < *before->far - kFlags) return true;
+    }
+    return false;
+  }
+
+  /// What was said by bits until the cache dropped it, as if it had been by lists like `first`, in which the ranks ask for it again.
+  void said_as_lists(const Cycle& first) {
+    const Cycle& full = cycles_[cycles_.size() - 2];
+    std::optional<int64_t> least;
+    for (const Word& word : full.words)
+      if (word.far) least = std::min(least.value_or(*word.far), *word.far);
+    for (const Cycle& cycle : cycles_) {
+      Cycle list;
+      list.asks = true;
+      for (const Word& word : cycle.words) {
+        const Word* asked = first.of(word.process);
+        const Word* most = full.of(word.process);
+        if (!asked || !most) continue;
+        const bool as_far = &cycle == &cycles_.back() || word.far.value_or(-1) >= most->far.value_or(0);
+        list.words.push_back({word.process, word.enter_ns, asked->far ? std::optional(as_far ? *asked->far : 0) : std::nullopt});
+        if (!asked->far && as_far && most->far > least) list.asks = false;  // rank 0, which sends no list
+      }
+      if (!list.words.empty()) lists_.push_back(std::move(list));
+    }
   }
 
   /// Process and time, by rank: what a timeline of Horovod says. Only with rank 0, which heard the others.
@@ -120,7 +149,7 @@ class Negotiations {
 
   /// The first cycle in which lists were sent and only one that sends none can have asked: rank 0.
   std::optional<size_t> asked_alone_in(size_t last) const {
-    if (!lists_only_if_asked_ || cycles_[last].by_bits) return std::nullopt;
+    if (!any_bits_ || cycles_[last].by_bits) return std::nullopt;
     for (size_t i = 0; i <= last; ++i)
       if (!cycles_[i].asks) return i;
     return std::nullopt;
@@ -175,7 +204,6 @@ class Negotiations {
   std::vector<Cycle> cycles_;                      ///< since data was moved last, all by bits or all by lists
   std::vector<Cycle> lists_;                       ///< those by lists, also before others by bits
   bool any_bits_ = false;                          ///< were there such
-  bool lists_only_if_asked_ = false;
 };
 
 /// Bytes of a request list without a request: the shortest that any rank ever sent.
@@ -257,6 +285,46 @@ void write_pending(SQLite::Database& db, const std::map<int64_t, Pending>& pendi
   }
 }
 
+/// Cycles, by communicator and number, whose outcome their thread moved elsewhere: by messages, or on communicators on which nobody negotiates.
+/// Horovod's Adasum and its hierarchical operations do.
+std::set<std::pair<int64_t, int64_t>> led_elsewhere(SQLite::Database& db) {
+  Query moves(db, R"(
+    SELECT e.process, e.thread, e.start_ns
+    FROM event e
+    JOIN background_process b ON b.process = e.process
+    JOIN op o ON o.id = e.op
+    WHERE e.kind = 1 AND e.thread IS NOT b.thread AND e.id NOT IN (SELECT event FROM coordination)
+      AND (o.class IN ('send', 'receive', 'send_receive')
+           OR (e.seq IS NOT NULL AND e.comm NOT IN (SELECT comm
+                                                    FROM agreement
+                                                    UNION
+                                                    SELECT g.comm
+                                                    FROM coordination c
+                                                    JOIN event g ON g.id = c.event
+                                                    JOIN op p ON p.id = g.op
+                                                    WHERE p.class = 'all_to_root')))
+    ORDER BY e.process, e.thread, e.start_ns)");
+  std::set<std::pair<int64_t, int64_t>> found;
+  if (!moves.next()) return found;
+  const auto before = [](const Query& a, const Query& b) {
+    return std::tuple(a.integer(0), a.integer(1), a.integer(2)) < std::tuple(b.integer(0), b.integer(1), b.integer(2));
+  };
+  Query tells(db, R"(
+    SELECT e.process, e.thread, e.start_ns, e.comm, e.seq
+    FROM coordination c
+    JOIN event e ON e.id = c.event
+    JOIN op o ON o.id = e.op
+    WHERE o.class = 'all_to_root' OR EXISTS (SELECT 1 FROM agreement a WHERE a.process = e.process AND a.comm = e.comm AND a.seq = e.seq)
+    ORDER BY e.process, e.thread, e.start_ns)");
+  std::optional<std::array<int64_t, 4>> last;  // process, thread, communicator, number
+  for (bool more = tells.next(), any = true; any; any = moves.next()) {
+    for (; more && before(tells, moves); more = tells.next())
+      last = {tells.integer(0), tells.integer(1), tells.integer(3), tells.integer(4)};
+    if (last && (*last)[0] == moves.integer(0) && (*last)[1] == moves.integer(1)) found.emplace((*last)[2], (*last)[3]);
+  }
+  return found;
+}
+
 void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background) {
   const int64_t empty = empty_request(db);
   Negotiations negotiations(db, have_one_clock(catalog, background));
@@ -272,9 +340,23 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
   RequestedBytes requested;  // by process
   std::map<int64_t, Pending> pending;
   int64_t comm = -1;
+  using Steps = std::map<int64_t, std::optional<int64_t>>;  // by process
+  const auto end = [&](int64_t seq, const Steps& steps) {
+    negotiations.end(comm, seq, steps);
+    requested.data_moved();
+    for (const auto& [process, step] : steps)
+      if (const auto sum = requested.sum(process)) pending[process].requested_bytes = sum;
+  };
+  const std::set<std::pair<int64_t, int64_t>> elsewhere = led_elsewhere(db);
+  std::optional<std::pair<int64_t, Steps>> to_end;  // a cycle of these, unless data is moved here as well before the next
+  const auto end_elsewhere = [&] {
+    if (to_end) end(to_end->first, to_end->second);
+    to_end.reset();
+  };
   bool more = rows.next();
   while (more) {
     if (rows.integer(0) != comm) {
+      end_elsewhere();
       comm = rows.integer(0);
       negotiations.forget();
       requested.clear();
@@ -285,7 +367,7 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
     const bool gathers = op_class == OpClass::kAllToRoot;
     bool tells = false;
     Cycle cycle;
-    std::map<int64_t, std::optional<int64_t>> steps;
+    Steps steps;
     do {
       Word word{rows.integer(2), rows.integer(4), std::nullopt};
       if (!rows.is_null(8)) {
@@ -311,17 +393,15 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
       told.cycle_ns = word.enter_ns;
     }
     if (moves_data || op_class == OpClass::kBarrier) {
-      if (moves_data)
-        negotiations.move_data(comm, seq, steps);
-      else
-        negotiations.meet(comm, seq, steps);
-      requested.data_moved();
-      for (const auto& [process, step] : steps)
-        if (const auto sum = requested.sum(process)) pending[process].requested_bytes = sum;
+      to_end.reset();
+      end(seq, steps);
     } else if (tells) {
+      end_elsewhere();
       negotiations.add(std::move(cycle));
+      if (elsewhere.contains({comm, seq})) to_end = {seq, std::move(steps)};
     }
   }
+  end_elsewhere();
   write_pending(db, pending);
 }
 

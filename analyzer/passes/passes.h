@@ -44,8 +44,9 @@ class Ticker {
 // In each cycle a rank announces its progress: by the bits that it sets for tensors which are ready (table agreement), or by the bytes of the
 // requests that it sends to rank 0. A reduction needs the progress that the least advanced rank had in the cycle that led to it; a rank was ready
 // when it entered the first cycle in which it was as far, which is late by a cycle at most. Ranks with different clocks are compared by cycle.
-// Rank 0 sends no requests to itself: it is the late one if all others were ready earlier. A barrier is reached as a reduction is.
-// A timeline of Horovod recorded beside (table horovod_ready) names the cycle, of rank 0 as well.
+// Rank 0 sends no requests to itself: it is the late one if all others were ready earlier. A barrier is reached as a reduction is, and so is what
+// moves by messages or on communicators on which nobody negotiates (Adasum). A timeline of Horovod recorded beside (table horovod_ready) names the
+// cycle, of rank 0 as well.
 //
 // Tensors not agreed on when the record ends are pending: in a job that hangs they name the ranks that did not come.
 //

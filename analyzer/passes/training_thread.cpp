@@ -22,6 +22,26 @@ IntervalSet inside(const IntervalSet& set, const Interval& window) {
   return IntervalSet(std::move(found));
 }
 
+/// What a thread is busy for never falls, but three sums are read one after the other, and a long wait in sched_yield is in two of them. The
+/// kernel books it as ready when the thread gets a CPU, the thread itself when the call has returned: a sample between the two is too high by all of
+/// it, and what follows is right. Where the thread returns while the sums are read, the sample is too low: it rises faster than time to the next.
+std::vector<BusyTime::Sample> never_falling(const std::vector<BusyTime::Sample>& read) {
+  std::vector<BusyTime::Sample> kept;
+  for (size_t i = 0; i < read.size(); ++i) {
+    if (!kept.empty() && read[i].busy_ns < kept.back().busy_ns) {
+      // More than time by which a sum rises between two samples.
+      const auto excess_ns = [](const BusyTime::Sample& a, const BusyTime::Sample& b) {
+        return b.busy_ns - a.busy_ns - static_cast<double>(b.at_ns - a.at_ns);
+      };
+      const double before_ns = kept.size() < 2 ? 0 : std::max(0.0, excess_ns(kept[kept.size() - 2], kept.back()));
+      if (i + 1 == read.size() || excess_ns(read[i], read[i + 1]) > before_ns) continue;
+    }
+    kept.push_back(read[i]);
+  }
+  for (size_t i = kept.size(); i-- > 1;) kept[i - 1].busy_ns = std::min(kept[i - 1].busy_ns, kept[i].busy_ns);
+  return kept;
+}
+
 }  // namespace
 
 TrainingState training_state(double busy, double spun) {
@@ -72,13 +92,8 @@ double BusyTime::blocked_ns(const IntervalSet& intervals) const {
 BusyTime read_busy_time(SQLite::Database& db, int64_t process) {
   std::vector<BusyTime::Sample> samples;
   Query row(db, "SELECT at_ns, cpu_ns + coalesce(ready_ns, 0) - spun_ns FROM thread_sample WHERE process = ? ORDER BY at_ns");
-  row.bind(process);
-  while (row.next()) {
-    // The kernel books what a thread was ready when it gets a CPU, and a wait that goes on when it ends: sums may lag, not fall.
-    const double busy_ns = samples.empty() ? row.real(1) : std::max(row.real(1), samples.back().busy_ns);
-    samples.push_back({row.integer(0), busy_ns});
-  }
-  return BusyTime(std::move(samples));
+  for (row.bind(process); row.next();) samples.push_back({row.integer(0), row.real(1)});
+  return BusyTime(never_falling(samples));
 }
 
 TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const BackgroundProcess& background)

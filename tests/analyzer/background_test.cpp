@@ -31,6 +31,7 @@ struct BackgroundJob {
   int64_t own_from = kSteps;      ///< from this step on both training threads meet in a barrier of their own, from 0 and 4 ms to 10 ms
   int64_t own_steps = 2;          ///< in so many steps
   bool counts = false;            ///< what is reduced are two counters: sums of 16 bytes of integers
+  bool flags = false;             ///< nothing is reduced: each step's batches are broadcasts of one integer, whether to stop
   bool loads = false;             ///< while they sleep, as a range of the training thread says
 };
 
@@ -107,6 +108,7 @@ Tables training(const BackgroundJob& job) {
       const int64_t end_ms = b + 1 < batches.size() ? batches[b + 1].first : 100;
       for (int64_t rank = 0; rank < 2; ++rank) {
         run.add({.rank = rank,
+                 .op = job.flags ? "MPI_Bcast" : "MPI_Allreduce",
                  .enter_ns = begin_ns + batches[b].first * 1_ms,
                  .leave_ns = begin_ns + end_ms * 1_ms,
                  .bytes = batches[b].second,
@@ -164,6 +166,7 @@ Tables training(const BackgroundJob& job) {
       "UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
       " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
   if (job.counts) run.exec("UPDATE event SET datatype = 30, bytes = 16 WHERE bytes > 1000");
+  if (job.flags) run.exec("UPDATE event SET datatype = 30, reduction = NULL, bytes = 8 WHERE bytes > 1000");
   run.exec("UPDATE process SET end_ns = 2200000000, init_ns = 1000000000, finalize_ns = 2200000000");
   for (int64_t rank = 2; rank < 2 + job.unrecorded; ++rank) {
     const std::string number = std::to_string(rank);
@@ -245,6 +248,22 @@ TEST(Background, CountersAreNoCoordination) {
   EXPECT_EQ(coordination_vote(OpClass::kAllToAll, "MPI_INT64_T", "MPI_SUM", 0), 0);
 }
 
+/// hvd.broadcast(torch.tensor([step])): Horovod's tensors have types of fixed width, its own words the types of C.
+TEST(Background, ABroadcastOfOneIntegerIsNoCoordination) {
+  for (const bool by_bits : {true, false}) {
+    Tables run = training({.by_bits = by_bits, .flags = true});
+    EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 2 * 9 * kSteps) << by_bits;
+    EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10})) << by_bits;
+    EXPECT_EQ(parts_of(run, 1), (Parts{80, 0, 10, 10})) << by_bits;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1}) << by_bits;
+  }
+  for (const char* type : {"MPI_INT32_T", "MPI_UINT32_T", "MPI_INT64_T", "MPI_UINT64_T"}) {
+    EXPECT_EQ(coordination_vote(OpClass::kRootToAll, type, "", 8), -1) << type;
+    EXPECT_EQ(coordination_vote(OpClass::kAllToAll, type, "", 8), -1) << type;
+  }
+  EXPECT_EQ(coordination_vote(OpClass::kRootToAll, "MPI_INT", "", 4), 1) << "the length of an answer";
+}
+
 /// Ranks on threads 1 that say by bits and lists how far they are, as Horovod does.
 struct Horovod {
   Tables run;
@@ -306,9 +325,10 @@ struct Horovod {
   }
 };
 
-/// hvd.barrier(): one rank asks for it at 20 ms, the other at 60 ms; both compute until they do, and from there to 80 ms, when a tensor is ready.
-/// A rank asks by a list, of which none but the others' are seen, and cycles by bits go on; lists are sent by all when somebody asks.
-Tables meeting(int64_t early) {
+/// hvd.barrier(), or hvd.reducescatter(), which no cache holds: one rank asks for it at 20 ms, the other at 60 ms; both compute until they do, and
+/// from there to 80 ms, when a tensor is ready. A rank asks by a list, of which none but the others' are seen, and cycles by bits go on; lists are
+/// sent by all when somebody asks.
+Tables meeting(int64_t early, const char* op) {
   Horovod job(2);
   for (int64_t s = 0; s < kSteps; ++s) {
     const int64_t begin_ns = 1_s + s * 100_ms;
@@ -323,7 +343,8 @@ Tables meeting(int64_t early) {
       if (asks) --own[static_cast<size_t>(who)];
       job.bits(1, 0, now_ns - 1_ms, own, s);
       if (asks) job.call("MPI_Gather", 1, 0, now_ns, now_ns + 100_us, {0, who == 1 ? 129 : 25}, s);
-      if (at_ms == 60) job.call("MPI_Barrier", 1, 0, now_ns + 200_us, now_ns + 300_us, {0, 0}, s);
+      const int64_t bytes = std::string(op) == "MPI_Barrier" ? 0 : 1_MB;
+      if (at_ms == 60) job.call(op, 1, 0, now_ns + 200_us, now_ns + 300_us, {bytes, bytes}, s);
     }
     job.call("MPI_Allreduce", 1, 0, begin_ns + 90_ms, begin_ns + 100_ms, {5_MB, 5_MB}, s);
     for (int64_t rank = 0; rank < 2; ++rank) job.run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
@@ -334,7 +355,7 @@ Tables meeting(int64_t early) {
 
 TEST(Background, WhoIsLateAtABarrier) {
   for (const int64_t early : {0, 1}) {
-    Tables run = meeting(early);
+    Tables run = meeting(early, "MPI_Barrier");
     EXPECT_EQ(parts_of(run, early), (Parts{40, 40, 10, 10})) << early;
     EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
     EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
@@ -344,6 +365,107 @@ TEST(Background, WhoIsLateAtABarrier) {
               2 * kSteps);
     EXPECT_EQ(run.findings().front(), "straggler") << early;
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+  }
+}
+
+TEST(Background, WhoIsLateForWhatNoCacheHolds) {
+  for (const int64_t early : {0, 1}) {
+    Tables run = meeting(early, "MPI_Reduce_scatter");
+    EXPECT_EQ(parts_of(run, early), (Parts{40, 40, 10, 10})) << early;
+    EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
+    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 40'000'000) << early;
+    EXPECT_EQ(run.findings().front(), "straggler") << early;
+  }
+}
+
+/// One rank is ready at 20 ms, the other at 80 ms. At 50 ms the first one's tensors have waited for too long: they are dropped from the cache, and
+/// both ask for them by lists.
+Tables stalled(int64_t early) {
+  Horovod job(2);
+  for (int64_t s = 0; s < kSteps; ++s) {
+    const int64_t begin_ns = 1_s + s * 100_ms;
+    for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
+      const int64_t now_ns = begin_ns + at_ms * 1_ms;
+      job.cycle(now_ns, {at_ms < (early == 0 ? 20 : 80), at_ms < (early == 1 ? 20 : 80)});
+      if (at_ms == 0 || at_ms == 90) continue;
+      std::vector<int64_t> own(2, kIdle);
+      if (at_ms >= 20 && at_ms < 50) own[static_cast<size_t>(early)] += 5;
+      if (at_ms == 50) own[static_cast<size_t>(early)] -= 2;
+      if (at_ms == 80) own[static_cast<size_t>(1 - early)] -= 1;
+      job.bits(1, 0, now_ns - 200_us, own, s);
+      if (at_ms == 50) job.call("MPI_Gather", 1, 0, now_ns, now_ns + 100_us, {0, early == 1 ? 225 : 25}, s);
+      if (at_ms == 80) job.call("MPI_Gather", 1, 0, now_ns, now_ns + 100_us, {0, early == 0 ? 225 : 25}, s);
+    }
+    job.call("MPI_Allreduce", 1, 0, begin_ns + 90_ms, begin_ns + 100_ms, {5_MB, 5_MB}, s);
+    for (int64_t rank = 0; rank < 2; ++rank) job.run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
+  }
+  job.analyze(1_s + kSteps * 100_ms);
+  return std::move(job.run);
+}
+
+TEST(Background, WaitingGoesOnWhereTheCacheDropsWhatIsStalled) {
+  for (const int64_t early : {0, 1}) {
+    Tables run = stalled(early);
+    EXPECT_EQ(parts_of(run, early), (Parts{20, 60, 10, 10})) << early;
+    EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
+    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 60'000'000) << early;
+    EXPECT_EQ(run.findings().front(), "straggler") << early;
+  }
+}
+
+/// Adasum: what was agreed on is moved by messages and sums on communicators of its own. Rank 0 computes for 50 ms, rank 1 for 80 ms.
+/// `a_set`: the tensors are reduced as usual, and what moves by messages, at 60 ms, is a process set's, on which all negotiate, too.
+Tables adasum(bool a_set) {
+  Horovod job(2);
+  const int64_t messages = job.run.communicator("messages", {0, 1}), sums = job.run.communicator("sums", {0, 1});
+  const int64_t set = job.run.communicator("set", {0, 1});
+  const auto exchange = [&](int64_t begin_ns, int64_t end_ns, int64_t s) {
+    for (int64_t rank = 0; rank < 2; ++rank)
+      job.run.add({.rank = rank,
+                   .op = "MPI_Sendrecv",
+                   .enter_ns = begin_ns,
+                   .leave_ns = end_ns,
+                   .bytes = 1_MB,
+                   .comm = messages,
+                   .peer = 1 - rank,
+                   .step = s,
+                   .thread = 1});
+  };
+  for (int64_t s = 0; s < kSteps; ++s) {
+    const int64_t begin_ns = 1_s + s * 100_ms;
+    for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
+      const int64_t now_ns = begin_ns + at_ms * 1_ms;
+      job.cycle(now_ns, {at_ms < 50, at_ms < 80});
+      if (at_ms == 90) continue;
+      job.bits(1, 0, now_ns, {at_ms >= 50 ? kIdle + 5 : kIdle, at_ms == 80 ? kIdle + 5 : kIdle}, s);
+      if (!a_set) continue;
+      job.bits(set, 0, now_ns + 1_ms, std::vector<int64_t>(2, at_ms == 60 ? kIdle + 1 : kIdle), s);
+      if (at_ms == 60) exchange(now_ns + 2_ms, now_ns + 3_ms, s);
+    }
+    if (a_set) {
+      job.call("MPI_Allreduce", 1, 0, begin_ns + 90_ms, begin_ns + 100_ms, {5_MB, 5_MB}, s);
+    } else {
+      exchange(begin_ns + 90_ms, begin_ns + 94_ms, s);
+      job.call("MPI_Allreduce", sums, 0, begin_ns + 94_ms, begin_ns + 95_ms, {1200, 1200}, s);
+      exchange(begin_ns + 95_ms, begin_ns + 100_ms, s);
+    }
+    for (int64_t rank = 0; rank < 2; ++rank) job.run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
+  }
+  job.analyze(1_s + kSteps * 100_ms);
+  return std::move(job.run);
+}
+
+TEST(Background, WhoIsLateWhereMessagesMoveTheData) {
+  for (const bool a_set : {false, true}) {
+    Tables run = adasum(a_set);
+    EXPECT_EQ(parts_of(run, 0), (a_set ? Parts{50, 29, 11, 10} : Parts{50, 30, 10, 10})) << a_set;
+    EXPECT_EQ(parts_of(run, 1), (Parts{80, 0, 10, 10})) << a_set;
+    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1}) << a_set;
+    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 30'000'000) << a_set;
+    ASSERT_FALSE(run.findings().empty()) << a_set;
+    EXPECT_EQ(run.findings().front(), "straggler") << a_set;
   }
 }
 
@@ -634,6 +756,23 @@ TEST(BusyTime, IsEvenBetweenSamples) {
   EXPECT_EQ(busy.busy_ns({5'000'000, 15'000'000}), 6'000'000);
   EXPECT_TRUE(busy.covers({1'000'000, 19'000'000}));
   EXPECT_FALSE(busy.covers({0, 40'000'000}));
+}
+
+/// A sched_yield from 20 ms to 120 ms, without a CPU: a sample at its end saw one of its two accounts. Before, and from 130 ms on, the thread computes.
+TEST(BusyTime, LongYieldsOfWhichASampleSawHalf) {
+  const std::string peak = "(1, 120000000, 20000000, 100000000, 0, NULL), ";  // the kernel's
+  const std::string dip = "(1, 120000000, 20000000, 0, 100000000, NULL), ";   // the thread's, booked while the sums were read
+  const std::string after = "(1, 130000000, 30000000, 100000000, 110000000, NULL), (1, 150000000, 50000000, 100000000, 110000000, NULL)";
+  for (const std::string& torn : {peak, dip}) {
+    Tables run(1);
+    run.exec(
+        "INSERT INTO thread_sample VALUES (1, 0, 0, 0, 0, NULL), (1, 20000000, 20000000, 0, 0, NULL), (1, 70000000, 20000000, 0, 0, NULL), " +
+        torn + after);
+    const BusyTime busy = read_busy_time(run.db(), 1);
+    EXPECT_EQ(busy.busy_ns({0, 20'000'000}), 20'000'000) << torn;
+    EXPECT_EQ(busy.busy_ns({20'000'000, 130'000'000}), 0) << torn;
+    EXPECT_EQ(busy.busy_ns({130'000'000, 150'000'000}), 20'000'000) << torn;
+  }
 }
 
 }  // namespace
