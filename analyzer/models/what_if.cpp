@@ -14,6 +14,7 @@ namespace ddl::models {
 namespace {
 
 constexpr double kWorstShare = 0.03;
+constexpr double kIncomparable = 0.05;  // of what ranks compute longer
 
 /// The recorded durations; `change` gets each operation with its duration.
 std::vector<double> changed(const Replay& replay, const std::function<double(const ReplayOp&)>& change) {
@@ -141,11 +142,29 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
       throw Error(fmt::format("there is no rank {}", rank), fmt::format("ranks are {} to {}", all.front(), all.back()), ExitCode::kUsage);
   const std::unordered_set<int64_t> healed(ranks.begin(), ranks.end());
   const std::vector<double> others = means(replay, [&](const ReplayOp& op) { return !healed.contains(op.rank); });
-  return changed(replay, [&](const ReplayOp& op) {
-    const bool heals =
-        healed.contains(op.rank) && !is_transfer(replay, op) && !std::isnan(others[op.kind]);  // what only these do they keep
-    return heals ? others[op.kind] : op.seconds;
-  });
+  const auto heals = [&](const ReplayOp& op) { return healed.contains(op.rank) && !is_transfer(replay, op); };
+  const double healed_count = static_cast<double>(healed.size()), others_count = static_cast<double>(all.size()) - healed_count;
+  struct Computing {
+    double own_s = 0, others_s = 0;  // of a rank
+  };
+  std::map<int64_t, Computing> steps;
+  double alone_s = 0, longer_s = 0;
+  for (const ReplayOp& op : replay.ops()) {
+    if (is_transfer(replay, op)) continue;
+    Computing& step = steps[op.step];
+    healed.contains(op.rank) ? step.own_s += op.seconds / healed_count : step.others_s += op.seconds / others_count;
+    if (heals(op) && std::isnan(others[op.kind])) alone_s += op.seconds / healed_count;
+  }
+  bool all_compute = true;
+  for (const auto& [number, step] : steps) {
+    longer_s += step.own_s - step.others_s;
+    all_compute &= step.own_s > 0 && step.others_s > 0;
+  }
+  if (all_compute && alone_s > kIncomparable * std::abs(longer_s)) {
+    const auto share = [&](const ReplayOp& op) { return steps.at(op.step).others_s / steps.at(op.step).own_s; };
+    return changed(replay, [&](const ReplayOp& op) { return heals(op) ? op.seconds * share(op) : op.seconds; });
+  }
+  return changed(replay, [&](const ReplayOp& op) { return heals(op) && !std::isnan(others[op.kind]) ? others[op.kind] : op.seconds; });
 }
 
 std::vector<double> larger_batch(const Replay& replay, double factor, std::span<const double> within_s) {

@@ -47,7 +47,9 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
 std::vector<double> faster_network(const Replay& replay, double factor);
 /// `rank` computes as its kind does in the mean over the other ranks. Throws ddl::Error (usage) if there is no such rank.
 std::vector<double> healthy_rank(const Replay& replay, int64_t rank);
-/// The same of several ranks: the mean is over those that are not among them.
+/// The same of several ranks: the mean is over those that are not among them. Computing of a kind that only they have stays. Where that is
+/// more than 5 % of what they compute longer, their work is another one, place by place: then all of it takes the share of its time that
+/// the others' computing of a step is of theirs.
 std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_t>& ranks);
 /// Computing in proportion to the batch, `within_s` of each operation or, if that is empty, all of it; transfers as they were.
 std::vector<double> larger_batch(const Replay& replay, double factor, std::span<const double> within_s = {});

@@ -8,6 +8,9 @@ namespace {
 
 bool is_message(MessageRole role) { return role != MessageRole::kNone && role != MessageRole::kWait && role != MessageRole::kTest; }
 
+/// No call of it is still open. A process without MPI has nothing to finalize: it exits.
+bool ended_normally(const ProcessInfo& process) { return process.ended == "finalized" || (process.ended == "exited" && !process.init_ns); }
+
 }  // namespace
 
 MessageWorld::MessageWorld(SQLite::Database& db, const Catalog& catalog) {
@@ -45,8 +48,8 @@ MessageWorld::MessageWorld(SQLite::Database& db, const Catalog& catalog) {
     if (catalog.operation(used.integer(1)).name == "MPI_Cancel") traits_[number].cancels = true;
   }
   for (size_t i = 0; i < processes_.size(); ++i) {
-    const bool all_completed = processes_[i]->ended == "finalized" && !processes_[i]->lost_requests;
-    traits_[i].finalized = processes_[i]->ended == "finalized";
+    traits_[i].ended_normally = ended_normally(*processes_[i]);
+    const bool all_completed = traits_[i].ended_normally && !processes_[i]->lost_requests;
     traits_[i].sends_known = all_completed || !uses[i].persistent_sends;
     traits_[i].receives_known = all_completed || !uses[i].persistent_receives;
   }

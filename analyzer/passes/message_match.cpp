@@ -173,7 +173,7 @@ MessageMatcher::Post* MessageMatcher::find_post(const MessageEvent& e) {
 void MessageMatcher::on_incomplete(const Post& post) {
   const MessageEvent& e = *post.event;
   const MessageProcess& process = processes_[static_cast<size_t>(e.process)];
-  if (post.half != kNone) half(post.half).incomplete = !process.finalized;
+  if (post.half != kNone) half(post.half).incomplete = !process.ended_normally;
   if (e.operation.role == MessageRole::kSend) return;  // a send is a send whether or not anybody asked if it is over
   if (e.operation.role == MessageRole::kReceive && e.peer != MessageEvent::kNobody && e.tag >= 0 && !process.cancels) {
     const Index receive = new_half(e, true);

@@ -41,7 +41,7 @@ struct MessageProcess {
   int64_t complete_until_ns = INT64_MAX;  ///< everything that began earlier was recorded
   bool sends_known = true;                ///< the records name all sends (persistent ones that never completed are not named)
   bool receives_known = true;
-  bool finalized = true;        ///< no call of it is still open
+  bool ended_normally = true;   ///< no call of it is still open
   bool cancels = false;         ///< it calls MPI_Cancel
   bool posts_messages = false;  ///< it uses requests of messages
 };

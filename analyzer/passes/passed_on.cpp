@@ -14,27 +14,35 @@ constexpr uint32_t kMostRanks = INT32_MAX;
 
 bool is_most_of(int64_t part_ns, int64_t whole_ns) { return static_cast<double>(part_ns) >= kMostOfIt * static_cast<double>(whole_ns); }
 
+/// All members wait for all, but leave when the root is done with them.
+bool waits_at_root(const Operation& operation) {
+  const bool rooted = operation.op_class == OpClass::kRootToAll || operation.op_class == OpClass::kAllToRoot;
+  return rooted && operation.wait == WaitRule::kSymmetric;
+}
+
 }  // namespace
 
-PassedOn::PassedOn(const Catalog& catalog, int64_t events) : catalog_(catalog) {
+PassedOn::PassedOn(const Catalog& catalog, int64_t events) : events_(static_cast<size_t>(events)) {
   for (const auto& [id, communicator] : catalog.communicators)
     if (communicator.size > 1 && communicator.kind != "inter") {
       ++communicators_[communicator.world];
       int64_t& most = world_sizes_[communicator.world];
       most = std::max(most, communicator.size);
     }
-  const bool any = std::any_of(communicators_.begin(), communicators_.end(), [](const auto& world) { return world.second > 1; });
-  if (any) visits_.reserve(static_cast<size_t>(events));
 }
 
 void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instance, const Split& split, std::optional<double> sigma_ns,
                    int64_t first_row) {
-  if (communicators_[communicator.world] < 2 || split.late.empty() || !sigma_ns) return;
+  if (split.late.empty() || !sigma_ns) return;
+  const bool at_root = waits_at_root(*instance.operation);
+  rooted_ |= at_root;
+  if (!rooted_ && communicators_[communicator.world] < 2) return;
+  if (visits_.empty()) visits_.reserve(events_);
   const Member& last = instance.members[split.late.front()];
   const auto by_enter = [](const Member& a, const Member& b) { return a.enter_ns < b.enter_ns; };
   const int64_t last_enter_ns = std::max_element(instance.members.begin(), instance.members.end(), by_enter)->enter_ns;
   instances_.push_back({last_enter_ns, first_row, last.step.value_or(-1), visits_.size(), static_cast<uint32_t>(instance.members.size()),
-                        *sigma_ns, communicator.size == world_sizes_[communicator.world]});
+                        *sigma_ns, communicator.size == world_sizes_[communicator.world] && !at_root});
   for (size_t i = 0; i < instance.members.size(); ++i) {
     const Member& m = instance.members[i];
     uint32_t& place = place_of_[static_cast<uint64_t>(m.process)];
@@ -81,7 +89,7 @@ void PassedOn::leave(const One& one, uint32_t root) {
     Late late{visit.leave_ns, longest_ns, one.step, root};
     // It came as late as the last one, or the collective was as late as all of its members were already: what that began with goes on.
     const bool came_late = visit.wait_ns > 0 && !is_most_of(visit.wait_ns, longest_ns);
-    if (one.whole) {
+    if (one.together) {
       late.late_ns = 0;
     } else if (own != nullptr && own->step == one.step && one.step >= 0 &&
                (came_late ? is_most_of(own->late_ns, longest_ns) : own->late_ns > longest_ns)) {

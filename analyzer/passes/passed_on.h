@@ -5,14 +5,15 @@
 // rank of the job has kept others waiting, all but one without fault. So instances are visited in the order of time. As far as the last rank
 // to enter left its previous collective later than its waiters left theirs, and that collective was late itself, the wait is passed on: if
 // that is at least half of it, the instance is booked to the rank to which the previous collective was booked. All else is the last rank's
-// own. Ranks that come about as late as the last one keep the cause of their own lateness; collectives of a whole world pass nothing on,
-// since all ranks leave them together.
+// own. Ranks that come about as late as the last one keep the cause of their own lateness. All ranks leave collectives of a whole world
+// together, which pass nothing on therefore; but not those with a root where roots wait (Gloo's): a rank is let go when the root has served
+// it, and the root is held until the last one has come.
 //
 // Times of several hosts are compared although waits of single collectives may be too short for that: a wait that is passed on must be long
 // against the error of the clocks.
 //
-// Memory: 32 bytes per member of an instance, and nothing where a world has one communicator only, for then all leave the collective before
-// together. Time: that of sorting the instances.
+// Memory: 32 bytes per member of an instance; nothing where a world has one communicator only, up to the first such root, for then all leave
+// the collective before together. Time: that of sorting the instances.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -55,7 +56,7 @@ class PassedOn {
     size_t first_visit;
     uint32_t visits;
     double sigma_ns;
-    bool whole;  ///< of all ranks: all leave it together
+    bool together;  ///< all ranks are in it, and leave it together
   };
   /// How late a rank left a collective, and because of whom.
   struct Late {
@@ -69,7 +70,8 @@ class PassedOn {
   uint32_t root_of(const One& one, uint32_t last);
   void leave(const One& one, uint32_t root);
 
-  const Catalog& catalog_;
+  size_t events_;
+  bool rooted_ = false;                     ///< one with a root came that all its members wait at: nothing is passed on before the first
   std::map<int64_t, int> communicators_;    ///< by world: those of several members
   std::map<int64_t, int64_t> world_sizes_;  ///< members of its largest communicator
   FlatMap<uint32_t> place_of_;              ///< by process.id, from 1

@@ -368,6 +368,21 @@ TEST(Messages, ALostRequestAloneChangesNothing) {
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE receive_ns = 30"), 0);
 }
 
+// Without MPI a process has nothing to finalize; with it, one that exits may have left a call early.
+TEST(Messages, WhoHasNoMpiAndExitsHasNoCallOpen) {
+  for (const bool mpi : {false, true}) {
+    Tables run(2);
+    RankRows(run, 0).post("MPI_Isend", 1, 7, 10, -1);
+    RankRows(run, 1).call("MPI_Recv", 0, 7, 5, 31);
+    for (int64_t rank = 0; rank < 2; ++rank) run.ended(rank, "exited", 100);
+    if (!mpi) run.exec("UPDATE process SET init_ns = NULL");
+    run.analyze();
+    EXPECT_EQ(known(run), mpi ? 0 : 1);
+    EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message"), 5);
+    if (!mpi) EXPECT_EQ(messages(run, "late_receiver_wait_ns"), Numbers{0});
+  }
+}
+
 TEST(Messages, ThreadsThatPostInOneChannelAtATimeHaveNoOrder) {
   for (const bool overlap : {true, false}) {
     Tables run(2);

@@ -57,6 +57,37 @@ TEST(Findings, Straggler) {
   }
 }
 
+// Gloo's root 0 is held in the broadcast until rank 1 comes, 30 ms late; rank 2, a leaf of the tree, is let go at once and waits for root 0
+// in the scatter.
+TEST(Findings, ARootThatWasHeldPassesOnWhoHeldIt) {
+  Tables run(3);
+  for (int64_t step = 0; step < 40; ++step) {
+    const int64_t begin = step * 100_ms, late = begin + 40_ms;
+    const auto calls = [&](const char* op, int64_t number, const std::vector<int64_t>& enter_ns, const std::vector<int64_t>& leave_ns) {
+      for (int64_t rank = 0; rank < 3; ++rank)
+        run.add({.rank = rank,
+                 .op = op,
+                 .enter_ns = enter_ns[static_cast<size_t>(rank)],
+                 .leave_ns = leave_ns[static_cast<size_t>(rank)],
+                 .bytes = 64,
+                 .seq = 3 * step + number,
+                 .step = step});
+    };
+    for (int64_t rank = 0; rank < 3; ++rank) run.step(rank, step, begin, begin + 45_ms, rank == 1 ? 4_ms : 34_ms);
+    calls("MPI_Bcast", 1, {begin + 10_ms, late, begin + 10_ms}, {late + 500_us, late + 400_us, begin + 11_ms});
+    calls("MPI_Scatter", 2, {late + 600_us, late + 450_us, begin + 12_ms}, {late + 900_us, late + 900_us, late + 1_ms});
+    calls("MPI_Allreduce", 3, {late + 1_ms, late + 1_ms, late + 1100_us}, {late + 4_ms, late + 4_ms, late + 4_ms});
+  }
+  run.exec("UPDATE op SET name = replace(replace(lower(name), 'mpi_', 'gloo::'), 'bcast', 'broadcast')");
+  run.analyze();
+  ASSERT_FALSE(run.findings().empty());
+  EXPECT_EQ(run.text("SELECT id || ' ' || rank FROM finding WHERE position = 1"), "straggler 1");
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding WHERE position = 1"), 30e6, 1e6);
+  // Directly rank 2 waits for root 0.
+  EXPECT_EQ(run.integer("SELECT waiter FROM blame WHERE late = 0 ORDER BY wait_ns DESC"), 2);
+  EXPECT_LT(run.integer("SELECT sum(wait_ns) FROM late WHERE rank <> 1"), run.integer("SELECT sum(wait_ns) / 50 FROM late"));
+}
+
 /// Rank 1 takes 6 ms longer in five of six steps, rank 0 in the sixth: in so few steps that may be chance.
 TEST(Findings, WhatMayBeChanceIsNotSure) {
   for (const int64_t steps : {36, 120}) {

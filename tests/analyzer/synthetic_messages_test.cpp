@@ -1,8 +1,11 @@
 // Virtual jobs that exchange messages, ingested and analyzed, against what the generator knows to be true of them.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <map>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "tests/analyzer/analyzed.h"
 
@@ -56,11 +59,57 @@ SyntheticRun pipeline_job() {
   return job.on_rank(3).compute(10_ms).allreduce(8_B, 50_us);
 }
 
+/// Three stages, six micro-batches, one forward and one backward in turn (1F1B), 3 ms each; what is sent is never waited for. Stage 1 has
+/// calls that nobody else has in that place of a step.
+SyntheticRun unawaited_pipeline(int64_t slow_ns) {
+  constexpr int kStages = 3, kBatches = 6;
+  struct Action {
+    enum { kCompute, kSend, kReceive } kind;
+    int peer;
+  };
+  std::vector<std::vector<Action>> programs(kStages);
+  for (int stage = 0; stage < kStages; ++stage) {
+    std::vector<Action>& program = programs[static_cast<size_t>(stage)];
+    const auto pass = [&](int from, int to) {
+      if (from >= 0 && from < kStages) program.push_back({Action::kReceive, from});
+      program.push_back({Action::kCompute, 0});
+      if (to >= 0 && to < kStages) program.push_back({Action::kSend, to});
+    };
+    const int warm = std::min(kStages - stage - 1, kBatches);
+    for (int i = 0; i < warm; ++i) pass(stage - 1, stage + 1);
+    for (int i = 0; i < kBatches; ++i) {
+      if (warm + i < kBatches) pass(stage - 1, stage + 1);
+      pass(stage + 1, stage - 1);
+    }
+  }
+  // In an order in which every message is sent before it is received.
+  SyntheticRun job = run().ranks(kStages).steps(25).jitter(100_us);
+  std::vector<size_t> at(kStages, 0);
+  std::map<std::pair<int, int>, int> sent;
+  for (bool any = true; any;) {
+    any = false;
+    for (int stage = 0; stage < kStages; ++stage) {
+      const auto s = static_cast<size_t>(stage);
+      for (; at[s] < programs[s].size(); ++at[s], any = true) {
+        const Action& action = programs[s][at[s]];
+        if (action.kind == Action::kReceive && sent[{action.peer, stage}]-- == 0) {
+          sent[{action.peer, stage}] = 0;
+          break;
+        }
+        if (action.kind == Action::kReceive) job.receive(action.peer, stage);
+        if (action.kind == Action::kSend) job.isend(stage, action.peer, 64_KiB, 200_us), ++sent[{stage, action.peer}];
+        if (action.kind == Action::kCompute) job.on_rank(stage).compute(stage == 1 ? 3_ms + slow_ns : 3_ms);
+      }
+    }
+  }
+  return job;
+}
+
 TEST(SyntheticMessages, Jobs) {
   for (const SyntheticRun& job :
        {ring_job(), ring_job().jitter(3_ms), ring_job().slow(1, 7_ms, 10), halo_job(), halo_job().jitter(3_ms),
-        halo_job().ranks(2).jitter(1_ms), halo_job().slow(4, 7_ms), pipeline_job().jitter(2_ms), pipeline_job().no_steps(),
-        run().ranks(5).steps(9).jitter(1_ms).compute(3_ms).collect(2, 4_KiB, 100_us).barrier(),
+        halo_job().ranks(2).jitter(1_ms), halo_job().slow(4, 7_ms), unawaited_pipeline(0), pipeline_job().jitter(2_ms),
+        pipeline_job().no_steps(), run().ranks(5).steps(9).jitter(1_ms).compute(3_ms).collect(2, 4_KiB, 100_us).barrier(),
         run().ranks(3).steps(9).jitter(2_ms).compute(3_ms).message(0, 2, 1_MiB, 1_ms, true).message(2, 1, 8_B, 10_us),
         run()
             .ranks(4)
@@ -133,6 +182,16 @@ TEST(SyntheticMessages, ALateRankIsNamedThroughTheRanksThatItMakesLate) {
     analyzed.db.exec("CREATE TEMP TABLE shown AS " + analyzed.text("SELECT evidence_sql FROM finding"));
     EXPECT_EQ(analyzed.integer("SELECT late FROM temp.shown LIMIT 1"), c.rank);
   }
+}
+
+TEST(SyntheticMessages, ASlowStageCostsAsMuchIfNobodyWaitsForWhatIsSent) {
+  Analyzed analyzed(unawaited_pipeline(2_ms));
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM message WHERE why IS NOT NULL"), 0);
+  ASSERT_FALSE(analyzed.findings().empty());
+  EXPECT_EQ(analyzed.text("SELECT id || ' ' || rank FROM finding WHERE position = 1"), "straggler 1");
+  const int64_t healthy_ns = unawaited_pipeline(0).truth().end_ns;
+  const double saving_ns = static_cast<double>(analyzed.truth.end_ns - healthy_ns) / 25;
+  EXPECT_NEAR(static_cast<double>(analyzed.integer("SELECT saving_ns FROM finding WHERE position = 1")), saving_ns, 0.1 * saving_ns);
 }
 
 TEST(SyntheticMessages, CleanRunsHaveNoFindings) {

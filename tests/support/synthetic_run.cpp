@@ -139,6 +139,18 @@ SyntheticRun& SyntheticRun::message(int from, int to, int64_t bytes, int64_t tra
   return add(item);
 }
 
+SyntheticRun& SyntheticRun::isend(int from, int to, int64_t bytes, int64_t transfer_ns) {
+  message(from, to, bytes, transfer_ns);
+  (plan_.*items_).back().kind = ItemKind::kIsend;
+  return *this;
+}
+
+SyntheticRun& SyntheticRun::receive(int from, int to) {
+  message(from, to, 0, 0);
+  (plan_.*items_).back().kind = ItemKind::kReceive;
+  return *this;
+}
+
 SyntheticRun& SyntheticRun::polls(int64_t count, int64_t each_ns) {
   Item item;
   item.kind = ItemKind::kPolls;

@@ -16,7 +16,7 @@
 //   non-blocking         the post takes kCallNs. Bytes move from when the last rank has posted and the members' earlier transfers are over
 //   Wait, Waitall        leaves when what it waits for is over, but takes kCallNs at least
 //   messages             eager: a send takes `transfer`; a receive leaves at max(own enter, send's enter) + transfer. A synchronous send
-//                        leaves when its receive does
+//                        leaves when its receive does, an isend() after kCallNs
 //   MPI_Init             [10 us, 2 ms] on all ranks; the first step begins at 2.1 ms; MPI_Finalize is entered 100 us after the last item
 // A rank that is hung, killed or aborted goes no further; whoever needs it stays in its call for good.
 #pragma once
@@ -56,6 +56,8 @@ enum class ItemKind {
   kIsendrecvRing,  ///< MPI_Irecv and MPI_Isend, completed by a later Waitall
   kHalo,           ///< the same with both neighbours, and the Waitall
   kMessage,        ///< MPI_Send (or MPI_Ssend) and MPI_Recv
+  kIsend,          ///< MPI_Isend that is never completed
+  kReceive,        ///< the MPI_Recv of the oldest of these
   kCollect,        ///< MPI_Send by all, MPI_Recv with MPI_ANY_SOURCE by one
   kWait,
   kWaitall,
@@ -198,6 +200,10 @@ class SyntheticRun {
   /// With both neighbours in the ring, and the Waitall.
   SyntheticRun& halo(int64_t bytes, int64_t transfer_ns);
   SyntheticRun& message(int from, int to, int64_t bytes, int64_t transfer_ns, bool synchronous = false);
+  /// MPI_Isend whose request nothing ever completes.
+  SyntheticRun& isend(int from, int to, int64_t bytes, int64_t transfer_ns);
+  /// MPI_Recv of the oldest isend() that is under way between the two.
+  SyntheticRun& receive(int from, int to);
   /// From all others to `to`, which takes them as they come.
   SyntheticRun& collect(int to, int64_t bytes, int64_t transfer_ns);
   /// MPI_Test that found nothing, `count` times: in the profile only.

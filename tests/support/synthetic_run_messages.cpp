@@ -134,6 +134,39 @@ void Simulation::message(const Item& item, uint32_t site) {
   ledger_.end_message(number, true, item.to, receive_ns, over_ns);
 }
 
+void Simulation::isend(const Item& item, uint32_t site) {
+  if (!alive(item.root)) return;
+  Comm& world = comms_[0][0];
+  const Op& op = operation("MPI_Isend");
+  const uint64_t payload = record_payload(static_cast<uint64_t>(item.bytes), kMpiFloat, 0);
+  Call call = enter(item.root, op, site, &world, kTag, item.to, payload);
+  if (at(item.root).doomed) {
+    stay(item.root, call, op, &world);
+    return;
+  }
+  sent_[{item.root, item.to}].push_back({at(item.root).now, item.bytes, item.time_ns});
+  leave(item.root, call, op, &world, at(item.root).now + kCallNs, payload);
+}
+
+void Simulation::receive(const Item& item, uint32_t site) {
+  if (!alive(item.to)) return;
+  Comm& world = comms_[0][0];
+  const Op& op = operation("MPI_Recv");
+  Call call = enter(item.to, op, site, &world, kTag, item.root, 0);
+  std::deque<Sent>& sent = sent_[{item.root, item.to}];
+  if (sent.empty() || at(item.to).doomed) {
+    stay(item.to, call, op, &world);
+    return;
+  }
+  const Sent message = sent.front();
+  sent.pop_front();
+  const int64_t receive_ns = at(item.to).now, over_ns = std::max(message.send_ns, receive_ns) + message.time_ns;
+  leave(item.to, call, op, &world, over_ns, record_payload(static_cast<uint64_t>(message.bytes), kMpiFloat, 0));
+  const size_t number = add_message(item.root, item.to, world, kTag, message.bytes, message.send_ns, receive_ns);
+  ledger_.end_message(number, false, item.root, message.send_ns, message.send_ns);  // in no call: nobody waits for it
+  ledger_.end_message(number, true, item.to, receive_ns, over_ns);
+}
+
 void Simulation::collect(const Item& item, uint32_t site) {
   Comm& world = comms_[0][0];
   const uint64_t payload = record_payload(static_cast<uint64_t>(item.bytes), kMpiFloat, 0);

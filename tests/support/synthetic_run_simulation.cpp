@@ -233,7 +233,7 @@ void Simulation::play(const std::vector<Item>& items, uint32_t first_site, std::
     if (step && *step % item.every != 0) continue;
     const bool communicates = item.kind == ItemKind::kCollective || item.kind == ItemKind::kSendrecvRing ||
                               item.kind == ItemKind::kIsendrecvRing || item.kind == ItemKind::kHalo || item.kind == ItemKind::kMessage ||
-                              item.kind == ItemKind::kCollect;
+                              item.kind == ItemKind::kIsend || item.kind == ItemKind::kReceive || item.kind == ItemKind::kCollect;
     if (communicates && step && !communicated) {
       communicated = true;
       meet_fate(*step);
@@ -258,6 +258,12 @@ void Simulation::play(const std::vector<Item>& items, uint32_t first_site, std::
         break;
       case ItemKind::kMessage:
         message(item, site);
+        break;
+      case ItemKind::kIsend:
+        isend(item, site);
+        break;
+      case ItemKind::kReceive:
+        receive(item, site);
         break;
       case ItemKind::kCollect:
         collect(item, site);

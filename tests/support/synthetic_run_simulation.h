@@ -4,11 +4,14 @@
 // everybody's moment of entering it is known. There is no queue of events. A rank that stops is skipped from then on.
 #pragma once
 
+#include <deque>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/support/synthetic_run.h"
@@ -77,6 +80,8 @@ class Simulation {
   /// Irecv and Isend in these directions of the ring.
   void post_ring(const Item& item, uint32_t site, std::span<const int> directions);
   void message(const Item& item, uint32_t site);
+  void isend(const Item& item, uint32_t site);
+  void receive(const Item& item, uint32_t site);
   void collect(const Item& item, uint32_t site);
   size_t add_message(int from, int to, const Comm& comm, uint32_t tag, int64_t bytes, int64_t send_ns, int64_t receive_ns);
   void polls(const Item& item, uint32_t site);
@@ -95,6 +100,10 @@ class Simulation {
   std::vector<Rank> ranks_;
   std::vector<std::vector<Comm>> comms_;  ///< [0]: the world; then one entry per split
   uint64_t posts_ = 0;
+  struct Sent {
+    int64_t send_ns, bytes, time_ns;
+  };
+  std::map<std::pair<int, int>, std::deque<Sent>> sent_;  ///< by both ranks: isend() that was not received yet
 };
 
 /// `folder` NULL: nothing is written.

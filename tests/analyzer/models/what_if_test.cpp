@@ -82,6 +82,21 @@ TEST(WhatIf, ScenariosOfASlowRank) {
   EXPECT_THROW(healthy_rank(replay, 4), Error);
 }
 
+TEST(WhatIf, WorkThatNoOtherRankHasGoesInProportion) {
+  const auto job = [](double common_s, double alone_s) {
+    Replay replay;
+    const size_t common = replay.add_kind("compute", false), alone = replay.add_kind("compute", false);
+    replay.add({.rank = 0, .step = 0, .kind = common, .seconds = 2});
+    const Replay::Op first = replay.add({.rank = 1, .step = 0, .kind = common, .seconds = common_s});
+    replay.after(replay.add({.rank = 1, .step = 0, .kind = alone, .seconds = alone_s}), first);
+    replay.finish(false);
+    return replay;
+  };
+  EXPECT_EQ(healthy_rank(job(1, 3), 1), (std::vector<double>{2, 0.5, 1.5}));
+  EXPECT_EQ(healthy_rank(job(1, 3), 0), (std::vector<double>{1, 1, 3}));
+  EXPECT_EQ(healthy_rank(job(4, 0.0625), 1), (std::vector<double>{2, 2, 0.0625}));  // a little stays
+}
+
 TEST(WhatIf, TransfersLongerThanComputingCannotHide) {
   Replay replay;
   const size_t compute = replay.add_kind("compute", false), allreduce = replay.add_kind("allreduce", true);
