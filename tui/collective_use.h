@@ -19,9 +19,12 @@ struct CollectiveUse {
   int64_t split_calls = 0;
   int64_t wait_ns = 0;
   bool nonblocking = false;
+  bool coordination = false;        ///< if background threads make the job's MPI calls, they only agree on what to move by it
   std::vector<double> transfer_ns;  ///< one per instance, see collective_groups.h
 
-  bool is_same_kind(const CollectiveUse& other) const { return op == other.op && comm == other.comm && bytes == other.bytes; }
+  bool is_same_kind(const CollectiveUse& other) const {
+    return op == other.op && comm == other.comm && bytes == other.bytes && coordination == other.coordination;
+  }
   void add(const CollectiveUse& more);
 };
 

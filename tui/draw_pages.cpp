@@ -194,7 +194,9 @@ void draw_matrix(Canvas& c, const Rect& r) {
            fmt::format("ms per {}, in collectives; Backspace: back", s.annotated ? "step" : "second"));
   const std::vector<int32_t> lates = late_ranks(s), waiters = waiting_ranks(s);
   if (lates.empty()) {
-    c.frame.put(r.x + 2, r.y + 1, "nobody waited in a collective", Style::kDim, r.right());
+    const char* why = s.background ? "-: background threads make its MPI calls; ddl report says whose training thread is late"
+                                   : "nobody waited in a collective";
+    c.frame.put(r.x + 2, r.y + 1, why, Style::kDim, r.right());
     return;
   }
   constexpr int kCell = 9;

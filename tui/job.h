@@ -50,6 +50,7 @@ struct Event {
   uint64_t sequence = 0;  ///< number of a collective on the communicator; 0: not an instance
   uint32_t thread = 0;
   int32_t peer = -1;
+  int8_t coordination_vote = -1;  ///< as coordination_vote() (analyzer/passes/background.h); of what no background thread called: -1
   bool request = false;
   bool device = false;      ///< carried out by a device, its kernel's time
   int64_t share_begin = 0;  ///< if several collectives share the kernel: this one's part is [share_begin, share_end) of share_total

@@ -52,21 +52,22 @@ Headline of_training_threads(const Snapshot& s) {
   h.next = "ddl report";
   double sum = 0;
   int64_t known = 0;
-  const RankRow* least = nullptr;
+  double least = 1, most = 0;  // of whom is not said: the one that waits computes less than the one that is late
   for (const RankRow& row : s.ranks) {
     if (!row.computing_ratio) continue;
     sum += *row.computing_ratio;
     ++known;
-    if (!least || *row.computing_ratio < *least->computing_ratio) least = &row;
+    least = std::min(least, *row.computing_ratio);
+    most = std::max(most, *row.computing_ratio);
   }
-  if (!least) {
+  if (known == 0) {
     h.text = "background threads make its MPI calls: see ddl report for where its training threads' time goes";
     h.brief = "MPI in the background: see ddl report";
     return h;
   }
   const std::string mean = reports::percent_text(sum / static_cast<double>(known));
   h.text = fmt::format("training threads computed {} of the last second", mean);
-  if (known > 1) h.text += fmt::format(" ({} least, {})", who(*least), reports::percent_text(*least->computing_ratio));
+  if (known > 1) h.text += fmt::format(" ({} to {})", reports::percent_text(least), reports::percent_text(most));
   h.text += ": see ddl report for what blocked them";
   h.brief = fmt::format("training threads compute {}", mean);
   return h;

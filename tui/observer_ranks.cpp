@@ -189,7 +189,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
   s.nodes = static_cast<int32_t>(nodes.size());
   if (alive_ns > 0) s.overhead_ratio = overhead_ns / alive_ns;
 
-  s.blame = sum_blame();
+  if (!background_) s.blame = sum_blame();  // who enters last on its background thread does not tell whose training thread is late
   std::set<int64_t> unknown;
   for (const FinishedStep* step : window_) {
     if (by_device_) unknown.insert(step->unknown.begin(), step->unknown.end());

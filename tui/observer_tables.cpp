@@ -11,14 +11,15 @@
 namespace ddl::tui {
 
 void Observer::sum_collectives(const Job& job) {
-  std::map<std::tuple<uint32_t, uint32_t, int64_t>, CollectiveUse> sums;
+  std::map<std::tuple<uint32_t, uint32_t, int64_t, bool>, CollectiveUse> sums;
   for (const FinishedStep* step : window_) {
     for (const CollectiveUse& use : step->collectives) {
       if (!by_device_ && job.operations[use.op].operation.on_device) continue;
-      CollectiveUse& sum = sums[{use.op, use.comm, use.bytes}];
+      CollectiveUse& sum = sums[{use.op, use.comm, use.bytes, use.coordination}];
       sum.op = use.op;
       sum.comm = use.comm;
       sum.bytes = use.bytes;
+      sum.coordination = use.coordination;
       sum.add(use);
     }
   }
@@ -29,6 +30,7 @@ void Observer::sum_collectives(const Job& job) {
 void Observer::collective_rows(const Job& job, Snapshot& s) {
   const auto steps = static_cast<double>(std::max<size_t>(window_.size(), 1));
   for (const CollectiveUse& sum : collectives_) {
+    if (job.background && sum.coordination) continue;
     CollectiveRow row;
     row.op = job.operations[sum.op].operation.name;
     row.comm = job.communicators[sum.comm].label;
@@ -67,7 +69,7 @@ void Observer::axis_rows(const Job& job, Snapshot& s) const {
   std::map<std::string, Sum> sums;
   for (const CollectiveUse& use : collectives_) {
     const JobCommunicator& comm = job.communicators[use.comm];
-    if (comm.axis.empty()) continue;
+    if (comm.axis.empty() || (job.background && use.coordination)) continue;
     Sum& sum = sums[comm.axis];
     if (sum.comms.insert(use.comm).second) {
       sum.ranks.insert(comm.ranks.begin(), comm.ranks.end());

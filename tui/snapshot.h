@@ -150,7 +150,7 @@ struct Snapshot {
   std::vector<AxisRow> axes;               ///< most time first
   std::vector<LayerRow> layers;            ///< as the job first ran them
   std::vector<HistoryPoint> history;       ///< oldest first
-  Blame blame;
+  Blame blame;                             ///< nothing where background threads make the job's MPI calls
 };
 
 /// A JSON object on one line without a newline at its end, valid UTF-8. Keys carry their unit; unknown values are null.

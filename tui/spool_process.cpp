@@ -29,11 +29,12 @@ std::string_view text_or_none(const char* name) { return name == nullptr ? std::
 
 std::string_view datatype_of(const Record& r) { return text_or_none(name_of_code(kDatatypeNames, payload_datatype(r.payload))); }
 
-/// For a numbered call: is it no vote of a coordination?
-bool moves_data(const Record& r, const Operation& operation) {
+/// For a numbered call.
+int vote_of(const Record& r, const Operation& operation) {
   return coordination_vote(operation.op_class, datatype_of(r), text_or_none(name_of_code(kReductionNames, payload_reduction(r.payload))),
-                           static_cast<int64_t>(payload_bytes(r.payload))) < 0;
+                           static_cast<int64_t>(payload_bytes(r.payload)));
 }
+bool moves_data(const Record& r, const Operation& operation) { return vote_of(r, operation) < 0; }
 
 bool is_kind(const SpoolChunk& chunk, ChunkKind kind) { return chunk.header.kind == static_cast<uint32_t>(kind); }
 
@@ -456,6 +457,8 @@ void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
   if (const auto comm = comms_.find(r.comm); comm != comms_.end()) e.comm = comm->second;
   // The first cycles of a background thread come before the first sample: without them sums of requests would begin in the middle.
   if ((thread_samples_ > 0 || beside_main_.contains(thread)) && e.comm != kNone && !e.request) take_negotiation(rank, r, operation);
+  if (beside_main_.contains(thread) && operation.numbered && !e.request && !operation.name.starts_with("gloo::"))
+    e.coordination_vote = static_cast<int8_t>(vote_of(r, operation));
   const bool collective = is_collective(operation.op_class) && e.comm != kNone;
   if (collective && operation.nonblocking == e.request) e.sequence = r.sequence;
   if (collective) rank.reach(e.comm, r.sequence);

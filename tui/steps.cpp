@@ -212,6 +212,9 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
   done.use.instances = 1;
   done.use.calls = static_cast<int64_t>(events.size());
   done.use.nonblocking = instance.nonblocking;
+  const auto [least, most] = std::minmax_element(
+      events.begin(), events.end(), [](const Event* a, const Event* b) { return a->coordination_vote < b->coordination_vote; });
+  done.use.coordination = (*least)->coordination_vote >= 0 && (*most)->coordination_vote > 0;
   for (const Member& m : instance.members) done.use.time_ns += m.duration_ns;
   if (!split.wait_ns.empty()) {
     done.use.split_calls = done.use.calls;
@@ -353,7 +356,9 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
   return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, 0, wait_ns, wait_ns};
 }
 
-void Steps::book(std::deque<Done>& all, const std::vector<const EndedStep*>& steps, int64_t horizon_ns, FinishedStep& into) {
+/// `background`: nobody is late for what only coordinates.
+void Steps::book(std::deque<Done>& all, const std::vector<const EndedStep*>& steps, int64_t horizon_ns, bool background,
+                 FinishedStep& into) {
   const auto place = [&](const Done& done) {  // -1: before the step, 1: after it
     const EndedStep* step = steps[done.rank];
     return step == nullptr ? 1 : done.enter_ticks < step->start_ticks ? -1 : done.enter_ticks >= step->end_ticks ? 1 : 0;
@@ -366,6 +371,7 @@ void Steps::book(std::deque<Done>& all, const std::vector<const EndedStep*>& ste
     if (where > 0) later.push_back(std::move(done));
     if (where != 0) continue;
     Lateness& lateness = done.device ? into.by_device : into.by_thread;
+    if (background && done.use.coordination) done.lateness = {};
     for (LateRow& row : done.lateness.late) {
       row.step = static_cast<int64_t>(into.number);
       lateness.late.push_back(row);
@@ -430,8 +436,8 @@ void Steps::finish(Job& job, uint64_t number) {
   for (size_t r = 0; r < job.ranks.size(); ++r)
     if (steps[r] != nullptr)
       horizon_ns = std::max(horizon_ns, horizons[r] == UINT64_MAX ? INT64_MAX : job.ranks[r].clock.time_ns(horizons[r]));
-  book(done_, steps, horizon_ns, finished);
-  book(device_done_, steps, horizon_ns, finished);
+  book(done_, steps, horizon_ns, job.background, finished);
+  book(device_done_, steps, horizon_ns, job.background, finished);
   std::vector<std::optional<int64_t>> ends_ns(job.ranks.size());
   for (size_t r = 0; r < job.ranks.size(); ++r) {
     Rank& rank = job.ranks[r];

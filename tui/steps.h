@@ -103,7 +103,7 @@ class Steps {
   uint64_t horizon(const Job& job, size_t rank) const;
   /// `stop`: the rank's horizon.
   RankPart cut(const Job& job, const Rank& rank, const EndedStep& step, uint64_t stop) const;
-  void book(std::deque<Done>& done, const std::vector<const EndedStep*>& steps, int64_t horizon_ns, FinishedStep& into);
+  void book(std::deque<Done>& done, const std::vector<const EndedStep*>& steps, int64_t horizon_ns, bool background, FinishedStep& into);
   Event* event_of(Job& job, const MemberRef& member) const;
 
   std::map<std::pair<uint32_t, uint64_t>, std::vector<MemberRef>> assembling_;  ///< by communicator and number

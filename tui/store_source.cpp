@@ -45,7 +45,8 @@ struct StoreSource::Process {
         events(
             db,
             "SELECT e.thread, e.kind, e.op, e.comm, e.seq, coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns, e.duration_ns),"
-            " e.bytes, e.peer, e.region, coalesce(n.share_begin, 0), coalesce(n.share_end, 1), coalesce(n.share_total, 1)"
+            " e.bytes, e.peer, e.region, coalesce(n.share_begin, 0), coalesce(n.share_end, 1), coalesce(n.share_total, 1),"
+            " EXISTS (SELECT 1 FROM coordination c WHERE c.event = e.id)"
             " FROM event e LEFT JOIN nccl_collective n ON n.event = e.id"
             " WHERE e.process = ? AND e.start_ns >= ? AND e.kind <> 3 ORDER BY e.start_ns"),
         steps(
@@ -257,6 +258,7 @@ void StoreSource::move_on(Job& job, Process& p) const {
     e.share_begin = p.events.integer(10);
     e.share_end = p.events.integer(11);
     e.share_total = p.events.integer(12);
+    if (p.events.integer(13) != 0) e.coordination_vote = 1;
     e.peer = static_cast<int32_t>(p.events.maybe_integer(8).value_or(-1));
     const auto region = static_cast<size_t>(p.events.integer(9));
     if (region < job.layers.size() && !job.layers[region].name.empty()) e.layer = static_cast<uint32_t>(region);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <tuple>
 #include <utility>
 
 #include "analyzer/findings/findings.h"
@@ -11,6 +12,8 @@
 
 namespace ddl {
 namespace {
+
+constexpr int64_t kLeavesTogetherNs = 5'000'000;  // members leave a collective at about the same time, on a busy machine a little apart
 
 using CollectivesEntered = std::map<std::pair<int64_t, int64_t>, int64_t>;  // (communicator, rank) -> collectives entered
 
@@ -80,6 +83,46 @@ std::vector<int64_t> members_behind(const FindingInput& input, const Collectives
   return behind;
 }
 
+bool is_background(const FindingInput& input, int64_t rank) {
+  Query row(input.db, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ? AND p.rank = ?");
+  row.bind(input.world, rank);
+  return row.next();
+}
+
+/// By when a member other than `inside` had left the blocking collective, as far as known; nothing: none has. A non-blocking one's members need
+/// not have waited for it before they do other things.
+std::optional<int64_t> left_since_ns(const FindingInput& input, const std::vector<UnfinishedCall>& open, const UnfinishedCall& call,
+                                     const std::vector<int64_t>& inside) {
+  const Operation& operation = input.catalog.operation(call.op);
+  if (!operation.numbered || operation.nonblocking) return std::nullopt;
+  std::optional<int64_t> left_ns;
+  const auto by = [&](int64_t rank, int64_t at_ns) {
+    if (std::find(inside.begin(), inside.end(), rank) == inside.end()) left_ns = std::min(left_ns.value_or(at_ns), at_ns);
+  };
+  Query ended(input.db,
+              "SELECT p.rank, e.start_ns + e.duration_ns FROM event e JOIN process p ON p.id = e.process"
+              " WHERE p.world = ? AND e.comm = ? AND e.seq = ? AND e.kind = 1");
+  ended.bind(input.world, *call.comm, *call.seq);
+  while (ended.next()) by(ended.integer(0), ended.integer(1));
+  for (const UnfinishedCall& other : open) {
+    if (other.comm == call.comm && other.seq && *other.seq > *call.seq) by(other.rank, other.start_ns);
+  }
+  return left_ns;
+}
+
+/// Did a later world begin when this one had ended? One that this one spawns does so while it waits for that.
+bool is_followed(const FindingInput& input) {
+  Query row(input.db, R"(
+    SELECT 1
+    FROM process
+    WHERE world > ?1 AND rank IS NOT NULL AND start_ns >= (SELECT max(end_ns) FROM process WHERE world = ?1) AND NOT EXISTS (
+      SELECT 1 FROM open_call x JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op
+      WHERE p.world = ?1 AND o.name LIKE 'MPI!_Comm!_spawn%' ESCAPE '!')
+    LIMIT 1)");
+  row.bind(input.world);
+  return row.next();
+}
+
 }  // namespace
 
 std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
@@ -127,29 +170,60 @@ std::string stalled(const Stall& stall) {
                      stall.waiting.size() == 1 ? "sits" : "sit", stall.sits_in);
 }
 
-std::string stuck_in_transfer(const FindingInput& input) {
+std::optional<MidTransfer> find_mid_transfer(const FindingInput& input) {
   const std::vector<UnfinishedCall> open = open_calls(input);
   const CollectivesEntered entered = collectives_entered(input, open);
-  std::map<std::string, std::vector<int64_t>> ranks;  // by the call they are in
+  std::map<std::string, std::vector<const UnfinishedCall*>> calls;  // by what they are
   for (const UnfinishedCall& call : open) {
     if (!call.comm || !call.seq) continue;
     const auto communicator = input.catalog.communicators.find(*call.comm);
     if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
     if (!members_behind(input, entered, communicator->second, *call.seq).empty()) continue;
-    ranks[describe_call(input, call.rank, call.op, call.comm, call.seq, call.peer)].push_back(call.rank);
+    calls[describe_call(input, call.rank, call.op, call.comm, call.seq, call.peer)].push_back(&call);
   }
-  if (ranks.empty()) return {};
-  const auto most =
-      std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
-  return fmt::format("{} {} in {}, which all its members had entered", ranks_text(most->second), most->second.size() == 1 ? "sits" : "sit",
-                     most->first);
+  std::optional<MidTransfer> most;
+  for (const auto& [name, own] : calls) {
+    MidTransfer found;
+    for (const UnfinishedCall* call : own) {
+      found.ranks.push_back(call->rank);
+      found.background |= is_background(input, call->rank);
+    }
+    const std::optional<int64_t> left_ns = left_since_ns(input, open, *own.front(), found.ranks);
+    found.left = left_ns.has_value();
+    found.text = fmt::format("{} {} in {}, which all its members had entered", ranks_text(found.ranks),
+                             found.ranks.size() == 1 ? "sits" : "sit", name);
+    if (found.left) {
+      std::vector<int64_t> silent = found.ranks;
+      if (silent.size() > 1) {
+        std::erase_if(silent,
+                      [&](int64_t rank) { return input.catalog.process_of(input.world, rank)->end_ns >= *left_ns + kLeavesTogetherNs; });
+      }
+      if (silent.size() == 1) found.first = silent.front();
+      found.text += " and others have left";
+      if (found.first && found.ranks.size() > 1) found.text += fmt::format("; rank {} shows no sign of life since", *found.first);
+    }
+    const auto weight = [](const MidTransfer& m) { return std::tuple(m.first.has_value(), m.left, m.ranks.size()); };
+    if (!most || weight(found) > weight(*most)) most = std::move(found);
+  }
+  return most;
 }
 
 std::optional<int64_t> end_of_run_ns(const FindingInput& input) {
+  if (is_followed(input)) return last_sign_of_life_ns(input);
   Query end(input.db,
             "SELECT CAST(e.value AS INTEGER) - CAST(b.value AS INTEGER) FROM meta e, meta b"
             " WHERE e.key = 'ended_realtime_ns' AND b.key = 'epoch_realtime_ns'");
   return end.next() ? std::optional(end.integer(0)) : std::nullopt;
+}
+
+JobEnd end_of_world(const FindingInput& input) {
+  JobEnd end = job_end(input.db);
+  if (!is_followed(input)) return end;
+  const bool mpi = end.mpi;
+  end = {};
+  end.mpi = mpi;
+  end.over = true;
+  return end;
 }
 
 std::optional<int64_t> read_while_running_ns(const FindingInput& input) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "analyzer/findings/finding.h"
+#include "analyzer/findings/job_end.h"
 #include "analyzer/findings/stall_case.h"
 
 namespace ddl {
@@ -37,11 +38,24 @@ std::optional<Stall> find_stall(const FindingInput& input);
 /// "rank 1 never entered MPI_Allreduce number 57 on MPI_COMM_WORLD: ranks 0 and 2 sit in MPI_Allreduce"
 std::string stalled(const Stall& stall);
 
-/// "ranks 0 and 1 sit in MPI_Wait for number 794 on MPI_COMM_WORLD, which all its members had entered"; empty if none do.
-std::string stuck_in_transfer(const FindingInput& input);
+/// Ranks in a collective that all its members had entered, so nobody had yet to come: one of the members died.
+struct MidTransfer {
+  std::string text;            ///< "ranks 0 and 1 sit in MPI_Wait for number 794 on MPI_COMM_WORLD, which all its members had entered"
+  std::vector<int64_t> ranks;  ///< that sit in it
+  bool left = false;           ///< another member has left it, so the dead one is among those
+  /// If `left`, the only one, or the only one without a sign of life from when the others had left on: they could leave because it had sent
+  /// its part, so the one that died did so before.
+  std::optional<int64_t> first;
+  bool background = false;  ///< a background thread sits in it, and the rank may have died in another one
+};
+/// Of several the one that tells most; nothing if no rank sits in such a collective.
+std::optional<MidTransfer> find_mid_transfer(const FindingInput& input);
 
-/// When the job ended by the clock of `ddl record`; nothing for a job that ran without it.
+/// When the job ended by the clock of `ddl record`; nothing for a job that ran without it. For a world that another one followed (a script that
+/// starts the job again), its last sign of life: how long the launcher took then, and the script, is not known.
 std::optional<int64_t> end_of_run_ns(const FindingInput& input);
+/// As job_end(); of a world that another one followed, whose launcher's end nobody saw, only that it is over.
+JobEnd end_of_world(const FindingInput& input);
 /// When the run was read, if it may have been going on then: no rank ended, no end is known from elsewhere, and the last sign of life was a
 /// few seconds old at most. A moment of a healthy job must not be taken for a hang or a kill.
 std::optional<int64_t> read_while_running_ns(const FindingInput& input);

@@ -58,6 +58,7 @@ std::string fate(const JobEnd& end, bool plural) {
   if (end.exit_code)
     return end.mpi ? fmt::format("stopped without MPI_Finalize (exit code {})", *end.exit_code)
                    : fmt::format("stopped (the command's exit code: {})", *end.exit_code);
+  if (end.over) return fmt::format("{} killed, crashed or left by _exit", were);
   return fmt::format("{} killed, crashed, left by _exit or still {}", were, plural ? "run" : "runs");
 }
 

@@ -15,6 +15,7 @@ struct JobEnd {
   bool mpi = false;                  ///< it called MPI: its launcher gives the exit code of a rank; torchrun has its own
   bool launcher_killed = false;      ///< the signal hit the launcher (mpirun), not a rank
   std::string told_to_end;           ///< what told the job to end while it ran: "SIGTERM", "--on-stall abort"; empty: nothing
+  bool over = false;                 ///< of it only this is known: the launcher was started again
   int64_t signal = 0;                ///< of the command, or of a rank: launchers and shells return 128 + number; 0: none
 
   /// The launcher said that one of its processes went wrong: it then ends the others itself.
@@ -26,7 +27,8 @@ JobEnd job_end(SQLite::Database& db);
 std::string signal_name(int64_t number);
 
 /// The fate of ranks without a sign of their end, as far as the job's end tells: "crashed (SIGSEGV)", "was killed (SIGKILL)",
-/// "stopped without MPI_Finalize (exit code 3)", without MPI "stopped (the command's exit code: 1)", "was killed, crashed, left by _exit or still runs".
+/// "stopped without MPI_Finalize (exit code 3)", without MPI "stopped (the command's exit code: 1)", "was killed, crashed, left by _exit or still runs",
+/// of what is over "was killed, crashed or left by _exit".
 std::string fate(const JobEnd& end, bool plural);
 
 }  // namespace ddl

@@ -66,17 +66,21 @@ std::string what_is_missing(const FindingInput& input, const Ends& ends, const J
 }
 
 /// Nobody says how these ranks ended. The job's exit code tells of one of them, and its launcher ended the others; which one it was follows
-/// if the others waited for it.
-void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& end, const std::optional<Stall>& stall, Finding& finding,
-                   std::vector<int64_t>& first) {
+/// if the others waited for it, or have left a collective that it sits in.
+void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& end, const std::optional<Stall>& stall,
+                   const std::optional<MidTransfer>& transfer, Finding& finding, std::vector<int64_t>& first) {
   const bool all = static_cast<int64_t>(ends.lost.size()) == ends.ranks;
   const bool one = ends.lost.size() == 1;
-  const bool cause_known = all && !one && stall && !stall->circular;
+  const bool waited_for = all && !one && stall && !stall->circular;
+  // If all were killed at once, some are behind by chance.
+  const bool is_told = all && !one && transfer && transfer->left && (end.rank_failed() || end.over);
+  const bool cause_known = waited_for || (is_told && transfer->first);
+  const bool one_of_some = is_told && !cause_known;
   if (one || !(all || end.rank_failed()))
     first = ends.lost;
   else if (cause_known)
-    first = stall->missing;
-  finding.confidence = cause_known ? "likely" : "sure";
+    first = waited_for ? stall->missing : std::vector{*transfer->first};
+  finding.confidence = cause_known || one_of_some ? "likely" : "sure";
   const std::string who = one || !all ? ranks_text(ends.lost) : fmt::format("all {} ranks", ends.ranks);
   if (!end.told_to_end.empty()) {
     // Whoever was left was ended with the job, and its exit code tells of that.
@@ -89,10 +93,12 @@ void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& en
   }
   if (end.rank_failed() && !one) {
     finding.sentence = cause_known ? fmt::format("{} {} {}", ranks_text(first), fate(end, first.size() > 1), when(input, first.front()))
-                                   : fmt::format("one of {} {}", ranks_text(ends.lost), fate(end, false));
+                                   : fmt::format("one of {} {}", ranks_text(one_of_some ? transfer->ranks : ends.lost), fate(end, false));
     finding.sentence += ", and the others were ended";
   } else if (cause_known) {
     finding.sentence = fmt::format("{} {}; {} stopped first, {}", who, fate(end, true), ranks_text(first), when(input, first.front()));
+  } else if (one_of_some) {
+    finding.sentence = fmt::format("{} {}; one of {} stopped first", who, fate(end, true), ranks_text(transfer->ranks));
   } else {
     finding.sentence = fmt::format("{} {}, last seen {}", who, fate(end, !one),
                                    first.empty() ? "at " + duration_text(last_sign_of_life_ns(input)) : when(input, first.front()));
@@ -110,7 +116,8 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
   Finding finding;
   std::vector<int64_t> first;
   const std::optional<Stall> stall = find_stall(input);
-  const JobEnd end = job_end(input.db);
+  const std::optional<MidTransfer> transfer = find_mid_transfer(input);
+  const JobEnd end = end_of_world(input);
   finding.advice =
       "read the job's own error output; for a kill without a message, the kernel log of that host (dmesg: out of memory) and the limits of "
       "the batch system";
@@ -130,13 +137,16 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
         fmt::format("{} became another program (exec) without MPI_Finalize {}", ranks_text(first), when(input, first.front()));
     finding.confidence = "sure";
   } else {
-    describe_lost(input, ends, end, stall, finding, first);
+    describe_lost(input, ends, end, stall, transfer, finding, first);
   }
   if (first.size() == 1) finding.rank = first.front();
   finding.evidence = what_is_missing(input, ends, end);
   if (stall && !stall->circular) finding.evidence += fmt::format(" {}.", stalled(*stall));
-  const std::string stuck = first.empty() && end.told_to_end.empty() ? stuck_in_transfer(input) : "";
-  if (!stuck.empty()) finding.evidence += fmt::format(" {}: one of them died there.", stuck);
+  const bool told_by_transfer = transfer && transfer->first && first == std::vector{*transfer->first};
+  if (told_by_transfer)
+    finding.evidence += fmt::format(" {}.", transfer->text);
+  else if (transfer && first.empty() && end.told_to_end.empty())
+    finding.evidence += fmt::format(" {}: one of them died {}.", transfer->text, transfer->background ? "meanwhile" : "there");
   if (!first.empty())
     finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first.front()), last_seen(input, first.front()));
   finding.evidence_sql =

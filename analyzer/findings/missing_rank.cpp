@@ -13,7 +13,6 @@
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/hang_case.h"
-#include "analyzer/findings/job_end.h"
 #include "analyzer/findings/unready_case.h"
 #include "analyzer/query.h"
 
@@ -29,6 +28,12 @@ bool ended_well(const FindingInput& input) {
   return std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(), [&](const auto& p) {
     return p.second.world != input.world || p.second.rank < 0 || p.second.ended == "finalized" || p.second.ended == "imported";
   });
+}
+
+/// Its launcher ends a world in which a rank failed; of one that another world followed nobody knows better.
+bool ended_by_launcher(const FindingInput& input) {
+  const JobEnd end = end_of_world(input);
+  return end.over || end.rank_failed();
 }
 
 double mean_duration_ns(const FindingInput& input, const std::string& op) {
@@ -112,6 +117,7 @@ std::vector<Finding> find_unready(const FindingInput& input) {
   data.bind(input.world).next();
   const double apart_ns = data.real(0);
   if (silent_ns < kHangNs || static_cast<double>(silent_ns) < kHangTimes * apart_ns) return {};
+  if (silent_ns < kGraceNs && ended_by_launcher(input)) return {};
 
   std::vector<int64_t> missing;
   for (const Readiness& rank : found->missing) missing.push_back(rank.rank);
@@ -154,7 +160,7 @@ DDL_FINDING(missing_rank, kStuck, "hang", "the run went wrong: a rank did not co
   const double mean_ns = mean_duration_ns(input, stall->sits_in);
   const auto times_mean = [&](double times) { return static_cast<double>(waited_ns) > times * mean_ns; };
   if (known_end_ns && (waited_ns < kShortNs || !times_mean(kShortTimes))) return {};
-  if (known_end_ns && waited_ns < kGraceNs && job_end(input.db).rank_failed()) return {};
+  if (known_end_ns && waited_ns < kGraceNs && ended_by_launcher(input)) return {};
 
   Finding finding;
   finding.confidence = waited_ns >= kHangNs && times_mean(kHangTimes) ? "sure" : "likely";

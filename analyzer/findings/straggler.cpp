@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/late_ranks.h"
@@ -56,11 +58,40 @@ auto each_of(std::vector<Row> (*read)(const FindingInput&), const FindingInput& 
   };
 }
 
+/// By rank the lowest one that may wait for it, directly or through others: from the collectives in which anybody waited. Empty where all may, and
+/// where ranks wait for messages, or left no record.
+std::map<int64_t, int64_t> parts_of_world(const FindingInput& input) {
+  std::map<int64_t, int64_t> part;
+  for (const auto& [id, process] : input.catalog.processes)
+    if (process.world == input.world && process.rank >= 0) part[process.rank] = process.rank;
+  if (input.bounded || part.size() < 4) return {};  // of two and one, the one has nobody to wait for
+  Query used(input.db,
+             input.steps.annotated
+                 ? "SELECT DISTINCT l.comm FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
+                 : "SELECT DISTINCT comm FROM late WHERE world = ?");
+  for (used.bind(input.world); used.next();) {
+    const auto comm = used.is_null(0) ? input.catalog.communicators.end() : input.catalog.communicators.find(used.integer(0));
+    if (comm == input.catalog.communicators.end() || comm->second.ranks.empty()) return {};
+    int64_t lowest = INT64_MAX;
+    for (const int64_t rank : comm->second.ranks) {
+      if (!part.contains(rank)) return {};
+      lowest = std::min(lowest, part[rank]);
+    }
+    std::set<int64_t> joined;
+    for (const int64_t rank : comm->second.ranks) joined.insert(part[rank]);
+    for (auto& [rank, of] : part)
+      if (joined.contains(of)) of = lowest;
+  }
+  const bool all = std::all_of(part.begin(), part.end(), [&](const auto& p) { return p.second == part.begin()->second; });
+  return all ? std::map<int64_t, int64_t>() : part;
+}
+
 StragglerInput rows_of(const FindingInput& input, size_t ranks) {
   StragglerInput rows{.annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .all_ranks = world_size(input)};
   Query negotiated(input.db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
   rows.negotiated = negotiated.bind(input.world).next();
   rows.bounded = input.bounded;
+  rows.parts = parts_of_world(input);
   Query known(input.db, "SELECT step FROM steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
   known.bind(input.world);
   while (known.next()) rows.steps.push_back(known.integer(0));
@@ -107,9 +138,9 @@ constexpr double kMoreOfSeveral = 2;   // saving of several ranks against that o
 constexpr double kLeastWaited = 0.5;   // known waiting for several, against what mending them saves
 constexpr double kNothingSaved = 0.1;  // by the replay, of what others wait for the rank
 
-Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks) {
+Finding describe(const FindingInput& input, const StragglerCase& c) {
   const bool one = c.ranks.size() == 1;
-  const bool one_other = ranks - c.ranks.size() == 1;
+  const bool one_other = c.among - c.ranks.size() == 1;
   const bool steps = input.steps.annotated;
   const char* per = steps ? "/step" : "";
   Finding finding;
@@ -120,7 +151,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c, size_t ranks
   finding.since = c.since;
   finding.saving_ns = saving_of(input, c.ranks, c.since, c.costs.saving_ns(c.blame_share));
   finding.confidence = is_sure(c) ? "sure" : "likely";
-  finding.sentence = straggler_sentence(c, those(input, c.ranks), per, ranks);
+  finding.sentence = straggler_sentence(c, those(input, c.ranks), per, c.among);
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
   const bool seen = c.costs.own_ranks > 0;  // else its record is damaged, and does not say what it did
@@ -270,7 +301,7 @@ DDL_FINDING(straggler, kSpeed, "late",
       is_by_uneven_layer(input, blamed->ranks.front(), blamed->since, blamed->costs.compute_ns - blamed->costs.others_compute_ns))
     return {};
   const bool seen = blamed && blamed->costs.own_ranks > 0;  // else another one may be as late, of which more is known
-  if (seen && blamed->ranks.size() == 1) return beside_its_loader(input, describe(input, *blamed, ranks));
+  if (seen && blamed->ranks.size() == 1) return beside_its_loader(input, describe(input, *blamed));
   if (ranks < 2) return {};
   // Fewer ranks before more, as long as they explain half of what is lost.
   std::optional<LongerComputing> longer;
@@ -291,7 +322,7 @@ DDL_FINDING(straggler, kSpeed, "late",
       longer = std::move(found);
     }
   }
-  if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) return {describe(input, *blamed, ranks)};
+  if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) return {describe(input, *blamed)};
   return longer ? beside_its_loader(input, describe(input, *longer, ranks)) : std::vector<Finding>();
 }
 

@@ -213,6 +213,7 @@ std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late&
                                         size_t first, TypicalOverSteps typical) {
   StragglerCase c;
   c.ranks.assign(suspects.begin(), suspects.end());
+  c.among = input.ranks;
   c.negotiated = input.negotiated;
   c.bounded = input.bounded;
   double all_ns = 0;
@@ -262,6 +263,32 @@ std::optional<StragglerCase> judge(const StragglerInput& input, const Late& susp
   return !at_times || is_by_chance(*at_times) ? std::nullopt : at_times;
 }
 
+/// The rows of those ranks alone that the suspects may keep waiting.
+StragglerInput around(const StragglerInput& input, const Late& suspects) {
+  if (input.parts.empty()) return input;
+  const auto part_of = [&input](int64_t rank) {
+    const auto known = input.parts.find(rank);
+    return known == input.parts.end() ? rank : known->second;
+  };
+  std::set<int64_t> parts;
+  for (const int64_t rank : suspects) parts.insert(part_of(rank));
+  const auto belongs = [part_of, parts](int64_t rank) { return parts.contains(part_of(rank)); };
+  StragglerInput own = input;
+  own.ranks = own.all_ranks = static_cast<size_t>(
+      std::count_if(input.parts.begin(), input.parts.end(), [&](const auto& part) { return parts.contains(part.second); }));
+  own.each_late = [&input, belongs](const std::function<void(const LateRow&)>& use) {
+    input.each_late([&](const LateRow& row) {
+      if (belongs(row.rank)) use(row);
+    });
+  };
+  own.each_step = [&input, belongs](const std::function<void(const StepOfRank&)>& use) {
+    input.each_step([&](const StepOfRank& row) {
+      if (belongs(row.rank)) use(row);
+    });
+  };
+  return own;
+}
+
 /// Those that wait least, if they stand apart.
 Late late_together(const StragglerInput& input) {
   std::map<int64_t, double> less_ns;
@@ -284,10 +311,10 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
   const double noise = noise_ns(input);
   std::optional<StragglerCase> one;
   for (const int64_t suspect : most_blamed(input))
-    if ((one = judge(input, {suspect}, noise))) break;
+    if ((one = judge(around(input, {suspect}), {suspect}, noise))) break;
   const Late several = late_together(input);
   if (several.empty() || (one && !several.contains(one->ranks.front()))) return one;
-  const std::optional<StragglerCase> together = judge(input, several, noise);
+  const std::optional<StragglerCase> together = judge(around(input, several), several, noise);
   const auto saving_ns = [](const StragglerCase& c) { return std::min(c.costs.lead_ns * c.blame_share, c.costs.saving_ns(c.blame_share)); };
   return together && (!one || saving_ns(*together) > kMoreTogether * saving_ns(*one)) ? together : one;
 }

@@ -12,11 +12,15 @@
 // collectives of a step has to wait for the late rank. A rank that became slow in mid-run is found by cutting its blame per step in two
 // where the means differ most.
 //
+// Ranks that never wait for each other, as those of several jobs in one MPI_COMM_WORLD, are judged apart: what mending one wins is not bounded by
+// the waiting of those that it does not keep.
+//
 // Times are ns. Pure functions; the rows are read several times and must be the same each time.
 #pragma once
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -44,12 +48,15 @@ struct StepOfRank {
 };
 
 struct StragglerInput {
-  bool annotated = false;           ///< steps are real; else everything is step 0
-  bool bounded = false;             ///< ranks left no record, and waits are lower bounds (specification.md J7)
-  bool negotiated = false;          ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
-  int64_t step_ns = 0;              ///< median step, or the duration of the run
-  size_t ranks = 0;                 ///< with a record
-  size_t all_ranks = 0;             ///< that there are
+  bool annotated = false;   ///< steps are real; else everything is step 0
+  bool bounded = false;     ///< ranks left no record, and waits are lower bounds (specification.md J7)
+  bool negotiated = false;  ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
+  int64_t step_ns = 0;      ///< median step, or the duration of the run
+  size_t ranks = 0;         ///< with a record
+  size_t all_ranks = 0;     ///< that there are
+  /// By rank: one of those that it may wait for, directly or through others; as many as there are such parts of the job, each judged apart.
+  /// Empty: all ranks may wait for each other.
+  std::map<int64_t, int64_t> parts = {};
   std::vector<int64_t> steps = {};  ///< in which all waiting is known, ascending; used where `annotated`
   std::function<void(const std::function<void(const LateRow&)>&)> each_late = {};
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step = {};  ///< of steps with known waiting, by step
@@ -80,6 +87,7 @@ struct StragglerCosts {
 };
 
 struct StragglerCase {
+  size_t among = 0;              ///< ranks with a record that may wait for each other, these included
   std::vector<int64_t> ranks;    ///< one, or several that are late together, ascending
   std::optional<int64_t> since;  ///< step from which on it is late; nothing: from the begin
   double blame_share = 0;        ///< of all waiting

@@ -31,6 +31,7 @@ const std::array<WallPartName, kWallParts> kWallPartNames = {{{"start_up", "star
 
 namespace {
 
+constexpr const char* kFinished = "finished";
 constexpr int64_t kMostApartNs = 2'000'000'000;  // what the clocks of a launcher and of its job may disagree by
 
 std::optional<int64_t> meta_number(SQLite::Database& db, const char* key) {
@@ -87,7 +88,7 @@ std::string how_it_ended(SQLite::Database& db, const Start& start, bool last, bo
                      : exit_code.value_or(0) != 0 ? fmt::format("exit code {}", *exit_code)
                      : failed                     ? fmt::format("{} ended abnormally", lost_processes == 1 ? "a process" : "some processes")
                      : !last && left.next()       ? "exited"  // with which code was not recorded
-                                                  : "finished";
+                                                  : kFinished;
   Query blamed(db,
                fmt::format("SELECT sentence FROM finding WHERE id IN ('missing_rank', 'mismatched_calls', 'killed_rank') AND ({} OR world"
                            " IN ({})) ORDER BY position LIMIT 1",
@@ -171,7 +172,7 @@ Lost lost_steps(const RunTimes& run, const RunTimes* next) {
     if (!lost.numbers.empty()) lost.by = "numbers";
     return lost;
   }
-  if (next == nullptr && !run.failed) return lost;
+  if (!run.failed && (next == nullptr || run.ended_by == kFinished)) return lost;  // what follows is another job, or the same once more
   // The last checkpoint that was finished holds what the rank that wrote it had done: others may have ended the same step a little later.
   const WorkerTimes* saver = nullptr;
   int64_t saved_ns = INT64_MIN;

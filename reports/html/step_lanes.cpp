@@ -173,6 +173,14 @@ std::vector<PathPart> critical_path(StepLanes& lanes) {
   return path;
 }
 
+bool calls_show_computing(const RunView& run) {
+  Query hidden(run.db,
+               "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ? AND NOT EXISTS"
+               " (SELECT 1 FROM process_fact f WHERE f.process = p.id AND f.key = 'computes')");
+  hidden.bind(run.world);
+  return !hidden.next();
+}
+
 std::optional<double> clock_error_ns(const RunView& run) {
   if (run.hosts < 2) return 0;
   const std::optional<double> sigma_ns = run.clock_sigma_ns();

@@ -86,6 +86,10 @@ struct PathPart {
 };
 std::vector<PathPart> critical_path(StepLanes& lanes);
 
+/// Is computing what threads do outside their own calls? Not where other threads communicate for them: they may wait for these at any time. A lane
+/// and a path tell nothing then.
+bool calls_show_computing(const RunView& run);
+
 /// How far lanes of different hosts may be off, for a caption, with a blank before it; empty: one clock.
 std::string clock_note(const RunView& run);
 /// How far moments of two hosts may be off: 3 sigma; 0: not at all; nothing: unknown.

@@ -107,7 +107,7 @@ void add_rows(Panel& panel, Table& table) {
 }  // namespace
 
 std::vector<Figure> step_timeline(const RunView& run) {
-  if (!run.facts.threads_tell()) return {};
+  if (!run.facts.threads_tell() || !calls_show_computing(run)) return {};
   const std::vector<int64_t> steps = whole_steps(run);
   if (steps.empty() || run.ranks < 2) return {};
   Figure figure{.id = "timeline", .title = {}};

@@ -9,6 +9,7 @@
 #include "reports/html/chart.h"
 #include "reports/html/figure.h"
 #include "reports/html/shares.h"
+#include "reports/html/step_lanes.h"
 
 namespace ddl::reports::html {
 namespace {
@@ -127,7 +128,12 @@ std::vector<Figure> where_a_step_goes(const RunView& run) {
   std::vector<Figure> figures;
   if (!run.facts.by_device.empty()) figures.push_back(draw(run, run.facts.by_device, true, ""));
   const std::vector<ResourceTime>& ranks = run.facts.by_thread;
-  if (!ranks.empty() && run.facts.threads_tell()) figures.push_back(draw(run, ranks, false, figures.empty() ? "" : " on the host"));
+  if (!ranks.empty() && run.facts.threads_tell()) {
+    figures.push_back(draw(run, ranks, false, figures.empty() ? "" : " on the host"));
+    if (run.has_steps && !calls_show_computing(run))
+      figures.back().reading +=
+          " No step is drawn in time, with its critical path: samples of the training threads tell how long they computed and waited, not when.";
+  }
   return figures;
 }
 

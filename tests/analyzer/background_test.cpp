@@ -660,6 +660,22 @@ TEST(Background, NobodyIsMissingWhereAllAreAsFarOrTheSilenceIsShort) {
   for (Tables* run : {&both, &none, &killed}) EXPECT_EQ(run->integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0);
 }
 
+// Where its background thread sits says nothing of where the training thread died.
+TEST(Background, ARankDiesMeanwhileNotInWhatItsBackgroundThreadSitsIn) {
+  Tables run = training({});
+  const int64_t next = run.integer("SELECT max(seq) + 1 FROM event WHERE comm = 1"), end_ns = 2'200_ms;
+  for (int64_t rank = 0; rank < 2; ++rank) {
+    run.open_call(rank, "MPI_Allreduce", 1, next, end_ns);
+    run.ended(rank, "lost", end_ns + 5_ms);
+  }
+  run.meta("exit_code", "137");
+  run.analyze();
+  const std::string evidence = run.text("SELECT evidence FROM finding WHERE id = 'killed_rank'");
+  EXPECT_NE(evidence.find("which all its members had entered: one of them died meanwhile."), std::string::npos) << evidence;
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE id = 'killed_rank'"),
+            "one of ranks 0 and 1 was killed (SIGKILL), and the others were ended");
+}
+
 TEST(UnreadyCase, RequestsNameWhoBroughtLess) {
   const auto found = find_unready_case({{.rank = 0},
                                         {.rank = 1, .requested_bytes = 900},

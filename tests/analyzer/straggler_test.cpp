@@ -88,6 +88,30 @@ TEST(Findings, ARootThatWasHeldPassesOnWhoHeldIt) {
   EXPECT_LT(run.integer("SELECT sum(wait_ns) FROM late WHERE rank <> 1"), run.integer("SELECT sum(wait_ns) / 50 FROM late"));
 }
 
+// Two jobs in one MPI_COMM_WORLD, which they share when they begin: what ranks 0 and 1 wait does not bound what rank 3 costs rank 2.
+TEST(Findings, AStragglerIsJudgedAmongThoseThatItMayKeepWaiting) {
+  Tables run(4);
+  run.allreduce(1, {1_ms, 1_ms, 1_ms, 2_ms}, 1_ms, 8);
+  const int64_t groups[] = {run.communicator("first", {0, 1}), run.communicator("second", {2, 3})};
+  run.exec("BEGIN");
+  for (int64_t s = 0; s < 40; ++s) {
+    for (int64_t rank = 0; rank < 4; ++rank) {
+      const int64_t length_ns = rank < 2 ? 20_ms : 120_ms, begin_ns = 10_ms + s * length_ns, end_ns = begin_ns + length_ns;
+      const int64_t enter_ns = rank == 3 ? end_ns - 10_ms : begin_ns + 10_ms;
+      run.add({.rank = rank, .enter_ns = enter_ns, .leave_ns = end_ns, .bytes = 1_MB, .comm = groups[rank / 2], .seq = s + 1, .step = s});
+      run.step(rank, s, begin_ns, end_ns, end_ns - enter_ns);
+    }
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  ASSERT_FALSE(run.findings().empty());
+  EXPECT_EQ(run.findings().front(), "straggler");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE id = 'straggler'"), 3);
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE id = 'straggler'"),
+            "rank 3 (node1) enters last in 100% of collectives: the other waits 100 ms/step");
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding WHERE id = 'straggler'"), 100e6, 1e6);
+}
+
 /// Rank 1 takes 6 ms longer in five of six steps, rank 0 in the sixth: in so few steps that may be chance.
 TEST(Findings, WhatMayBeChanceIsNotSure) {
   for (const int64_t steps : {36, 120}) {

@@ -196,6 +196,91 @@ TEST(Findings, WithoutAnythingToGoByNobodyIsNamed) {
   EXPECT_EQ(sentence_after_exit_code(std::move(run), 134), "one of ranks 0 and 1 crashed (SIGABRT), and the others were ended");
 }
 
+/// Allreduces up to where each rank sits, which it left at 10 ms per number; the job was killed with one of them.
+Tables sitting_in(const std::vector<int64_t>& numbers, const char* op = "MPI_Allreduce") {
+  Tables run(static_cast<int64_t>(numbers.size()));
+  for (int64_t rank = 0; rank < run.ranks(); ++rank) {
+    const int64_t number = numbers[static_cast<size_t>(rank)];
+    for (int64_t seq = 1; seq < number; ++seq) {
+      Row row;
+      row.rank = rank;
+      row.op = op;
+      row.enter_ns = seq * 10_ms - 1_ms;
+      row.leave_ns = seq * 10_ms;
+      run.add(row);
+    }
+    run.open_call(rank, op, 1, number, number * 10_ms - 1_ms);
+    run.ended(rank, "lost", number * 10_ms - 1_ms);
+  }
+  return run;
+}
+
+// Rank 1 died in number 5, but had sent its part of it.
+TEST(Findings, WhoSitsInACollectiveThatOthersHaveLeftWentFirst) {
+  Tables run = sitting_in({6, 5});
+  saw_it_end(run, 2'000_ms);
+  run.meta("exit_code", "137");
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"killed_rank"});
+  EXPECT_EQ(run.text("SELECT sentence FROM finding"), "rank 1 was killed (SIGKILL) at 49.0 ms, and the others were ended");
+  EXPECT_EQ(run.text("SELECT confidence FROM finding"), "likely");
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+  const std::string evidence = run.text("SELECT evidence FROM finding");
+  EXPECT_TRUE(
+      has(evidence, "rank 1 sits in MPI_Allreduce number 5 on MPI_COMM_WORLD, which all its members had entered and others have left."))
+      << evidence;
+}
+
+// Rank 0 waits in it for the dead one's part; it did something when the others had left, so it is not the dead one.
+TEST(Findings, OfSeveralThatSitThereTheOneWithoutASignOfLifeWentFirst) {
+  Tables told = sitting_in({5, 6, 5, 6});
+  told.ended(0, "lost", 70_ms);
+  EXPECT_EQ(sentence_after_exit_code(std::move(told), 137), "rank 2 was killed (SIGKILL) at 49.0 ms, and the others were ended");
+  EXPECT_EQ(sentence_after_exit_code(sitting_in({5, 6, 5, 6}), 137),
+            "one of ranks 0 and 2 was killed (SIGKILL), and the others were ended");
+}
+
+TEST(Findings, WhereAllAreInOneCollectiveOrOnlyPostedItNobodyIsNamed) {
+  for (const std::vector<int64_t>& numbers : {std::vector<int64_t>{5, 5}, {6, 5}}) {
+    const bool posted = numbers[0] != numbers[1];
+    Tables run = sitting_in(numbers, posted ? "MPI_Iallreduce" : "MPI_Allreduce");
+    EXPECT_EQ(sentence_after_exit_code(std::move(run), 137), "one of ranks 0 and 1 was killed (SIGKILL), and the others were ended");
+  }
+}
+
+/// A script starts mpirun again when it has ended.
+void start_again(Tables& run, int64_t begin_ns) {
+  for (int64_t rank = 0; rank < run.ranks(); ++rank) {
+    run.exec(
+        "INSERT INTO process SELECT id + " + std::to_string(run.ranks()) + ", 1, rank, world_size, host, pid + 1000, " +
+        std::to_string(begin_ns) + ", " + std::to_string(begin_ns + 3'000'000'000) + ", " + std::to_string(begin_ns) +
+        ", NULL, 'finalized', NULL, thread_level, clock, 0, 0, exe, command, 't', 0 FROM process WHERE rank = " + std::to_string(rank));
+  }
+}
+
+// What the launcher's exit code and the end of the recording tell is of the last world.
+TEST(Findings, AWorldThatAnotherOneFollowsDidNotHangToTheEndOfTheRecording) {
+  Tables run = hung(4);
+  const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
+  saw_it_end(run, end_ns + 60_s);
+  run.meta("exit_code", "0");
+  start_again(run, end_ns + 2_s);
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"killed_rank"});
+  EXPECT_EQ(run.text("SELECT sentence FROM finding"),
+            "all 4 ranks were killed, crashed or left by _exit; rank 1 stopped first, at 1.55 s in step 9");
+}
+
+TEST(Findings, AWorldBesideAnotherOneMayHangToTheEnd) {
+  Tables run = hung(4);
+  const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
+  saw_it_end(run, end_ns + 60_s);
+  start_again(run, end_ns - 100_ms);
+  run.analyze();
+  EXPECT_EQ(run.findings().front(), "missing_rank");
+  EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "sure");
+}
+
 TEST(Findings, AKilledLauncherSaysNothingAboutTheRanks) {
   Tables run = hung(2);
   saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 60_ms);

@@ -408,6 +408,25 @@ TEST(Live, ATrainingThreadComputesWhatItIsBusyAndDoesNotPoll) {
   EXPECT_FALSE(tui::last_second(rank, 1'100'000'000));
 }
 
+/// Who computes least polls for the one that is late, or is that one and sleeps: neither is named.
+TEST(Live, TheSentenceOfTrainingThreadsNamesNobody) {
+  tui::Job job;
+  job.background = true;
+  job.now_ns = 2'100'000'000;
+  for (const uint64_t polls : {15, 5}) {  // of 20 ms busy in 25 ms
+    tui::Rank& rank = job.ranks.emplace_back();
+    rank.rank = static_cast<int32_t>(job.ranks.size()) - 1;
+    rank.life = tui::Life::kRunning;
+    rank.negotiating.moved = 1;
+    rank.negotiating.moved_ticks = 2'000'000'000;
+    for (uint64_t i = 0; i <= 40; ++i)
+      rank.negotiating.samples.push_back({1'000'000'000 + i * 25'000'000, i * 20'000'000, i * polls * 1'000'000});
+  }
+  const tui::Snapshot s = tui::Observer().look(job, false);
+  EXPECT_EQ(s.headline.text, "training threads computed 40.0% of the last second (20.0% to 60.0%): see ddl report for what blocked them");
+  EXPECT_FALSE(s.headline.rank);
+}
+
 TEST(Live, AHungJobSaysWhoIsMissing) {
   ScratchFolder folder;
   run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 6).write(folder.path());

@@ -54,6 +54,19 @@ TEST(Replay, OfBackgroundThreadsNothingIsClaimed) {
   for (const auto& rank : s.ranks) EXPECT_EQ(rank.wait_ns, std::nullopt);
 }
 
+/// In what background threads only coordinate by, the rank that waits for another one's training thread may come last.
+TEST(Replay, CoordinationOfBackgroundThreadsIsNeitherWaitingNorBlame) {
+  Analyzed run(test::run().ranks(3).steps(20).compute(10_ms).allreduce(8_B, 10_us).allreduce(1_MiB, 1_ms).slow(1, 20_ms));
+  const Snapshot before = last_frame(run.db);
+  EXPECT_EQ(before.collectives.size(), 2u);
+  EXPECT_FALSE(before.blame.empty());
+  run.db.exec("INSERT INTO background_process VALUES (1, NULL, 1, NULL); INSERT INTO coordination SELECT id FROM event WHERE bytes = 8");
+  const Snapshot s = last_frame(run.db);
+  ASSERT_EQ(s.collectives.size(), 1u);
+  EXPECT_EQ(s.collectives[0].bytes, 1_MiB);
+  EXPECT_TRUE(s.blame.empty());
+}
+
 /// A step that never ended, before others that did.
 TEST(Replay, AStepWithoutAnEndDoesNotBlockTheLaterOnes) {
   Analyzed run(training());

@@ -90,6 +90,17 @@ TEST(Goodput, WhereNumbersBeginAnewTheLastCheckpointTells) {
   EXPECT_EQ(goodput_of({first}).lost_steps, 0) << "nobody knows";
 }
 
+// A benchmark that is run twice, without checkpoints.
+TEST(Goodput, WhatFinishedAndIsDoneAgainIsNotLost) {
+  RunTimes first = run_of(0, 0, 10);
+  const Goodput goodput = goodput_of({first, run_of(30, 0, 10)});
+  expect_sums(goodput);
+  EXPECT_EQ(goodput.lost_steps, 0);
+  EXPECT_EQ(goodput.steps, 20);
+  first.ended_by = "exited";  // with which code is not known
+  EXPECT_EQ(goodput_of({first, run_of(30, 0, 10)}).lost_steps, 10);
+}
+
 TEST(Goodput, StallsAndTheStepThatNeverEnded) {
   RunTimes run = run_of(0, 0, 5, 1);
   run.workers[0].open_step_ns = 6_s;

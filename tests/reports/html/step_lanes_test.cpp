@@ -158,6 +158,15 @@ TEST(StepTimeline, NamesTheRankOfThePath) {
       << figures[0].caption;
 }
 
+TEST(StepTimeline, IsLeftOutWhereOtherThreadsCommunicateForThoseThatTrain) {
+  Analyzed run(test::run().ranks(3).steps(12).compute(10_ms).allreduce(1_MiB, 2_ms).slow(1, 8_ms));
+  const auto reading = [&] { return where_a_step_goes(RunView(run.db, std::nullopt)).at(0).reading; };
+  EXPECT_EQ(reading().find("drawn in time"), std::string::npos);
+  run.db.exec("INSERT INTO background_process VALUES (1, NULL, 1, NULL)");
+  EXPECT_TRUE(step_timeline(RunView(run.db, std::nullopt)).empty());
+  EXPECT_NE(reading().find("No step is drawn in time, with its critical path"), std::string::npos) << reading();
+}
+
 /// A job whose hosts launch too late, analyzed.
 SQLite::Database host_bound_job(const test::ScratchFolder& folder) {
   test::write_training_job(test::draw_training_job(7, {test::Fault::kHostBound}), folder / "gpu.ddl");
