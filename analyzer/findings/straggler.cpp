@@ -8,7 +8,6 @@
 
 #include <algorithm>
 #include <map>
-#include <set>
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/late_ranks.h"
@@ -69,19 +68,20 @@ std::map<int64_t, int64_t> parts_of_world(const FindingInput& input) {
              input.steps.annotated
                  ? "SELECT DISTINCT l.comm FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
                  : "SELECT DISTINCT comm FROM late WHERE world = ?");
+  const auto lowest_of = [&part](int64_t rank) {  // each leads to a lower one, the lowest to itself
+    for (int64_t lower = part.at(rank); lower != rank; lower = part.at(rank)) rank = part.at(rank) = part.at(lower);
+    return rank;
+  };
   for (used.bind(input.world); used.next();) {
     const auto comm = used.is_null(0) ? input.catalog.communicators.end() : input.catalog.communicators.find(used.integer(0));
     if (comm == input.catalog.communicators.end() || comm->second.ranks.empty()) return {};
-    int64_t lowest = INT64_MAX;
     for (const int64_t rank : comm->second.ranks) {
       if (!part.contains(rank)) return {};
-      lowest = std::min(lowest, part[rank]);
+      const int64_t one = lowest_of(rank), other = lowest_of(comm->second.ranks.front());
+      part.at(std::max(one, other)) = std::min(one, other);
     }
-    std::set<int64_t> joined;
-    for (const int64_t rank : comm->second.ranks) joined.insert(part[rank]);
-    for (auto& [rank, of] : part)
-      if (joined.contains(of)) of = lowest;
   }
+  for (auto& [rank, of] : part) of = lowest_of(rank);
   const bool all = std::all_of(part.begin(), part.end(), [&](const auto& p) { return p.second == part.begin()->second; });
   return all ? std::map<int64_t, int64_t>() : part;
 }
