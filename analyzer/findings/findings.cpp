@@ -30,11 +30,18 @@ int64_t typical_step_ns(SQLite::Database& db, int64_t world, bool annotated) {
   return query.next() ? static_cast<int64_t>(query.real(0)) : 0;
 }
 
-/// The mean of the steps that savings are over: these are means as well. Of runs without steps the run.
+/// The mean of the steps that savings are over: these are means as well. That of the rank whose steps take longest together: where ranks meet in some
+/// steps only, a sum of each step's longest is more than the run took. Of runs without steps the run.
 double mean_step_ns(SQLite::Database& db, int64_t world, bool annotated, std::optional<int64_t> since) {
-  Query query(db, annotated ? "SELECT avg(longest_ns) FROM steady_step WHERE world = ? AND annotated AND step >= ?"
-                            : "SELECT max(longest_ns) FROM steady_step WHERE world = ? AND ?2 = ?2");
-  query.bind(world, since.value_or(INT64_MIN));
+  const char* sql = !annotated ? "SELECT max(longest_ns) FROM steady_step WHERE world = ?1 AND ?2 = ?2"
+                    : since    ? R"(
+    SELECT max(duration_ns) / (SELECT count(*) FROM steady_step WHERE world = ?1 AND step >= ?2)
+    FROM (SELECT total(duration_ns) AS duration_ns FROM steady_part WHERE world = ?1 AND step >= ?2 GROUP BY rank))"
+                               : R"(
+    SELECT max(duration_ns) * 1.0 / (SELECT count(*) FROM steady_step WHERE world = ?1)
+    FROM steady_rank WHERE world = ?1 AND ?2 = ?2)";
+  Query query(db, sql);
+  query.bind(world, since.value_or(0));
   return query.next() ? query.real(0) : 0;
 }
 

@@ -151,7 +151,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   finding.since = c.since;
   finding.saving_ns = saving_of(input, c.ranks, c.since, c.costs.saving_ns(c.blame_share));
   finding.confidence = is_sure(c) ? "sure" : "likely";
-  finding.sentence = straggler_sentence(c, those(input, c.ranks), per, c.among);
+  finding.sentence = straggler_sentence(c, those(input, c.ranks), per, c.among, static_cast<double>(*finding.saving_ns));
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
   const bool seen = c.costs.own_ranks > 0;  // else its record is damaged, and does not say what it did
@@ -268,6 +268,14 @@ bool are_waited_for(const FindingInput& input, const LongerComputing& found) {
   return row.next() && row.real(0) >= kLeastWaited * found.saving_ns;
 }
 
+constexpr double kSmallWait = 0.05;  // of the step
+
+/// Small waits that the replay wins nothing from are noise. Of larger ones it may not see what mending wins: it takes the computing of a mean
+/// step of the others, too much in a short one.
+bool is_worth_mending(const FindingInput& input, const StragglerCase& c, const Finding& finding) {
+  return *finding.saving_ns > 0 || c.costs.others_wait_ns * c.blame_share > kSmallWait * static_cast<double>(input.step_ns);
+}
+
 /// A rank that is late because it loads is told by loader_stall; here only what it would still cost with the others' loader.
 std::vector<Finding> beside_its_loader(const FindingInput& input, Finding finding) {
   constexpr double kLeastLeft = 0.25;  // of the saving
@@ -301,7 +309,11 @@ DDL_FINDING(straggler, kSpeed, "late",
       is_by_uneven_layer(input, blamed->ranks.front(), blamed->since, blamed->costs.compute_ns - blamed->costs.others_compute_ns))
     return {};
   const bool seen = blamed && blamed->costs.own_ranks > 0;  // else another one may be as late, of which more is known
-  if (seen && blamed->ranks.size() == 1) return beside_its_loader(input, describe(input, *blamed));
+  if (seen && blamed->ranks.size() == 1) {
+    if (Finding finding = describe(input, *blamed); is_worth_mending(input, *blamed, finding))
+      return beside_its_loader(input, std::move(finding));
+    blamed.reset();
+  }
   if (ranks < 2) return {};
   // Fewer ranks before more, as long as they explain half of what is lost.
   std::optional<LongerComputing> longer;
@@ -322,7 +334,9 @@ DDL_FINDING(straggler, kSpeed, "late",
       longer = std::move(found);
     }
   }
-  if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) return {describe(input, *blamed)};
+  if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) {
+    if (Finding finding = describe(input, *blamed); is_worth_mending(input, *blamed, finding)) return {std::move(finding)};
+  }
   return longer ? beside_its_loader(input, describe(input, *longer, ranks)) : std::vector<Finding>();
 }
 

@@ -29,10 +29,13 @@ constexpr double kSureLateSteps = 0.8;   // of the steps
 constexpr double kSureDeviations = 6;    // standard errors by which the blame is above that of all others: less may be chance
 constexpr double kMeanDeviations =
     3;  // the same of a rank that is late at times, whose mean one odd step may make, or since a step that was chosen
-constexpr double kOwnShare = 0.5;     // of the lateness, that ranks without a record cannot have caused
-constexpr double kClearIncrease = 4;  // blame after the change against before it
-constexpr double kTogether = 0.5;     // of what the others wait longer: the waits of several that are late together differ by no more
-constexpr double kMoreTogether = 2;   // saving of several against that of one of them
+constexpr double kAsSure = 0.9973;     // confidence of so many deviations
+constexpr double kMaxOneSided = 0.05;  // probability that as many waits fall to one rank by chance
+constexpr double kHiddenByMedian = 2;  // mean waiting against the median: the rank is late in some steps, which the median hides
+constexpr double kOwnShare = 0.5;      // of the lateness, that ranks without a record cannot have caused
+constexpr double kClearIncrease = 4;   // blame after the change against before it
+constexpr double kTogether = 0.5;      // of what the others wait longer: the waits of several that are late together differ by no more
+constexpr double kMoreTogether = 2;    // saving of several against that of one of them
 
 using Late = std::set<int64_t>;  // ranks
 
@@ -114,16 +117,18 @@ size_t find_change(const std::vector<StepBlame>& steps) {
   return best;
 }
 
-/// The steps' typical value: of a rank that is late in most steps the median, which a few odd ones do not change; of one that is late now and
-/// then the mean.
-using TypicalOverSteps = double (*)(std::vector<double>& values);
-
-double typical_median(std::vector<double>& values) { return median_of(values); }
-double typical_mean(std::vector<double>& values) {
+double mean_over_steps(std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const std::set<int64_t>& steps, TypicalOverSteps typical) {
+/// What is typical of a step: of a rank that is late in most steps the median, which a few odd ones do not change; of one that is late now and
+/// then the mean.
+template <class T>
+struct TwoWays {
+  T by_median, by_mean;
+};
+
+TwoWays<StragglerCosts> costs_of(const StragglerInput& input, const Late& suspects, const std::set<int64_t>& steps) {
   struct One {
     double own_compute = 0, compute = 0, own_blocked = 0, blocked = 0, own_exposed = 0, own_transfer = 0, own_most = 0, own_least = -1,
            exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
@@ -180,23 +185,28 @@ StragglerCosts costs_of(const StragglerInput& input, const Late& suspects, const
     now.least = now.least < 0 ? row.wait_ns : std::min(now.least, row.wait_ns);
   });
   close();
-  StragglerCosts costs;
-  if (means.empty() || duration_ns <= 0) return costs;
-  costs.others_wait_ns = typical(means);
-  costs.least_wait_ns = typical(leasts);
-  costs.lead_ns = typical(leads);
-  costs.apart_ns = typical(aparts);
-  costs.wait_share = wait_ns / duration_ns;
-  costs.step_ns = typical(longest);
-  costs.compute_ns = typical(compute);
-  costs.others_compute_ns = typical(others_compute);
-  costs.blocked_ns = typical(blocked);
-  costs.others_blocked_ns = typical(others_blocked);
-  costs.less_in_mpi_ns = typical(less_in_mpi);
-  costs.transfer_ns = typical(transfer);
-  costs.own_ranks = static_cast<size_t>(now.own);
-  costs.other_ranks = static_cast<size_t>(now.others);
-  return costs;
+  if (means.empty() || duration_ns <= 0) return {};
+  const double mean_wait_ns = mean_over_steps(means);
+  const auto typical_costs = [&](double (*typical)(std::vector<double> & values)) {
+    StragglerCosts costs;
+    costs.others_wait_ns = typical(means);
+    costs.others_mean_wait_ns = mean_wait_ns;
+    costs.least_wait_ns = typical(leasts);
+    costs.lead_ns = typical(leads);
+    costs.apart_ns = typical(aparts);
+    costs.wait_share = wait_ns / duration_ns;
+    costs.step_ns = typical(longest);
+    costs.compute_ns = typical(compute);
+    costs.others_compute_ns = typical(others_compute);
+    costs.blocked_ns = typical(blocked);
+    costs.others_blocked_ns = typical(others_blocked);
+    costs.less_in_mpi_ns = typical(less_in_mpi);
+    costs.transfer_ns = typical(transfer);
+    costs.own_ranks = static_cast<size_t>(now.own);
+    costs.other_ranks = static_cast<size_t>(now.others);
+    return costs;
+  };
+  return {typical_costs(median_of), typical_costs(mean_over_steps)};
 }
 
 /// What the mean may be off by, as a share of it; nothing: it is not above 0, or there is only one value.
@@ -209,8 +219,22 @@ std::optional<double> relative_standard_error(const std::vector<double>& values)
   return std::sqrt(squares / (n - 1) / n) / mean;
 }
 
-std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late& suspects, const std::vector<StepBlame>& steps,
-                                        size_t first, TypicalOverSteps typical) {
+bool is_by_chance(const StragglerCase& c) { return !c.standard_error || *c.standard_error * kMeanDeviations > 1; }
+
+/// Whether the waits are too even in size, and too many for one side, to be chance. `more_ns`: by step in which anybody waited, blame of the
+/// suspects less that of all others. `share`: suspects of all ranks.
+bool are_one_sided(const std::vector<double>& more_ns, double share) {
+  const std::optional<double> error = relative_standard_error(more_ns);
+  const auto n = static_cast<double>(more_ns.size());
+  if (!error || share >= 1 || *error * student_t(n - 1, kAsSure) > 1) return false;
+  const auto own = static_cast<double>(std::count_if(more_ns.begin(), more_ns.end(), [](double ns) { return ns > 0; }));
+  double log_term = n * std::log(share), probability = std::exp(log_term);  // of as many of n or more, if each falls to any of the ranks
+  for (double k = n; k > own; --k) probability += std::exp(log_term += std::log(k / (n - k + 1) * (1 - share) / share));
+  return probability / share <= kMaxOneSided;  // whoever they fall to is the suspect
+}
+
+TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, const Late& suspects, const std::vector<StepBlame>& steps,
+                                                 size_t first) {
   StragglerCase c;
   c.ranks.assign(suspects.begin(), suspects.end());
   c.among = input.ranks;
@@ -218,10 +242,12 @@ std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late&
   c.bounded = input.bounded;
   double all_ns = 0;
   double own_ns = 0;
-  std::vector<double> more_ns;  // by step: blame of the suspects less that of all others
+  std::vector<double> more_ns,
+      more_waited_ns;  // by step, and by step in which anybody waited: blame of the suspects less that of all others
   std::set<int64_t> numbers;
   for (size_t i = first; i < steps.size(); ++i) {
     more_ns.push_back(2 * steps[i].own_ns - steps[i].all_ns);
+    if (steps[i].instances > 0) more_waited_ns.push_back(more_ns.back());
     all_ns += steps[i].all_ns;
     own_ns += steps[i].own_ns;
     c.instances += steps[i].instances;
@@ -231,36 +257,46 @@ std::optional<StragglerCase> judge_from(const StragglerInput& input, const Late&
     numbers.insert(steps[i].step);
   }
   if (input.annotated) c.steps = numbers.size();
-  if (all_ns <= 0 || c.instances <= 0) return std::nullopt;
+  if (all_ns <= 0 || c.instances <= 0) return {};
   c.blame_share = own_ns / all_ns;
   c.late_rate = c.late / c.instances;
   c.standard_error = relative_standard_error(more_ns);
-  c.costs = costs_of(input, suspects, numbers, typical);
   const double share = static_cast<double>(suspects.size()) / static_cast<double>(input.ranks);
+  c.one_sided = is_by_chance(c) && are_one_sided(more_waited_ns, share);
   const double least = std::min(2 * share, (1 + share) / 2);
-  const bool together = suspects.size() == 1 || c.costs.apart_ns <= kTogether * c.costs.least_wait_ns;
   const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
-  const bool holds = often && together && c.blame_share > least && c.late_rate > least && c.costs.wait_share >= kMinWaitShare &&
-                     c.costs.less_in_mpi_ns >= kExplainedShare * c.costs.others_wait_ns * c.blame_share &&
-                     own_ns / static_cast<double>(numbers.size()) > kMinBlameShare * c.costs.step_ns &&
-                     c.costs.saving_ns(c.blame_share) > kStragglerMinSavingShare * c.costs.step_ns;
-  return holds ? std::optional(c) : std::nullopt;
+  const auto judged = [&](const StragglerCosts& costs) {
+    const bool together = suspects.size() == 1 || costs.apart_ns <= kTogether * costs.least_wait_ns;
+    const bool holds = often && together && c.blame_share > least && c.late_rate > least && costs.wait_share >= kMinWaitShare &&
+                       costs.less_in_mpi_ns >= kExplainedShare * costs.others_wait_ns * c.blame_share &&
+                       own_ns / static_cast<double>(numbers.size()) > kMinBlameShare * costs.step_ns &&
+                       costs.saving_ns(c.blame_share) > kStragglerMinSavingShare * costs.step_ns;
+    c.costs = costs;
+    return holds ? std::optional(c) : std::nullopt;
+  };
+  const TwoWays<StragglerCosts> costs = costs_of(input, suspects, numbers);
+  return {judged(costs.by_median), judged(costs.by_mean)};
 }
 
-bool is_by_chance(const StragglerCase& c) { return !c.standard_error || *c.standard_error * kMeanDeviations > 1; }
+/// The median counts, unless it hides most of the waiting, as of a rank that is late in some of the steps.
+std::optional<StragglerCase> better_of(const TwoWays<std::optional<StragglerCase>>& judged) {
+  const std::optional<StragglerCase>&mostly = judged.by_median, &at_times = judged.by_mean;
+  if (!at_times || (is_by_chance(*at_times) && !at_times->one_sided)) return mostly;
+  return mostly && at_times->costs.others_wait_ns <= kHiddenByMedian * mostly->costs.others_wait_ns ? mostly : at_times;
+}
 
 /// Always, or from a step on.
 std::optional<StragglerCase> judge(const StragglerInput& input, const Late& suspects, double noise_ns) {
   const std::vector<StepBlame> steps = blame_by_step(input, suspects, noise_ns);
   if (const size_t change = find_change(steps); change > 0) {
-    if (std::optional<StragglerCase> after = judge_from(input, suspects, steps, change, typical_median); after && !is_by_chance(*after)) {
-      after->since = steps[change].step;
-      return after;
+    const TwoWays<std::optional<StragglerCase>> after = judge_from(input, suspects, steps, change);
+    if (after.by_median && !is_by_chance(*after.by_median)) {
+      std::optional<StragglerCase> found = better_of(after);
+      found->since = steps[change].step;
+      return found;
     }
   }
-  if (std::optional<StragglerCase> mostly = judge_from(input, suspects, steps, 0, typical_median)) return mostly;
-  std::optional<StragglerCase> at_times = judge_from(input, suspects, steps, 0, typical_mean);
-  return !at_times || is_by_chance(*at_times) ? std::nullopt : at_times;
+  return better_of(judge_from(input, suspects, steps, 0));
 }
 
 /// The rows of those ranks alone that the suspects may keep waiting.
@@ -332,11 +368,13 @@ const char* late_to(const StragglerCase& c) {
   return c.negotiated ? "reductions" : c.messages == 0 ? "collectives" : c.messages < c.late ? "collectives and messages" : "messages";
 }
 
-std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks) {
-  return fmt::format("{} {} {} of {}{}: the {} {}{}", found.ranks.size() == 1 ? who : who + " are late: one of them", what_is_late(found),
+std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks, double saving_ns) {
+  const double for_it_ns = found.costs.others_wait_ns * found.blame_share;
+  const double waited_ns = saving_ns <= for_it_ns ? for_it_ns : std::max(for_it_ns, found.costs.others_mean_wait_ns);
+  const char* others = ranks - found.ranks.size() == 1 ? "the other waits" : "the others wait";
+  return fmt::format("{} {} {} of {}{}: {} {}{}", found.ranks.size() == 1 ? who : who + " are late: one of them", what_is_late(found),
                      percent_text(found.late_rate), late_to(found), found.since ? fmt::format(" since step {}", *found.since) : "",
-                     ranks - found.ranks.size() == 1 ? "other waits" : "others wait",
-                     duration_text(found.costs.others_wait_ns * found.blame_share), per);
+                     saving_ns <= waited_ns ? others : "it costs", duration_text(std::max(saving_ns, waited_ns)), per);
 }
 
 }  // namespace ddl

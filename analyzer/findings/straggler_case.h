@@ -62,15 +62,16 @@ struct StragglerInput {
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step = {};  ///< of steps with known waiting, by step
 };
 
-/// How the suspects and the others spent the steps that count: medians over the steps; where they make no case, as of a rank that is late in less
-/// than half of the steps, means. Waiting that several suspects share, as by the schedule of a pipeline, is not
+/// How the suspects and the others spent the steps that count: medians over the steps; where these hide half of the waiting or make no case, as
+/// of a rank that is late in some of the steps, means. Waiting that several suspects share, as by the schedule of a pipeline, is not
 /// waiting for them, and not counted in the others' waits.
 struct StragglerCosts {
-  double others_wait_ns = 0;  ///< the others' mean
-  double least_wait_ns = 0;   ///< of the one that waited least: its lead is all that can be won
-  double wait_share = 0;      ///< of the others' time
-  double step_ns = 0;         ///< of the longest
-  double compute_ns = 0;      ///< of the suspect (of several their mean)
+  double others_wait_ns = 0;       ///< the others' mean
+  double others_mean_wait_ns = 0;  ///< the same, always the mean over the steps
+  double least_wait_ns = 0;        ///< of the one that waited least: its lead is all that can be won
+  double wait_share = 0;           ///< of the others' time
+  double step_ns = 0;              ///< of the longest
+  double compute_ns = 0;           ///< of the suspect (of several their mean)
   double others_compute_ns = 0;
   double blocked_ns = 0;  ///< of the suspect, neither computing nor in communication
   double others_blocked_ns = 0;
@@ -99,6 +100,7 @@ struct StragglerCase {
   size_t late_steps = 0;
   std::optional<double>
       standard_error;       ///< of the blame above that of all others, over the steps, as a share of it; nothing: it is not above
+  bool one_sided = false;   ///< the standard error says chance, for most steps have no waits; those that there are do not
   bool negotiated = false;  ///< as StragglerInput
   bool bounded = false;     ///< as StragglerInput
   StragglerCosts costs;
@@ -115,7 +117,9 @@ bool is_sure(const StragglerCase& found);
 /// The rank is late to: "collectives", "messages" or both.
 const char* late_to(const StragglerCase& found);
 /// "rank 11 (nid0042) enters last in 87.0% of collectives since step 1795: the others wait 34.1 ms/step"; "ranks 2 and 5 are late: one of
-/// them enters last in ...". `who`: "rank 11 (nid0042)".
-std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks);
+/// them enters last in ...". `who`: "rank 11 (nid0042)". `saving_ns`: where a replay says that mending it saves more than the others wait in a
+/// typical step, their mean counts, and where that is less, too, "it costs 34.1 ms/step".
+std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks,
+                               double saving_ns = 0);
 
 }  // namespace ddl
