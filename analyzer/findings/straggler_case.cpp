@@ -42,6 +42,7 @@ using Late = std::set<int64_t>;  // ranks
 /// What the instances of one step say about the suspects.
 struct StepBlame {
   int64_t step = 0;
+  bool met = false;      // there was any instance
   double all_ns = 0;     // blame of all ranks
   double own_ns = 0;     // of these
   double instances = 0;  // above the noise: collectives, and calls that waited for messages
@@ -88,6 +89,7 @@ std::vector<StepBlame> blame_by_step(const StragglerInput& input, const Late& su
   input.each_late([&](const LateRow& late) {
     StepBlame& s = steps[late.step];
     s.step = late.step;
+    s.met = true;
     s.all_ns += late.wait_ns;
     const bool own = suspects.contains(late.rank);
     if (own) s.own_ns += late.wait_ns;
@@ -221,7 +223,7 @@ std::optional<double> relative_standard_error(const std::vector<double>& values)
 
 bool is_by_chance(const StragglerCase& c) { return !c.standard_error || *c.standard_error * kMeanDeviations > 1; }
 
-/// Whether the waits are too even in size, and too many for one side, to be chance. `more_ns`: by step in which anybody waited, blame of the
+/// Whether the waits are too even in size, and too many for one side, to be chance. `more_ns`: by step in which ranks met, blame of the
 /// suspects less that of all others. `share`: suspects of all ranks.
 bool are_one_sided(const std::vector<double>& more_ns, double share) {
   const std::optional<double> error = relative_standard_error(more_ns);
@@ -242,12 +244,11 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
   c.bounded = input.bounded;
   double all_ns = 0;
   double own_ns = 0;
-  std::vector<double> more_ns,
-      more_waited_ns;  // by step, and by step in which anybody waited: blame of the suspects less that of all others
+  std::vector<double> more_ns, more_met_ns;  // by step, and by step in which ranks met: blame of the suspects less that of all others
   std::set<int64_t> numbers;
   for (size_t i = first; i < steps.size(); ++i) {
     more_ns.push_back(2 * steps[i].own_ns - steps[i].all_ns);
-    if (steps[i].instances > 0) more_waited_ns.push_back(more_ns.back());
+    if (steps[i].met) more_met_ns.push_back(more_ns.back());
     all_ns += steps[i].all_ns;
     own_ns += steps[i].own_ns;
     c.instances += steps[i].instances;
@@ -262,7 +263,7 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
   c.late_rate = c.late / c.instances;
   c.standard_error = relative_standard_error(more_ns);
   const double share = static_cast<double>(suspects.size()) / static_cast<double>(input.ranks);
-  c.one_sided = is_by_chance(c) && are_one_sided(more_waited_ns, share);
+  c.one_sided = is_by_chance(c) && are_one_sided(more_met_ns, share);
   const double least = std::min(2 * share, (1 + share) / 2);
   const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
   const auto judged = [&](const StragglerCosts& costs) {
