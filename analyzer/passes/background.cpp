@@ -76,7 +76,7 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Of calls that python/ddl_hooks tells of, which the training thread makes itself: Gloo's messages, and the barrier that is made of them.
+/// A call that python/ddl_hooks tells of, which the training thread makes itself: a message of Gloo, or the barrier that is made of them.
 bool is_told(const Operation& operation) {
   return operation.name.starts_with("gloo::") &&
          (operation.op_class == OpClass::kSend || operation.op_class == OpClass::kReceive || operation.op_class == OpClass::kCompletion ||
