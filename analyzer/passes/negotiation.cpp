@@ -340,15 +340,15 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
   RequestedBytes requested;  // by process
   std::map<int64_t, Pending> pending;
   int64_t comm = -1;
-  using Steps = std::map<int64_t, std::optional<int64_t>>;  // by process
-  const auto end = [&](int64_t seq, const Steps& steps) {
+  using StepOfEach = std::map<int64_t, std::optional<int64_t>>;  // by process
+  const auto end = [&](int64_t seq, const StepOfEach& steps) {
     negotiations.end(comm, seq, steps);
     requested.data_moved();
     for (const auto& [process, step] : steps)
       if (const auto sum = requested.sum(process)) pending[process].requested_bytes = sum;
   };
   const std::set<std::pair<int64_t, int64_t>> elsewhere = led_elsewhere(db);
-  std::optional<std::pair<int64_t, Steps>> to_end;  // a cycle of these, unless data is moved here as well before the next
+  std::optional<std::pair<int64_t, StepOfEach>> to_end;  // a cycle of these, unless data is moved here as well before the next
   const auto end_elsewhere = [&] {
     if (to_end) end(to_end->first, to_end->second);
     to_end.reset();
@@ -367,7 +367,7 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
     const bool gathers = op_class == OpClass::kAllToRoot;
     bool tells = false;
     Cycle cycle;
-    Steps steps;
+    StepOfEach steps;
     do {
       Word word{rows.integer(2), rows.integer(4), std::nullopt};
       if (!rows.is_null(8)) {

@@ -379,7 +379,9 @@ TEST(Messages, WhoHasNoMpiAndExitsHasNoCallOpen) {
     run.analyze();
     EXPECT_EQ(known(run), mpi ? 0 : 1);
     EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message"), 5);
-    if (!mpi) EXPECT_EQ(messages(run, "late_receiver_wait_ns"), Numbers{0});
+    if (!mpi) {
+      EXPECT_EQ(messages(run, "late_receiver_wait_ns"), Numbers{0});
+    }
   }
 }
 

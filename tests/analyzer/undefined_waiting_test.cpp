@@ -46,7 +46,7 @@ TEST_P(UndefinedWaitingIn, IsNotSplit) {
 
 INSTANTIATE_TEST_SUITE_P(Calls, UndefinedWaitingIn,
                          testing::Values("MPI_Neighbor_alltoall", "MPI_Win_fence", "MPI_Win_start", "MPI_Win_wait", "MPI_Scan"),
-                         [](const auto& info) { return std::string(info.param); });
+                         [](const testing::TestParamInfo<const char*>& call) { return std::string(call.param); });
 
 TEST(UndefinedWaiting, InTheCallThatCompletesARequestIsNotSplit) {
   Analyzed job(run().ranks(4).steps(20).compute(20_ms).collective("MPI_Ineighbor_alltoall", 64_KiB, 2_ms).waitall().slow(1, 40_ms));
