@@ -194,7 +194,7 @@ void draw_matrix(Canvas& c, const Rect& r) {
            fmt::format("ms per {}, in collectives; Backspace: back", s.annotated ? "step" : "second"));
   const std::vector<int32_t> lates = late_ranks(s), waiters = waiting_ranks(s);
   if (lates.empty()) {
-    const char* why = s.background ? "-: background threads make its MPI calls; ddl report says whose training thread is late"
+    const char* why = s.negotiates ? "-: background threads make its MPI calls; ddl report says whose training thread is late"
                                    : "nobody waited in a collective";
     c.frame.put(r.x + 2, r.y + 1, why, Style::kDim, r.right());
     return;

@@ -189,7 +189,10 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
   s.nodes = static_cast<int32_t>(nodes.size());
   if (alive_ns > 0) s.overhead_ratio = overhead_ns / alive_ns;
 
-  if (!background_) s.blame = sum_blame();  // who enters last on its background thread does not tell whose training thread is late
+  // Where background threads agree first on what to move, who enters last does not tell whose training thread is late.
+  s.negotiates =
+      background_ && std::any_of(collectives_.begin(), collectives_.end(), [](const CollectiveUse& use) { return use.coordination; });
+  if (!s.negotiates) s.blame = sum_blame();
   std::set<int64_t> unknown;
   for (const FinishedStep* step : window_) {
     if (by_device_) unknown.insert(step->unknown.begin(), step->unknown.end());

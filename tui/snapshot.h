@@ -116,6 +116,7 @@ struct Snapshot {
   bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is unknown
   bool background =
       false;  ///< background threads make its MPI calls: shares of steps and waiting are unknown, only RankRow::computing_ratio
+  bool negotiates = false;  ///< these threads agree on what to move before they move it
   Feed feed = Feed::kWaiting;
   double silent_ns = 0;   ///< since anything happened
   std::string how_ended;  ///< "all ranks finalized", "killed by SIGKILL"
@@ -150,7 +151,7 @@ struct Snapshot {
   std::vector<AxisRow> axes;               ///< most time first
   std::vector<LayerRow> layers;            ///< as the job first ran them
   std::vector<HistoryPoint> history;       ///< oldest first
-  Blame blame;                             ///< nothing where background threads make the job's MPI calls
+  Blame blame;                             ///< nothing where background threads negotiate
 };
 
 /// A JSON object on one line without a newline at its end, valid UTF-8. Keys carry their unit; unknown values are null.
