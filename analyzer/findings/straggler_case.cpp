@@ -32,6 +32,7 @@ constexpr double kMeanDeviations =
 constexpr double kAsSure = 0.9973;     // confidence of so many deviations
 constexpr double kMaxOneSided = 0.05;  // probability that as many waits fall to one rank by chance
 constexpr double kHiddenByMedian = 2;  // mean waiting against the median: the rank is late in some steps, which the median hides
+constexpr double kAbout = 1.1;         // of waiting, which a replay's saving may be above as it is another way to know it
 constexpr double kOwnShare = 0.5;      // of the lateness, that ranks without a record cannot have caused
 constexpr double kClearIncrease = 4;   // blame after the change against before it
 constexpr double kTogether = 0.5;      // of what the others wait longer: the waits of several that are late together differ by no more
@@ -371,11 +372,12 @@ const char* late_to(const StragglerCase& c) {
 
 std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks, double saving_ns) {
   const double for_it_ns = found.costs.others_wait_ns * found.blame_share;
-  const double waited_ns = saving_ns <= for_it_ns ? for_it_ns : std::max(for_it_ns, found.costs.others_mean_wait_ns);
+  const auto explains = [saving_ns](double ns) { return saving_ns <= kAbout * ns; };
+  const double waited_ns = explains(for_it_ns) ? for_it_ns : std::max(for_it_ns, found.costs.others_mean_wait_ns);
   const char* others = ranks - found.ranks.size() == 1 ? "the other waits" : "the others wait";
   return fmt::format("{} {} {} of {}{}: {} {}{}", found.ranks.size() == 1 ? who : who + " are late: one of them", what_is_late(found),
                      percent_text(found.late_rate), late_to(found), found.since ? fmt::format(" since step {}", *found.since) : "",
-                     saving_ns <= waited_ns ? others : "it costs", duration_text(std::max(saving_ns, waited_ns)), per);
+                     explains(waited_ns) ? others : "it costs", duration_text(explains(waited_ns) ? waited_ns : saving_ns), per);
 }
 
 }  // namespace ddl

@@ -117,8 +117,8 @@ bool is_sure(const StragglerCase& found);
 /// The rank is late to: "collectives", "messages" or both.
 const char* late_to(const StragglerCase& found);
 /// "rank 11 (nid0042) enters last in 87.0% of collectives since step 1795: the others wait 34.1 ms/step"; "ranks 2 and 5 are late: one of
-/// them enters last in ...". `who`: "rank 11 (nid0042)". `saving_ns`: where a replay says that mending it saves more than the others wait in a
-/// typical step, their mean counts, and where that is less, too, "it costs 34.1 ms/step".
+/// them enters last in ...". `who`: "rank 11 (nid0042)". `saving_ns`: where a replay says that mending it saves a tenth more than the others wait
+/// in a typical step, their mean counts, and where that is less, too, "it costs 34.1 ms/step".
 std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks,
                                double saving_ns = 0);
 

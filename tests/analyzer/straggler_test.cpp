@@ -313,8 +313,9 @@ TEST(Findings, OthersWaitNoLessThanIsSaved) {
   };
   const std::string late = "rank 1 enters last in 100% of collectives: ";
   EXPECT_EQ(say(8e6), late + "the other waits 9.00 ms/step");
-  EXPECT_EQ(say(9.5e6), late + "the other waits 11.0 ms/step");
-  EXPECT_EQ(say(12e6), late + "it costs 12.0 ms/step");
+  EXPECT_EQ(say(9.8e6), late + "the other waits 9.00 ms/step") << "as good as the same";
+  EXPECT_EQ(say(11e6), late + "the other waits 11.0 ms/step");
+  EXPECT_EQ(say(13e6), late + "it costs 13.0 ms/step");
 }
 
 /// Local SGD: between the averages of every fifth step each rank goes its own way.

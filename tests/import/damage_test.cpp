@@ -12,7 +12,7 @@
 namespace ddl::test {
 namespace {
 
-constexpr int kCases = 60;
+constexpr int kCases = 100;
 
 class ImportDamage : public testing::TestWithParam<Sample> {};
 
