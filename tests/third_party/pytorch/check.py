@@ -160,7 +160,7 @@ def pipelines(folder):
         call = dict(db.execute("select rank, sum(time_ns) / 1e6 / ? from v_call where op in ('gloo::send', 'gloo::recv', 'gloo::wait', 'gloo::isend', 'gloo::irecv') group by rank", (STEPS,)).fetchall())
         mean = [sum(t["in_messages"]) / STEPS for t in truths]
         least = 0.7 if "--batched" in options else 0.9  # the script times the making of a batch, too
-        job.check(all(least * m - 0.2 < call[rank] < m * 1.02 + 0.1 for rank, m in enumerate(mean)), f"{name}: ms in messages a step {call}, by the script {mean}")
+        job.check(all(least * m - 0.6 < call[rank] < m * 1.02 + 0.1 for rank, m in enumerate(mean)), f"{name}: ms in messages a step {call}, by the script {mean}")
         found = [(row["id"], row["rank"], (row["saving_ns"] or 0) / 1e6) for row in db.execute("select id, rank, saving_ns from finding order by position")]
         print(f"torch {VERSION}, {name}: {told}; ms a step in messages {call}, by the script {own}; {found}", flush=True)
         if "--barrier" in options:
