@@ -45,6 +45,7 @@ struct ddl_posted {
   uint32_t op;
   uint32_t kept;
 };
+static_assert(sizeof(ddl_posted) == 40);  // python/ddl_hooks gives it as much
 /// The calling thread begins the call `name` of the table, of `group` (0: none). For python/ddl_hooks.
 /// `peer`: rank in the group, -1: none, or any. `number`: tag of a message, number of a barrier on its group. `bytes`: of the tensor.
 __attribute__((visibility("default"))) void ddl_told_begin(const char* name, uint32_t group, int peer, uint32_t number, uint64_t bytes);

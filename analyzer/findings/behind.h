@@ -48,7 +48,7 @@ struct MidTransfer {
   std::optional<int64_t> first;
   bool background = false;  ///< a background thread sits in it, and the rank may have died in another one
 };
-/// Of several the one that tells most; nothing if no rank sits in such a collective.
+/// The most telling one where there are several; nothing if no rank sits in such a collective.
 std::optional<MidTransfer> find_mid_transfer(const FindingInput& input);
 
 /// When the job ended by the clock of `ddl record`; nothing for a job that ran without it. For a world that another one followed (a script that

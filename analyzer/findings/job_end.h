@@ -28,7 +28,7 @@ std::string signal_name(int64_t number);
 
 /// The fate of ranks without a sign of their end, as far as the job's end tells: "crashed (SIGSEGV)", "was killed (SIGKILL)",
 /// "stopped without MPI_Finalize (exit code 3)", without MPI "stopped (the command's exit code: 1)", "was killed, crashed, left by _exit or still runs",
-/// of what is over "was killed, crashed or left by _exit".
+/// for a world that is over "was killed, crashed or left by _exit".
 std::string fate(const JobEnd& end, bool plural);
 
 }  // namespace ddl

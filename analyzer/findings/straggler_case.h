@@ -62,9 +62,9 @@ struct StragglerInput {
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step = {};  ///< of steps with known waiting, by step
 };
 
-/// How the suspects and the others spent the steps that count: medians over the steps; where these hide half of the waiting or make no case, as
-/// of a rank that is late in some of the steps, means. Waiting that several suspects share, as by the schedule of a pipeline, is not
-/// waiting for them, and not counted in the others' waits.
+/// How the suspects and the others spent the steps that count: medians over the steps; means where medians hide half of the waiting or make no case
+/// (a rank that is late in some of the steps). Waiting that several suspects share, by the schedule of a pipeline for example, does not count in the
+/// others' waits.
 struct StragglerCosts {
   double others_wait_ns = 0;       ///< the others' mean
   double others_mean_wait_ns = 0;  ///< the same, always the mean over the steps

@@ -578,7 +578,7 @@ def _hook_groups(module):
 
 # ---------------------------------------------------------------------------------------------------------------- messages over Gloo
 
-_POSTED_BYTES = 48  # ddl_posted
+_POSTED_BYTES = 40  # ddl_posted in interpose/gloo.h
 _posted = weakref.WeakKeyDictionary()  # what isend and irecv returned, and nobody has waited for -> (group's number, peer, facts of the recorder's)
 
 

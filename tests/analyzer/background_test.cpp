@@ -368,15 +368,17 @@ TEST(Background, WhoIsLateAtABarrier) {
   }
 }
 
+/// The early rank waits so long in each step for the other one, which is ready 80 ms after the step's begin.
+void expect_waiting(Tables run, int64_t early, int64_t wait_ms) {
+  EXPECT_EQ(parts_of(run, early), (Parts{80 - wait_ms, wait_ms, 10, 10})) << early;
+  EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
+  EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
+  EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * wait_ms * 1'000'000) << early;
+  EXPECT_EQ(run.findings().front(), "straggler") << early;
+}
+
 TEST(Background, WhoIsLateForWhatNoCacheHolds) {
-  for (const int64_t early : {0, 1}) {
-    Tables run = meeting(early, "MPI_Reduce_scatter");
-    EXPECT_EQ(parts_of(run, early), (Parts{40, 40, 10, 10})) << early;
-    EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
-    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
-    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 40'000'000) << early;
-    EXPECT_EQ(run.findings().front(), "straggler") << early;
-  }
+  for (const int64_t early : {0, 1}) expect_waiting(meeting(early, "MPI_Reduce_scatter"), early, 40);
 }
 
 /// One rank is ready at 20 ms, the other at 80 ms. At 50 ms the first one's tensors have waited for too long: they are dropped from the cache, and
@@ -405,14 +407,7 @@ Tables stalled(int64_t early) {
 }
 
 TEST(Background, WaitingGoesOnWhereTheCacheDropsWhatIsStalled) {
-  for (const int64_t early : {0, 1}) {
-    Tables run = stalled(early);
-    EXPECT_EQ(parts_of(run, early), (Parts{20, 60, 10, 10})) << early;
-    EXPECT_EQ(parts_of(run, 1 - early), (Parts{80, 0, 10, 10})) << early;
-    EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1 - early});
-    EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 60'000'000) << early;
-    EXPECT_EQ(run.findings().front(), "straggler") << early;
-  }
+  for (const int64_t early : {0, 1}) expect_waiting(stalled(early), early, 60);
 }
 
 /// Adasum: what was agreed on is moved by messages and sums on communicators of its own. Rank 0 computes for 50 ms, rank 1 for 80 ms.
