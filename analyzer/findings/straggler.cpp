@@ -270,10 +270,11 @@ bool are_waited_for(const FindingInput& input, const LongerComputing& found) {
 
 constexpr double kSmallWait = 0.05;  // of the step
 
-/// Small waits that the replay wins nothing from are noise. Of larger ones it may not see what mending wins: it takes the computing of a mean
-/// step of the others, too much in a short one.
+/// Small waits that mending wins next to nothing from are noise: the step then waits for somebody else. That is told of larger ones.
 bool is_worth_mending(const FindingInput& input, const StragglerCase& c, const Finding& finding) {
-  return *finding.saving_ns > 0 || c.costs.others_wait_ns * c.blame_share > kSmallWait * static_cast<double>(input.step_ns);
+  const auto step_ns = static_cast<double>(input.step_ns);
+  return static_cast<double>(*finding.saving_ns) > kStragglerMinSavingShare * step_ns ||
+         c.costs.others_wait_ns * c.blame_share > kSmallWait * step_ns;
 }
 
 /// A rank that is late because it loads is told by loader_stall; here only what it would still cost with the others' loader.

@@ -17,7 +17,6 @@ namespace {
 
 constexpr double kMinWaitShare = 0.02;             // of the others' step: less waiting is not worth a finding
 constexpr double kMinBlameShare = 0.05;            // blame against step time
-constexpr double kStragglerMinSavingShare = 0.01;  // of the step
 constexpr double kNoiseShare = 0.001;              // of the step
 constexpr double kNoiseWaiting = 0.1;              // of all waiting
 constexpr size_t kStragglerMinSteps = 5;           // in which the rank was late

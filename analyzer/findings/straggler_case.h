@@ -27,6 +27,8 @@
 
 namespace ddl {
 
+constexpr double kStragglerMinSavingShare = 0.01;  ///< of the step
+
 /// An instance, one rank that entered last, and the others' waiting for it.
 struct LateRow {
   int64_t step = 0;

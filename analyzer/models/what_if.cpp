@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <boost/functional/hash.hpp>
 #include <cmath>
 #include <map>
+#include <unordered_map>
 #include <unordered_set>
+#include <utility>
 
 #include "analyzer/statistics.h"
 #include "core/error.h"
@@ -33,6 +36,34 @@ std::vector<double> means(const Replay& replay, const std::function<bool(const R
 }
 
 bool is_transfer(const Replay& replay, const ReplayOp& op) { return replay.kinds()[op.kind].transfer; }
+
+/// What the ranks that are not healed compute in the place of one of theirs: the mean of that step, since the work of all may differ from step
+/// to step (longer sequences, an evaluation); where none of them has that kind in it, the mean over all steps.
+class OthersMeans {
+ public:
+  OthersMeans(const Replay& replay, const std::unordered_set<int64_t>& healed) : of_kind_(replay.kinds().size()) {
+    for (const ReplayOp& op : replay.ops()) {
+      if (healed.contains(op.rank) || is_transfer(replay, op)) continue;
+      of_step_[{op.step, op.kind}].add(op.seconds);
+      of_kind_[op.kind].add(op.seconds);
+    }
+  }
+  /// Nothing: none of them ever has one.
+  std::optional<double> of(const ReplayOp& op) const {
+    const auto in_step = of_step_.find({op.step, op.kind});
+    return in_step != of_step_.end() ? in_step->second.get() : of_kind_[op.kind].get();
+  }
+
+ private:
+  struct Mean {
+    double sum = 0, count = 0;
+    void add(double seconds) { sum += seconds, ++count; }
+    std::optional<double> get() const { return count > 0 ? std::optional(sum / count) : std::nullopt; }
+  };
+
+  std::unordered_map<std::pair<int64_t, size_t>, Mean, boost::hash<std::pair<int64_t, size_t>>> of_step_;
+  std::vector<Mean> of_kind_;
+};
 
 class Attribution {
  public:
@@ -141,7 +172,7 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
     if (!std::binary_search(all.begin(), all.end(), rank))
       throw Error(fmt::format("there is no rank {}", rank), fmt::format("ranks are {} to {}", all.front(), all.back()), ExitCode::kUsage);
   const std::unordered_set<int64_t> healed(ranks.begin(), ranks.end());
-  const std::vector<double> others = means(replay, [&](const ReplayOp& op) { return !healed.contains(op.rank); });
+  const OthersMeans others(replay, healed);
   const auto heals = [&](const ReplayOp& op) { return healed.contains(op.rank) && !is_transfer(replay, op); };
   const double healed_count = static_cast<double>(healed.size()), others_count = static_cast<double>(all.size()) - healed_count;
   struct Computing {
@@ -153,7 +184,7 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
     if (is_transfer(replay, op)) continue;
     Computing& step = steps[op.step];
     healed.contains(op.rank) ? step.own_s += op.seconds / healed_count : step.others_s += op.seconds / others_count;
-    if (heals(op) && std::isnan(others[op.kind])) alone_s += op.seconds / healed_count;
+    if (heals(op) && !others.of(op)) alone_s += op.seconds / healed_count;
   }
   bool all_compute = true;
   for (const auto& [number, step] : steps) {
@@ -164,7 +195,7 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
     const auto share = [&](const ReplayOp& op) { return steps.at(op.step).others_s / steps.at(op.step).own_s; };
     return changed(replay, [&](const ReplayOp& op) { return heals(op) ? op.seconds * share(op) : op.seconds; });
   }
-  return changed(replay, [&](const ReplayOp& op) { return heals(op) && !std::isnan(others[op.kind]) ? others[op.kind] : op.seconds; });
+  return changed(replay, [&](const ReplayOp& op) { return heals(op) ? others.of(op).value_or(op.seconds) : op.seconds; });
 }
 
 std::vector<double> larger_batch(const Replay& replay, double factor, std::span<const double> within_s) {

@@ -372,8 +372,24 @@ TEST(Findings, FewWaitsForOneRankMayBeChance) {
 
 /// Steps of 10 to 16 ms on all ranks, and rank 1 0.4 ms late to each: the replay, in which it computes for the mean of the others' steps, wins
 /// nothing. What a rank does between its steps is mended there, too.
+/// The work of all differs from step to step by many times the lateness: mending the rank still saves what it is late by in each.
+TEST(Findings, ALateRankSavesItsLatenessWhereAllVaryTogether) {
+  Tables small = training(4, 60, 1_ms, [](int64_t s, int64_t r) { return 10_ms + jitter(s, 0, 6_ms) + (r == 1 ? 400_us : 0); });
+  small.analyze();
+  ASSERT_EQ(small.findings(), Ids{"straggler"});
+  EXPECT_NEAR(small.number("SELECT saving_ns FROM finding"), 400e3, 1e3);
+
+  Tables rare = training(4, 60, 1_ms, [](int64_t s, int64_t r) { return 10_ms + (s % 5 == 4 ? 200_ms : 0) + (r == 1 ? 30_ms : 0); });
+  rare.analyze();
+  ASSERT_EQ(rare.findings(), Ids{"straggler"});
+  EXPECT_NEAR(rare.number("SELECT saving_ns FROM finding"), 30e6, 0.1e6);
+}
+
+/// Rank 0 waits for rank 1, but would wait as long for the others.
 TEST(Findings, AStragglerThatTheReplayWinsNothingFromIsNone) {
-  Tables even = training(4, 60, 1_ms, [](int64_t s, int64_t r) { return 10_ms + jitter(s, 0, 6_ms) + (r == 1 ? 400_us : 0); });
+  Tables even = training(4, 60, 1_ms, [](int64_t s, int64_t r) {
+    return 10_ms + jitter(s, 0, 6_ms) + (r == 0 ? 0 : r == 1 ? 1_ms : 990_us);
+  });
   even.analyze();
   EXPECT_EQ(even.findings(), Ids{}) << even.text("SELECT sentence FROM finding");
 

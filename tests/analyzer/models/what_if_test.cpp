@@ -82,6 +82,19 @@ TEST(WhatIf, ScenariosOfASlowRank) {
   EXPECT_THROW(healthy_rank(replay, 4), Error);
 }
 
+TEST(WhatIf, AHealthyRankComputesAsTheOthersDoInTheSameStep) {
+  Replay replay;
+  const size_t common = replay.add_kind("compute", false), rare = replay.add_kind("compute", false);
+  for (int64_t step = 0; step < 3; ++step)
+    for (int64_t rank = 0; rank < 3; ++rank)
+      replay.add({.rank = rank, .step = step, .kind = common, .seconds = (step == 2 ? 10.0 : 1.0) + (rank == 2 ? 4.0 : 0.0)});
+  replay.add({.rank = 0, .step = 0, .kind = rare, .seconds = 2});
+  replay.add({.rank = 1, .step = 2, .kind = rare, .seconds = 4});
+  replay.add({.rank = 2, .step = 1, .kind = rare, .seconds = 8});  // the others have it in other steps
+  replay.finish(false);
+  EXPECT_EQ(healthy_rank(replay, 2), (std::vector<double>{1, 1, 1, 1, 1, 1, 10, 10, 10, 2, 4, 3}));
+}
+
 TEST(WhatIf, WorkThatNoOtherRankHasGoesInProportion) {
   const auto job = [](double common_s, double alone_s) {
     Replay replay;
