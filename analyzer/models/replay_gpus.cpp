@@ -118,20 +118,27 @@ class GpuReplay {
     struct Likes {
       Mean late, others;
     };
-    std::vector<std::vector<std::array<Likes, kPieces>>> likes(places_.size());  // by form and place
+    using LikesOfForm = std::vector<std::array<Likes, kPieces>>;  // by place
+    std::vector<LikesOfForm> likes(places_.size());
+    std::map<std::pair<int64_t, size_t>, LikesOfForm> likes_in_step;  // by step and form
+    const auto in_step_of = [&](const PlacedOp& p) -> Likes& {
+      LikesOfForm& form = likes_in_step[{replay_.ops()[p.op].step, p.form}];
+      form.resize(places_[p.form].size());
+      return form[p.place][static_cast<size_t>(p.piece)];
+    };
     for (size_t form = 0; form < places_.size(); ++form) likes[form].resize(places_[form].size());
-    const auto like_of = [&](const PlacedOp& p) -> Likes& { return likes[p.form][p.place][static_cast<size_t>(p.piece)]; };
+    const auto in_all_of = [&](const PlacedOp& p) -> Likes& { return likes[p.form][p.place][static_cast<size_t>(p.piece)]; };
     for (const PlacedOp& p : placed_) {
       if (has_other_work(p)) continue;
-      Likes& like = like_of(p);
-      (is_late(p) ? like.late : like.others).add(replay_.ops()[p.op].seconds);
+      for (Likes* like : {&in_all_of(p), &in_step_of(p)}) (is_late(p) ? like->late : like->others).add(replay_.ops()[p.op].seconds);
     }
     const std::optional<std::array<double, kPieces>> paces = paces_of_others(ranks.size(), is_late);
     if (!paces) return std::nullopt;
     std::vector<double> durations = replay_.recorded();
     for (const PlacedOp& p : placed_) {
       if (has_other_work(p)) continue;
-      const Likes& like = like_of(p);
+      const Likes& in_step = in_step_of(p);
+      const Likes& like = in_step.late.count > 0 && in_step.others.count > 0 ? in_step : in_all_of(p);
       const bool shared = work == LateWork::kEvenly && p.piece == Piece::kActivity;
       if (!is_late(p)) {
         if (shared && like.late.count > 0 && like.others.sum > 0)

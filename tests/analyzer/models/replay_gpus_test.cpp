@@ -135,6 +135,22 @@ TEST_F(GpuReplays, ALateRankMendedLeavesTheNextOne) {
   EXPECT_EQ(saving_without_us({0, 1, 2, 3}), -1) << "there are no others to do as";
 }
 
+/// Every third step has five times the work for all. Rank 3 takes 120 us longer in each, and 1 waits for it.
+TEST_F(GpuReplays, ALateRankDoesAsTheOthersInTheSameStep) {
+  for (int64_t s = 0; s < kGpuSteps; ++s) {
+    for (const int64_t rank : {0, 1, 2, 3}) {
+      const int64_t work = s % 3 == 2 ? 300 : 60, met = work + (rank % 2 == 1 ? 120 : 0);
+      const int64_t computed = rank == 3 ? met : work;
+      step(rank, s,
+           {{kOfComputing, 0, computed},
+            {kOfData, computed, met + 50, -1, data_[static_cast<size_t>(rank % 2)], 8000},
+            {kOfComputing, met + 50, met + 80}});
+    }
+  }
+  analyze();
+  EXPECT_NEAR(saving_without_us({3}), 120, 1e-6);
+}
+
 /// 2 and 3, which launch two kernels where 0 and 1 launch one, are a third slower in all: 200 us each instead of 150, and 80 at the end instead of 60.
 TEST_F(GpuReplays, WhereNobodyElseHasTheSequenceThePaceIsThatOfTheOthers) {
   for (int64_t s = 0; s < kGpuSteps; ++s) {
