@@ -8,11 +8,13 @@
 #include <optional>
 #include <utility>
 
+#include "analyzer/models/rank_saving.h"
 #include "analyzer/models/replay_imported.h"
 #include "analyzer/models/replay_operators.h"
 #include "analyzer/models/replay_run.h"
 #include "analyzer/models/what_if.h"
 #include "analyzer/passes/catalog.h"
+#include "analyzer/query.h"
 #include "cli/model.h"
 #include "core/error.h"
 #include "reports/format.h"
@@ -25,7 +27,35 @@ using reports::Value;
 
 constexpr size_t kShownRanks = 8;
 
-void add_scenarios(Answer& answer, const models::RunReplay& recorded, double now_s, const VerbOptions& options, int64_t worst_rank) {
+/// A straggler that the report names.
+struct Straggler {
+  int64_t rank = 0;
+  double saving_s = 0;
+};
+
+/// The first of all steps' (from a step on, its saving is of other steps than those that are replayed here).
+std::optional<Straggler> straggler_of(SQLite::Database& db, int64_t world, std::optional<int64_t> rank) {
+  Query row(db, R"(
+    SELECT f.rank, f.saving_ns
+    FROM finding f
+    JOIN finding_about a ON a.position = f.position
+    WHERE f.id = 'straggler' AND f.world = ?1 AND f.rank = coalesce(?2, f.rank) AND f.saving_ns > 0 AND a.since IS NULL
+    ORDER BY f.position
+    LIMIT 1)");
+  row.bind(world, rank);
+  if (!row.next()) return std::nullopt;
+  return Straggler{row.integer(0), row.real(1) * 1e-9};
+}
+
+/// What mending the rank saves, as its finding says (specification.md J8): of non-blocking transfers a replay knows bounds only.
+double saving_of_rank(const ModelRun& run, const models::RunReplay& recorded, int64_t rank) {
+  const double replayed_s = models::seconds_saved(recorded, healthy_rank(recorded.replay, rank));
+  const auto found = recorded.nonblocking ? straggler_of(run.view.db, run.view.world, rank) : std::nullopt;
+  return found ? std::max(found->saving_s, replayed_s) : replayed_s;
+}
+
+void add_scenarios(Answer& answer, const ModelRun& run, const models::RunReplay& recorded, double now_s, const VerbOptions& options,
+                   int64_t worst_rank) {
   const models::Replay& replay = recorded.replay;
   auto& table = answer.table("whatif", "What if",
                              {{"scenario", "scenario", Unit::kText},
@@ -41,7 +71,7 @@ void add_scenarios(Answer& answer, const models::RunReplay& recorded, double now
   const int64_t rank = count_option(options, "healthy", 0).value_or(worst_rank);
   add("as recorded", now_s, 1);
   add(fmt::format("network x{:g}", network), replayed(faster_network(replay, network)), 1);
-  add(fmt::format("rank {} as the others", rank), replayed(healthy_rank(replay, rank)), 1);
+  add(fmt::format("rank {} as the others", rank), now_s - saving_of_rank(run, recorded, rank), 1);
   add("all computing at its mean", replayed(balanced(replay)), 1);
   add("transfers hidden", overlapped_step_seconds(replay), 1);
   add(fmt::format("batch x{:g}", batch), replayed(larger_batch(replay, batch, recorded.within_s)), batch);
@@ -122,7 +152,7 @@ int model_whatif(const std::vector<std::string>& arguments) {
       "of that each type of operation and each rank would cause alone.");
   options.add()("network", takes<double>("X", 2), "transfers so many times as fast")("batch", takes<double>("X", 2),
                                                                                      "so many times the batch: computing in proportion")(
-      "healthy", takes<int64_t>("RANK"), "which rank would compute as the others do; default: the worst")(
+      "healthy", takes<int64_t>("RANK"), "which rank would compute as the others do; default: the straggler of the report, or the worst")(
       "operator", takes<std::string>("NAME"), "instead: kernels of that name, or that operators or layers of it launched, would take")(
       "scale", takes<double>("X", 0.5), "so much of their time, 0 to 1");
   if (!options.parse(arguments)) return 0;
@@ -140,7 +170,8 @@ int model_whatif(const std::vector<std::string>& arguments) {
   answer.given("ideal_step_ns", "ideal", seconds_value(slowdown.ideal_step_s));
   answer.given("steps", "steps", Value::count(recorded.steps),
                recorded.left_out > 0 ? fmt::format("(the last; {} before them left out)", recorded.left_out) : "");
-  add_scenarios(answer, recorded, slowdown.step_s, options, slowdown.ranks[0].number);
+  const std::optional<Straggler> straggler = straggler_of(run.view.db, run.view.world, {});
+  add_scenarios(answer, run, recorded, slowdown.step_s, options, straggler ? straggler->rank : slowdown.ranks[0].number);
   add_shares(answer, slowdown);
   const double off = slowdown.step_s / recorded.recorded_step_s - 1;
   if (std::abs(off) > models::kFarFromRecorded)

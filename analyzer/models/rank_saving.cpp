@@ -33,8 +33,6 @@ struct ReplayOfSteps {
 /// Nothing: it comes out otherwise than the steps did, or there is none. May throw ddl::Error as well.
 std::optional<ReplayOfSteps> replay_steps(SQLite::Database& db, int64_t world, const Regions& within,
                                           const std::optional<SmallCalls>& small) {
-  Query background(db, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
-  if (background.bind(world).next()) return std::nullopt;  // its calls are not those that the ranks wait in
   std::optional<ImportedReplay> imported = imported_replay(db, world);
   if (imported && (small || !within.empty())) return std::nullopt;  // no ranges or communicators belong to what it replays
   ReplayOfSteps result{imported ? std::move(imported->run) : replay_run(db, world, within, small), {}};
@@ -91,6 +89,12 @@ Durations fused(const RunReplay& run, const std::map<int64_t, double>& fused_s) 
 }
 
 }  // namespace
+
+double seconds_saved(const RunReplay& run, const std::vector<double>& durations) {
+  const Durations recorded_s = step_seconds(run, run.replay.recorded()), other_s = step_seconds(run, durations);
+  const auto sum = [](const Durations& seconds) { return std::accumulate(seconds.begin(), seconds.end(), 0.0); };
+  return (sum(recorded_s) - sum(other_s)) / static_cast<double>(recorded_s.size());
+}
 
 std::optional<ReplayedSaving> saving_without(SQLite::Database& db, int64_t world, const std::vector<int64_t>& ranks,
                                              std::optional<int64_t> since) {

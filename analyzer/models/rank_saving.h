@@ -12,6 +12,9 @@
 
 namespace ddl::models {
 
+/// By which a mean step of the replay is shorter with other durations; what is hidden behind computing (RunReplay::hidden) takes no time.
+double seconds_saved(const RunReplay& run, const std::vector<double>& durations);
+
 struct ReplayedSaving {
   double seconds = 0;        ///< per step; time of non-blocking collectives behind computing (RunReplay::hidden) counts as none
   bool lower_bound = false;  ///< some transfers are upper bounds, so that more may be saved

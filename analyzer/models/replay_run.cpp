@@ -107,6 +107,10 @@ class RunReader {
       throw Error("the job computes on GPUs, and its waiting there is not in its MPI calls",
                   "only jobs that compute on CPUs can be replayed so; what a faster kernel or operator would save: ddl report what_if",
                   ExitCode::kDataMissing);
+    Query background(db_, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ? LIMIT 1");
+    if (background.bind(world_).next())
+      throw Error("the job communicates from background threads, and its training threads do not wait in these calls",
+                  "what a late rank costs there is its finding's saving: ddl report", ExitCode::kDataMissing);
     select_windows();
     if (!within_.empty()) read_ranges();
     read_processes();

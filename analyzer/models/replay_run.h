@@ -58,7 +58,7 @@ constexpr int64_t kMostReplayedEvents = 1'000'000;
 constexpr double kFarFromRecorded = 0.05;
 
 /// Replays the steady steps of an analyzed run, or the whole run where there are none. Throws ddl::Error (kDataMissing):
-/// a job of GPUs, whose host does not wait in its calls; events that were not kept; or more than a hundredth of the time inside calls whose
+/// a job of GPUs or of background threads (background_process), whose ranks do not wait in their calls; events that were not kept; or more than a hundredth of the time inside calls whose
 /// waiting is not known.
 RunReplay replay_run(SQLite::Database& db, int64_t world, const Regions& within = {}, const std::optional<SmallCalls>& small = {});
 

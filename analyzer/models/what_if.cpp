@@ -37,32 +37,66 @@ std::vector<double> means(const Replay& replay, const std::function<bool(const R
 
 bool is_transfer(const Replay& replay, const ReplayOp& op) { return replay.kinds()[op.kind].transfer; }
 
-/// What the ranks that are not healed compute in the place of one of theirs: the mean of that step, since the work of all may differ from step
-/// to step (longer sequences, an evaluation); where none of them has that kind in it, the mean over all steps.
-class OthersMeans {
+/// What healed ranks compute. Its level is what the others do in the same place of that step (their mean), since the work of all may differ from
+/// step to step (longer sequences, an evaluation); of all steps where they have no such place in it. About that level a healed rank varies as it
+/// did, but no more than the others do: what varies more is its lateness. Without that it would never be the last, as any healthy rank is at
+/// times.
+class HealthyComputing {
  public:
-  OthersMeans(const Replay& replay, const std::unordered_set<int64_t>& healed) : of_kind_(replay.kinds().size()) {
-    for (const ReplayOp& op : replay.ops()) {
-      if (healed.contains(op.rank) || is_transfer(replay, op)) continue;
-      of_step_[{op.step, op.kind}].add(op.seconds);
-      of_kind_[op.kind].add(op.seconds);
-    }
+  HealthyComputing(const Replay& replay, const std::unordered_set<int64_t>& healed) : replay_(replay) {
+    levels_of_kinds_.resize(replay.kinds().size());
+    for_computing([&](const ReplayOp& op) {
+      if (healed.contains(op.rank)) return;
+      levels_[{op.step, op.kind}].add(op.seconds);
+      levels_of_kinds_[op.kind].add(op.seconds);
+    });
+    for_computing([&](const ReplayOp& op) {
+      if (const std::optional<double> level = level_of(op)) offsets_[{op.rank, op.kind}].add(op.seconds - *level);
+    });
+    others_.resize(replay.kinds().size());
+    for (const auto& [of, offset] : offsets_)
+      if (!healed.contains(of.first)) others_[of.second].add_spread_of(offset);
   }
-  /// Nothing: none of them ever has one.
+  /// Nothing: none of the others ever does that.
   std::optional<double> of(const ReplayOp& op) const {
-    const auto in_step = of_step_.find({op.step, op.kind});
-    return in_step != of_step_.end() ? in_step->second.get() : of_kind_[op.kind].get();
+    const std::optional<double> level = level_of(op);
+    if (!level) return std::nullopt;
+    const Moments& own = offsets_.at({op.rank, op.kind});
+    const double spread = own.spread(), as_others = others_[op.kind].typical();
+    const double scale = spread > 0 ? std::min(1.0, as_others / spread) : 0;
+    return std::max(0.0, *level + (op.seconds - *level - own.mean()) * scale);
   }
 
  private:
-  struct Mean {
-    double sum = 0, count = 0;
-    void add(double seconds) { sum += seconds, ++count; }
-    std::optional<double> get() const { return count > 0 ? std::optional(sum / count) : std::nullopt; }
+  struct Moments {
+    double sum = 0, squares = 0, count = 0;
+    void add(double value) { sum += value, squares += value * value, ++count; }
+    double mean() const { return sum / count; }
+    double spread() const { return std::sqrt(std::max(0.0, squares / count - mean() * mean())); }
   };
+  struct Spread {
+    double squares = 0, count = 0, ranks = 0;
+    void add_spread_of(const Moments& one) { squares += one.spread() * one.spread() * one.count, count += one.count, ++ranks; }
+    /// Of a rank about the mean of `ranks` others, where these vary about a mean that they are part of.
+    double typical() const { return ranks > 1 ? std::sqrt(squares / count * (ranks + 1) / (ranks - 1)) : 0; }
+  };
+  template <class Of>
+  using By = std::unordered_map<std::pair<int64_t, size_t>, Of, boost::hash<std::pair<int64_t, size_t>>>;
 
-  std::unordered_map<std::pair<int64_t, size_t>, Mean, boost::hash<std::pair<int64_t, size_t>>> of_step_;
-  std::vector<Mean> of_kind_;
+  void for_computing(const std::function<void(const ReplayOp&)>& see) const {
+    for (const ReplayOp& op : replay_.ops())
+      if (!is_transfer(replay_, op)) see(op);
+  }
+  std::optional<double> level_of(const ReplayOp& op) const {
+    const auto in_step = levels_.find({op.step, op.kind});
+    const Moments& level = in_step != levels_.end() ? in_step->second : levels_of_kinds_[op.kind];
+    return level.count > 0 ? std::optional(level.mean()) : std::nullopt;
+  }
+
+  const Replay& replay_;
+  By<Moments> levels_, offsets_;  ///< by step and kind; by rank and kind
+  std::vector<Moments> levels_of_kinds_;
+  std::vector<Spread> others_;
 };
 
 class Attribution {
@@ -172,7 +206,7 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
     if (!std::binary_search(all.begin(), all.end(), rank))
       throw Error(fmt::format("there is no rank {}", rank), fmt::format("ranks are {} to {}", all.front(), all.back()), ExitCode::kUsage);
   const std::unordered_set<int64_t> healed(ranks.begin(), ranks.end());
-  const OthersMeans others(replay, healed);
+  const HealthyComputing others(replay, healed);
   const auto heals = [&](const ReplayOp& op) { return healed.contains(op.rank) && !is_transfer(replay, op); };
   const double healed_count = static_cast<double>(healed.size()), others_count = static_cast<double>(all.size()) - healed_count;
   struct Computing {

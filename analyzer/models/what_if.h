@@ -45,7 +45,8 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
 
 /// Transfers `factor` times as fast.
 std::vector<double> faster_network(const Replay& replay, double factor);
-/// `rank` computes as its kind does in the mean over the other ranks, in the same step where they have that kind in it. Throws ddl::Error (usage) if there is no such rank.
+/// `rank` computes as its kind does in the mean over the other ranks, in the same step where they have that kind in it, and varies about that as it
+/// did, but no more than each of several others does. Throws ddl::Error (usage) if there is no such rank.
 std::vector<double> healthy_rank(const Replay& replay, int64_t rank);
 /// The same of several ranks: the mean is over those that are not among them. Computing of a kind that only they have stays. Where that is
 /// more than 5 % of what they compute longer, their work is another one, place by place: then all of it takes the share of its time that

@@ -320,6 +320,20 @@ TEST_F(Model, WhatIfOfAStragglingRun) {
   EXPECT_EQ(ddl_command({"model", "whatif", run, "--network", "0"}).code, 2);
 }
 
+/// Of non-blocking transfers a replay knows bounds only: what mending the rank saves is what its finding says.
+TEST_F(Model, WhatIfSaysWhatTheFindingSays) {
+  const std::string run = write(test::run().ranks(4).steps(16).compute(5_ms).iallreduce(1_MiB, 2_ms).compute(5_ms).waitall().slow(2, 6_ms));
+  const Json found = Json::parse(ddl_command({"report", run, "--json"}).out)["findings"][0];
+  ASSERT_EQ(found["rank"], 2);
+  for (const std::vector<std::string>& healthy : {std::vector<std::string>{}, {"--healthy", "2"}}) {
+    std::vector<std::string> arguments = {"whatif", run};
+    arguments.insert(arguments.end(), healthy.begin(), healthy.end());
+    const Json rows = answer(arguments)["whatif"];
+    EXPECT_EQ(rows[2]["scenario"], "rank 2 as the others");
+    EXPECT_NEAR(rows[0]["step_ns"].get<double>() - rows[2]["step_ns"].get<double>(), found["saving_ns"].get<double>(), 1.0);
+  }
+}
+
 TEST_F(Model, FitOfARunAndOfACsv) {
   const Json json = answer({"fit", write(fit_job({50e-6, 1e-9, 0}))});
   EXPECT_NEAR(json["fit"][0]["alpha_ns"].get<double>(), 50000, 50);

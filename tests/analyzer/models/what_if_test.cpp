@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstdio>
 #include <filesystem>
 #include <memory>
@@ -93,6 +94,30 @@ TEST(WhatIf, AHealthyRankComputesAsTheOthersDoInTheSameStep) {
   replay.add({.rank = 2, .step = 1, .kind = rare, .seconds = 8});  // the others have it in other steps
   replay.finish(false);
   EXPECT_EQ(healthy_rank(replay, 2), (std::vector<double>{1, 1, 1, 1, 1, 1, 10, 10, 10, 2, 4, 3}));
+}
+
+/// Two others differ from their mean by 1 s, hence a rank does from that of others by sqrt(3) s.
+TEST(WhatIf, AHealthyRankVariesAsTheOthersDo) {
+  const auto job = [](const std::vector<double>& late_s) {
+    Replay replay;
+    const size_t compute = replay.add_kind("compute", false);
+    for (int64_t step = 0; step < 4; ++step) {
+      const double odd_s = step % 2 == 0 ? 1 : -1;
+      replay.add({.rank = 0, .step = step, .kind = compute, .seconds = 10 + odd_s});
+      replay.add({.rank = 1, .step = step, .kind = compute, .seconds = 10 - odd_s});
+      replay.add({.rank = 2, .step = step, .kind = compute, .seconds = late_s[static_cast<size_t>(step)]});
+    }
+    replay.finish(false);
+    std::vector<double> healthy_s;
+    for (size_t op = 2; const double seconds : healthy_rank(replay, 2))
+      if (op++ % 3 == 1) healthy_s.push_back(seconds);
+    return healthy_s;
+  };
+  EXPECT_EQ(job({13, 15, 15, 13}), (std::vector<double>{9, 11, 11, 9})) << "as late in each step: its own variation stays";
+  const std::vector<double> rare_s = job({50, 10, 10, 10});
+  const double scale = std::sqrt(3) / std::sqrt((900 + 3 * 100) / 4.0);
+  EXPECT_NEAR(rare_s[0], 10 + 30 * scale, 1e-9) << "late in one step: that is not its variation";
+  EXPECT_NEAR(rare_s[1], 10 - 10 * scale, 1e-9);
 }
 
 TEST(WhatIf, WorkThatNoOtherRankHasGoesInProportion) {
