@@ -15,12 +15,12 @@
 namespace ddl {
 namespace {
 
-constexpr double kMinWaitShare = 0.02;             // of the others' step: less waiting is not worth a finding
-constexpr double kMinBlameShare = 0.05;            // blame against step time
-constexpr double kNoiseShare = 0.001;              // of the step
-constexpr double kNoiseWaiting = 0.1;              // of all waiting
-constexpr size_t kStragglerMinSteps = 5;           // in which the rank was late
-constexpr double kStragglerMinInstances = 20;      // the same, in runs without steps
+constexpr double kMinWaitShare = 0.02;         // of the others' step: less waiting is not worth a finding
+constexpr double kMinBlameShare = 0.05;        // blame against step time
+constexpr double kNoiseShare = 0.001;          // of the step
+constexpr double kNoiseWaiting = 0.1;          // of all waiting
+constexpr size_t kStragglerMinSteps = 5;       // in which the rank was late
+constexpr double kStragglerMinInstances = 20;  // the same, in runs without steps
 constexpr size_t kCandidates = 3;
 constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missing from the rank's own time inside MPI
 constexpr size_t kSureSteps = 8;         // where ranks left no record: a few in a row may be an accident

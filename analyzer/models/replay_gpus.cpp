@@ -2,15 +2,19 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/functional/hash.hpp>
 #include <cmath>
 #include <map>
+#include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "analyzer/models/healthy_computing.h"
 #include "analyzer/models/replay.h"
 #include "analyzer/models/replay_run.h"
 #include "analyzer/passes/kernel_arrivals.h"
@@ -88,6 +92,45 @@ double scatter_of(std::vector<double> values) {
   return median_of(values);
 }
 
+struct Mean {
+  double sum = 0, count = 0;
+  void add(double value) { sum += value, ++count; }
+  Mean with(const Mean& other) const { return {sum + other.sum, count + other.count}; }
+  double mean() const { return sum / count; }
+};
+
+/// What all take if late ranks and others share their work in each place of a step, or where not both have it in that step, of all steps.
+class EvenWork {
+ public:
+  template <class IsLateRank>
+  EvenWork(const Replay& replay, std::span<const PlacedComputing> computing, const IsLateRank& is_late_rank) : replay_(replay) {
+    for (const PlacedComputing& one : computing) {
+      const ReplayOp& op = replay.ops()[one.op];
+      for (Likes* likes : {&in_step_[{op.step, one.place}], &in_all_[one.place]})
+        (is_late_rank(op.rank) ? likes->late : likes->others).add(op.seconds);
+    }
+  }
+  /// Nothing: not both have that place.
+  std::optional<double> of(const PlacedComputing& one, bool late) const {
+    const ReplayOp& op = replay_.ops()[one.op];
+    const auto in_step = in_step_.find({op.step, one.place});
+    if (in_step == in_step_.end()) return std::nullopt;
+    const Likes& likes = in_step->second.shared() ? in_step->second : in_all_.at(one.place);
+    if (!likes.shared()) return std::nullopt;
+    const double all_s = likes.late.with(likes.others).mean();
+    return late ? all_s : likes.others.sum > 0 ? op.seconds * all_s / likes.others.mean() : op.seconds;
+  }
+
+ private:
+  struct Likes {
+    Mean late, others;
+    bool shared() const { return late.count > 0 && others.count > 0; }
+  };
+  const Replay& replay_;
+  std::unordered_map<std::pair<int64_t, size_t>, Likes, boost::hash<std::pair<int64_t, size_t>>> in_step_;  // and place
+  std::unordered_map<size_t, Likes> in_all_;
+};
+
 class GpuReplay {
  public:
   GpuReplay(SQLite::Database& db, const Catalog& catalog, int64_t world, std::optional<int64_t> since)
@@ -115,39 +158,28 @@ class GpuReplay {
     const auto has_other_work = [&](const PlacedOp& p) {
       return !exchanges.ranks.empty() && p.piece == Piece::kActivity && !exchanges.ranks.contains(replay_.ops()[p.op].rank);
     };
-    struct Likes {
-      Mean late, others;
-    };
-    using LikesOfForm = std::vector<std::array<Likes, kPieces>>;  // by place
-    std::vector<LikesOfForm> likes(places_.size());
-    std::map<std::pair<int64_t, size_t>, LikesOfForm> likes_in_step;  // by step and form
-    const auto in_step_of = [&](const PlacedOp& p) -> Likes& {
-      LikesOfForm& form = likes_in_step[{replay_.ops()[p.op].step, p.form}];
-      form.resize(places_[p.form].size());
-      return form[p.place][static_cast<size_t>(p.piece)];
-    };
-    for (size_t form = 0; form < places_.size(); ++form) likes[form].resize(places_[form].size());
-    const auto in_all_of = [&](const PlacedOp& p) -> Likes& { return likes[p.form][p.place][static_cast<size_t>(p.piece)]; };
+    std::vector<size_t> first_place(places_.size() + 1);
+    for (size_t form = 0; form < places_.size(); ++form) first_place[form + 1] = first_place[form] + places_[form].size();
+    std::vector<PlacedComputing> computing;
+    std::vector<Piece> pieces;
     for (const PlacedOp& p : placed_) {
       if (has_other_work(p)) continue;
-      for (Likes* like : {&in_all_of(p), &in_step_of(p)}) (is_late(p) ? like->late : like->others).add(replay_.ops()[p.op].seconds);
+      computing.push_back({p.op, (first_place[p.form] + p.place) * kPieces + static_cast<size_t>(p.piece)});
+      pieces.push_back(p.piece);
     }
+    const HealthyComputing healthy(replay_, computing, {ranks.begin(), ranks.end()});
+    const EvenWork even(replay_, work == LateWork::kEvenly ? std::span(computing) : std::span<PlacedComputing>(), is_late_rank);
     const std::optional<std::array<double, kPieces>> paces = paces_of_others(ranks.size(), is_late);
     if (!paces) return std::nullopt;
     std::vector<double> durations = replay_.recorded();
-    for (const PlacedOp& p : placed_) {
-      if (has_other_work(p)) continue;
-      const Likes& in_step = in_step_of(p);
-      const Likes& like = in_step.late.count > 0 && in_step.others.count > 0 ? in_step : in_all_of(p);
-      const bool shared = work == LateWork::kEvenly && p.piece == Piece::kActivity;
-      if (!is_late(p)) {
-        if (shared && like.late.count > 0 && like.others.sum > 0)
-          durations[p.op] *= like.late.with(like.others).mean() / like.others.mean();
-      } else if (like.others.count == 0) {
-        durations[p.op] *= (*paces)[static_cast<size_t>(p.piece)];
-      } else {
-        durations[p.op] = shared ? like.late.with(like.others).mean() : like.others.mean();
-      }
+    for (size_t i = 0; i < computing.size(); ++i) {
+      const PlacedComputing& one = computing[i];
+      const bool late = is_late_rank(replay_.ops()[one.op].rank);
+      const std::optional<double> shared_s = pieces[i] == Piece::kActivity ? even.of(one, late) : std::nullopt;
+      if (shared_s)
+        durations[one.op] = *shared_s;
+      else if (late)
+        durations[one.op] = healthy.of(one).value_or(durations[one.op] * (*paces)[static_cast<size_t>(pieces[i])]);
     }
     even_exchanges(exchanges, durations);
     return saving(durations);
@@ -169,13 +201,6 @@ class GpuReplay {
     Replay::Op op;
     size_t form, place;
     Piece piece;
-  };
-
-  struct Mean {
-    double sum = 0, count = 0;
-    void add(double value) { sum += value, ++count; }
-    Mean with(const Mean& other) const { return {sum + other.sum, count + other.count}; }
-    double mean() const { return sum / count; }
   };
 
   /// An all-to-all, with what its members send.

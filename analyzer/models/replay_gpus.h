@@ -37,7 +37,7 @@ enum class LateWork {
 };
 
 /// The same if the hosts of these ranks launched as those of the others do, and their GPUs took as long, in the same place of the same sequence of
-/// launches, in the same step where both have it there; collectives and messages take what they took. Nothing: as above, or nobody else has their sequence.
+/// launches (healthy_computing.h); collectives and messages take what they took. Nothing: as above, or nobody else has their sequence.
 std::optional<double> saving_without_late_gpus(SQLite::Database& db, const Catalog& catalog, int64_t world,
                                                const std::vector<int64_t>& ranks, LateWork work, std::optional<int64_t> since = {});
 

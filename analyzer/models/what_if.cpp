@@ -3,13 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <boost/functional/hash.hpp>
 #include <cmath>
 #include <map>
-#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
+#include "analyzer/models/healthy_computing.h"
 #include "analyzer/statistics.h"
 #include "core/error.h"
 
@@ -36,68 +35,6 @@ std::vector<double> means(const Replay& replay, const std::function<bool(const R
 }
 
 bool is_transfer(const Replay& replay, const ReplayOp& op) { return replay.kinds()[op.kind].transfer; }
-
-/// What healed ranks compute. Its level is what the others do in the same place of that step (their mean), since the work of all may differ from
-/// step to step (longer sequences, an evaluation); of all steps where they have no such place in it. About that level a healed rank varies as it
-/// did, but no more than the others do: what varies more is its lateness. Without that it would never be the last, as any healthy rank is at
-/// times.
-class HealthyComputing {
- public:
-  HealthyComputing(const Replay& replay, const std::unordered_set<int64_t>& healed) : replay_(replay) {
-    levels_of_kinds_.resize(replay.kinds().size());
-    for_computing([&](const ReplayOp& op) {
-      if (healed.contains(op.rank)) return;
-      levels_[{op.step, op.kind}].add(op.seconds);
-      levels_of_kinds_[op.kind].add(op.seconds);
-    });
-    for_computing([&](const ReplayOp& op) {
-      if (const std::optional<double> level = level_of(op)) offsets_[{op.rank, op.kind}].add(op.seconds - *level);
-    });
-    others_.resize(replay.kinds().size());
-    for (const auto& [of, offset] : offsets_)
-      if (!healed.contains(of.first)) others_[of.second].add_spread_of(offset);
-  }
-  /// Nothing: none of the others ever does that.
-  std::optional<double> of(const ReplayOp& op) const {
-    const std::optional<double> level = level_of(op);
-    if (!level) return std::nullopt;
-    const Moments& own = offsets_.at({op.rank, op.kind});
-    const double spread = own.spread(), as_others = others_[op.kind].typical();
-    const double scale = spread > 0 ? std::min(1.0, as_others / spread) : 0;
-    return std::max(0.0, *level + (op.seconds - *level - own.mean()) * scale);
-  }
-
- private:
-  struct Moments {
-    double sum = 0, squares = 0, count = 0;
-    void add(double value) { sum += value, squares += value * value, ++count; }
-    double mean() const { return sum / count; }
-    double spread() const { return std::sqrt(std::max(0.0, squares / count - mean() * mean())); }
-  };
-  struct Spread {
-    double squares = 0, count = 0, ranks = 0;
-    void add_spread_of(const Moments& one) { squares += one.spread() * one.spread() * one.count, count += one.count, ++ranks; }
-    /// Of a rank about the mean of `ranks` others, where these vary about a mean that they are part of.
-    double typical() const { return ranks > 1 ? std::sqrt(squares / count * (ranks + 1) / (ranks - 1)) : 0; }
-  };
-  template <class Of>
-  using By = std::unordered_map<std::pair<int64_t, size_t>, Of, boost::hash<std::pair<int64_t, size_t>>>;
-
-  void for_computing(const std::function<void(const ReplayOp&)>& see) const {
-    for (const ReplayOp& op : replay_.ops())
-      if (!is_transfer(replay_, op)) see(op);
-  }
-  std::optional<double> level_of(const ReplayOp& op) const {
-    const auto in_step = levels_.find({op.step, op.kind});
-    const Moments& level = in_step != levels_.end() ? in_step->second : levels_of_kinds_[op.kind];
-    return level.count > 0 ? std::optional(level.mean()) : std::nullopt;
-  }
-
-  const Replay& replay_;
-  By<Moments> levels_, offsets_;  ///< by step and kind; by rank and kind
-  std::vector<Moments> levels_of_kinds_;
-  std::vector<Spread> others_;
-};
 
 class Attribution {
  public:
@@ -206,7 +143,10 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
     if (!std::binary_search(all.begin(), all.end(), rank))
       throw Error(fmt::format("there is no rank {}", rank), fmt::format("ranks are {} to {}", all.front(), all.back()), ExitCode::kUsage);
   const std::unordered_set<int64_t> healed(ranks.begin(), ranks.end());
-  const HealthyComputing others(replay, healed);
+  std::vector<PlacedComputing> computing;
+  for (size_t i = 0; i < replay.ops().size(); ++i)
+    if (const ReplayOp& op = replay.ops()[i]; !is_transfer(replay, op)) computing.push_back({static_cast<Replay::Op>(i), op.kind});
+  const HealthyComputing healthy(replay, computing, healed);
   const auto heals = [&](const ReplayOp& op) { return healed.contains(op.rank) && !is_transfer(replay, op); };
   const double healed_count = static_cast<double>(healed.size()), others_count = static_cast<double>(all.size()) - healed_count;
   struct Computing {
@@ -218,8 +158,9 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
     if (is_transfer(replay, op)) continue;
     Computing& step = steps[op.step];
     healed.contains(op.rank) ? step.own_s += op.seconds / healed_count : step.others_s += op.seconds / others_count;
-    if (heals(op) && !others.of(op)) alone_s += op.seconds / healed_count;
   }
+  for (const PlacedComputing& one : computing)
+    if (const ReplayOp& op = replay.ops()[one.op]; heals(op) && !healthy.of(one)) alone_s += op.seconds / healed_count;
   bool all_compute = true;
   for (const auto& [number, step] : steps) {
     longer_s += step.own_s - step.others_s;
@@ -229,7 +170,10 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
     const auto share = [&](const ReplayOp& op) { return steps.at(op.step).others_s / steps.at(op.step).own_s; };
     return changed(replay, [&](const ReplayOp& op) { return heals(op) ? op.seconds * share(op) : op.seconds; });
   }
-  return changed(replay, [&](const ReplayOp& op) { return heals(op) ? others.of(op).value_or(op.seconds) : op.seconds; });
+  std::vector<double> durations = replay.recorded();
+  for (const PlacedComputing& one : computing)
+    if (heals(replay.ops()[one.op])) durations[one.op] = healthy.of(one).value_or(durations[one.op]);
+  return durations;
 }
 
 std::vector<double> larger_batch(const Replay& replay, double factor, std::span<const double> within_s) {

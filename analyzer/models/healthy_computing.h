@@ -1,0 +1,61 @@
+// What late ranks would compute if nothing slowed them down, for replays (specification.md J8). In words:
+//
+//   step                            1    2    3    4
+//   others, in this place          10   10   40   10    the third has more work for all
+//   late rank                      15   14   45   14
+//   as the others in the mean      10   10   40   10    never the last, as any healthy rank is at times
+//   as a healthy rank              10.5 9.5  40.5 9.5   it varies about the others' level as it did, but no more than each of them does:
+//                                                       what varies more is lateness
+//
+// Seconds. Linear in the operations. Const once built.
+#pragma once
+
+#include <algorithm>
+#include <boost/functional/hash.hpp>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <unordered_map>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "analyzer/models/replay.h"
+
+namespace ddl::models {
+
+/// An operation of computing, and its place: those of one place do the same piece of work, on all ranks and in all steps.
+struct PlacedComputing {
+  Replay::Op op = 0;
+  size_t place = 0;
+};
+
+class HealthyComputing {
+ public:
+  HealthyComputing(const Replay& replay, std::span<const PlacedComputing> computing, const std::unordered_set<int64_t>& late);
+  /// Of an operation of a late rank that is among `computing`. Nothing: no other rank ever has its place.
+  std::optional<double> of(const PlacedComputing& one) const;
+
+ private:
+  struct Moments {
+    double sum = 0, squares = 0, count = 0;
+    void add(double value) { sum += value, squares += value * value, ++count; }
+    double mean() const { return sum / count; }
+    double variance() const { return std::max(0.0, squares / count - mean() * mean()); }
+  };
+  struct Variances {
+    double sum = 0, count = 0, ranks = 0;
+  };
+  template <class Of>
+  using By = std::unordered_map<std::pair<int64_t, size_t>, Of, boost::hash<std::pair<int64_t, size_t>>>;
+
+  std::optional<double> level_of(const PlacedComputing& one) const;
+
+  const Replay& replay_;
+  By<Moments> in_step_;                           ///< of the others, by step and place
+  std::unordered_map<size_t, Moments> in_all_;    ///< by place
+  By<Moments> off_level_;                         ///< by rank and place
+  std::unordered_map<size_t, Variances> others_;  ///< of that, by place
+};
+
+}  // namespace ddl::models
