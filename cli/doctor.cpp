@@ -114,6 +114,10 @@ std::vector<Check> check_run(SQLite::Database& db) {
                      ? "ddl record --no-python, python -I, -S or -E, a frozen program, or one that replaces sys.meta_path or PYTHONPATH"
                      : "this torch is not known to this version of ddl"});
   }
+  if (Query row(db, "SELECT value, count(DISTINCT process) FROM process_fact WHERE key = 'torch.steps' GROUP BY value"); row.next())
+    checks.push_back({.state = State::kOk,
+                      .what = "torch",
+                      .detail = fmt::format("{}, in {}", row.text(0), reports::plural(row.integer(1), "process"))});
   if (Query row(db, "SELECT substr(key, 6), min(value), count(*) FROM process_fact WHERE key LIKE 'held.%' GROUP BY key"); row.next()) do
       checks.push_back(
           {.state = State::kOff,

@@ -31,6 +31,11 @@ extern "C" __attribute__((visibility("default"))) void ddl_hooked_step_end() {
 /// The same. What was hooked of torch, in words; it starts no recording.
 extern "C" __attribute__((visibility("default"))) void ddl_hooks_tell(const char* text) { ddl::tell_hooks(text); }
 
+/// The same. What the steps are of which it told, where that is not plain.
+extern "C" __attribute__((visibility("default"))) void ddl_hooks_tell_steps(const char* text) {
+  if (recording()) ddl::tell_hooked_steps(text);
+}
+
 extern "C" void ddl_value_record(const char* name, double value) {
   if (recording()) ddl::record_value(name, value);
 }

@@ -363,6 +363,10 @@ void tell_hooks(const char* text) {
   if (g_start == Start::kOn && g_owner == getpid()) write_fact(kTorchHooks, g_hooks);
 }
 
+void tell_hooked_steps(const char* text) {
+  if (g_start == Start::kOn && g_owner == getpid()) write_fact("torch.steps", text);
+}
+
 bool is_forked_child() { return g_forked; }
 
 bool collector_wanted(const char* name) {

@@ -23,6 +23,9 @@ bool is_forked_child();
 /// The parts of torch that python/ddl_hooks hooked, in words: a fact of the process once it is recorded.
 void tell_hooks(const char* text);
 
+/// What its steps are, in words: a fact of a process that is recorded.
+void tell_hooked_steps(const char* text);
+
 /// Facts "cpus", "numa" and "local_rank".
 void write_placement();
 

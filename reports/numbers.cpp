@@ -8,6 +8,7 @@
 #include "analyzer/query.h"
 #include "reports/format.h"
 #include "reports/overview.h"
+#include "reports/step_remarks.h"
 
 namespace ddl::reports {
 namespace {
@@ -63,20 +64,6 @@ NumberLine line_of(std::string id, std::string title, const MetricItem (&items)[
   return line;
 }
 
-/// Steps that ended and do not count, besides the first ones: some rank has no record of them, or nobody knows what its training thread did.
-void add_unknown_steps(const RunView& run, std::string& remark) {
-  Query row(run.db, R"(
-    SELECT count(DISTINCT s.step), EXISTS (SELECT 1 FROM background_process b JOIN process q ON q.id = b.process WHERE q.world = ?1)
-    FROM step s
-    JOIN process p ON p.id = s.process
-    WHERE p.world = ?1 AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL)");
-  row.bind(run.world);
-  const int64_t unknown = row.next() ? row.integer(0) - run.steps - run.warmup_steps : 0;
-  if (unknown > 0)
-    remark +=
-        fmt::format("; {} of {} left out: not {} on every rank", unknown, run.all_steps, row.integer(1) != 0 ? "sampled" : "recorded");
-}
-
 void add_step(const RunView& run, Document& document) {
   const StepFacts& step = run.facts.step;
   if (!step.p50_ns) return;
@@ -88,8 +75,7 @@ void add_step(const RunView& run, Document& document) {
                   {"max_ns", "max", Value::duration_ns(*step.max_ns), ""},
                   {"steps", "", Value::count(run.steps), run.steps == 1 ? "step" : "steps"}};
     line.remark = run.warmup_steps > 0 ? fmt::format("slowest rank; first {} steps left out", run.warmup_steps) : "slowest rank";
-    add_unknown_steps(run, line.remark);
-    if (run.inferred_steps) line.remark += "; inferred: the job marks no steps, its collectives repeat";
+    line.remark += step_remarks(run);
   } else {
     line.items = {{"duration_ns", "", Value::duration_ns(*step.max_ns), ""}};
     Query mpi(run.db, "SELECT 1 FROM process WHERE world = ? AND init_ns IS NOT NULL LIMIT 1");

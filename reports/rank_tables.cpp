@@ -162,7 +162,8 @@ Table open_calls_table(const RunView& run) {
   Table table{.id = "open_calls",
               .caption = "Calls that were entered and had not returned at the end",
               .columns = {{"rank", "Rank", Unit::kCount},
-                          {"since_ns", "Since", Unit::kDuration},
+                          {"start_ns", "Since", Unit::kDuration},
+                          {"since_ns", "For", Unit::kDuration},
                           {"seq", "Number", Unit::kCount, 2},
                           {"step", "Step", Unit::kCount, 3},
                           {"bytes", "Bytes", Unit::kBytes, 1},
@@ -172,10 +173,18 @@ Table open_calls_table(const RunView& run) {
                           {"comm", "", Unit::kText, 0},
                           {"layer", "Layer", Unit::kText, 2}},
               .when_empty = "Every call returned."};
-  Query row(
-      run.db,
-      "SELECT rank, since_ns, seq, step, bytes, peer, op || coalesce(' ' || comm, ''), op, comm, layer FROM v_open_call WHERE world = ?"
-      " ORDER BY rank, since_ns DESC");
+  // A rank that waits records nothing: where nobody says how it ended, it did so with the job.
+  Query row(run.db, R"(
+    SELECT o.rank, o.start_ns, nullif(max(o.since_ns, iif(p.ended = 'lost', coalesce(e.end_ns, 0) - o.start_ns, 0)), 0), o.seq, o.step,
+           o.bytes, o.peer, o.op || coalesce(' ' || o.comm, ''), o.op, o.comm, o.layer
+    FROM v_open_call o
+    LEFT JOIN process p ON p.world = o.world AND p.rank = o.rank
+    LEFT JOIN (
+      SELECT CAST(e.value AS INTEGER) - CAST(b.value AS INTEGER) AS end_ns, (SELECT max(world) FROM process) AS world
+      FROM meta e, meta b
+      WHERE e.key = 'ended_realtime_ns' AND b.key = 'epoch_realtime_ns') e ON e.world = o.world
+    WHERE o.world = ?
+    ORDER BY o.rank, o.start_ns)");
   row.bind(run.world);
   while (row.next()) table.rows.push_back(cells(row, table));
   return table;

@@ -59,9 +59,13 @@ Table stalls_table(const RunView& run) {
               "No stall was reported while the job ran (ddl record --stall)."};
   Query row(run.db, R"(
     SELECT id, kind, since_ns,
-           iif(kind = 'stall', max(0, coalesce(resumed_ns, (SELECT max(end_ns) FROM process WHERE world = stall.world)) - since_ns), NULL),
+           iif(kind = 'stall', max(0, coalesce(resumed_ns, job.end_ns, (SELECT max(end_ns) FROM process WHERE world = stall.world)) - since_ns), NULL),
            sentence, nullif(action, '')
     FROM stall
+    LEFT JOIN (
+      SELECT CAST(e.value AS INTEGER) - CAST(b.value AS INTEGER) AS end_ns, (SELECT max(world) FROM process) AS last_world
+      FROM meta e, meta b
+      WHERE e.key = 'ended_realtime_ns' AND b.key = 'epoch_realtime_ns') job ON job.last_world = stall.world
     WHERE world = ?
     ORDER BY id)");
   row.bind(run.world);

@@ -13,7 +13,7 @@ PRAGMA user_version = 15;            -- schema version; a newer one is refused
 
 -- Facts about the run as a whole, from job.json and the ingest.
 CREATE TABLE meta (
-  key TEXT PRIMARY KEY,  -- schema_version, ddl_version, epoch_realtime_ns, ingested_at, command, exit_code, signal, told_to_end (number of the signal, SIGINT or SIGTERM, that reached the job while it ran), launcher, job_id and job_step_id (of the batch system), duration_ns, commit (of Git, that the job ran), spools (files that were looked at), imported_from (kineto, ...), env.NAME, ...; by the analyzer: verdict, analysis.*
+  key TEXT PRIMARY KEY,  -- schema_version, ddl_version, epoch_realtime_ns, ingested_at, command, exit_code, signal, told_to_end (number of the signal, SIGINT or SIGTERM, that reached the job while it ran), launcher, torch.hooks (what was hooked of torch), torch.steps (what its steps are, where that is not plain), job_id and job_step_id (of the batch system), duration_ns, commit (of Git, that the job ran), spools (files that were looked at), imported_from (kineto, ...), env.NAME, ...; by the analyzer: verdict, analysis.*
   value TEXT             -- always text; numbers in decimal
 ) WITHOUT ROWID;
 

@@ -14,6 +14,7 @@ namespace ddl {
 namespace {
 
 constexpr int64_t kLeavesTogetherNs = 5'000'000;  // members leave a collective at about the same time, on a busy machine a little apart
+constexpr int kLastCalls = 16;                    // of a rank: other threads may have entered some after the one that gave up
 
 using CollectivesEntered = std::map<std::pair<int64_t, int64_t>, int64_t>;  // (communicator, rank) -> collectives entered
 
@@ -62,10 +63,9 @@ std::string describe_call(const FindingInput& input, int64_t rank, int64_t op, s
   const auto known = comm ? input.catalog.communicators.find(*comm) : input.catalog.communicators.end();
   if (seq) text += fmt::format("{} number {}", operation.numbered ? "" : " for", *seq);
   if (peer && *peer >= 0 && !operation.numbered) {
-    const bool is_known = known != input.catalog.communicators.end();
-    const size_t at = is_known ? known->second.index_of(rank, *peer) : 0;
-    const bool mapped = is_known && at < known->second.ranks.size() && known->second.ranks[at] >= 0;
-    text += fmt::format(" with rank {}", mapped ? known->second.ranks[at] : *peer);
+    UnfinishedCall call;
+    call.rank = rank, call.comm = comm, call.peer = peer;
+    text += fmt::format(" with rank {}", peer_in_world(input, call).value_or(*peer));
   }
   if (known != input.catalog.communicators.end()) text += " on " + known->second.label;
   return text;
@@ -123,7 +123,55 @@ bool is_followed(const FindingInput& input) {
   return row.next();
 }
 
+/// Its other end was not recorded.
+bool is_half_message(const FindingInput& input, int64_t event) {
+  Query half(input.db, "SELECT 1 FROM message WHERE (send = ?1 AND receive IS NULL) OR (receive = ?1 AND send IS NULL)");
+  half.bind(event);
+  return half.next();
+}
+
+/// The rank's last call, if it waited in it for something that never came. A framework's timeout ends such a call as an error, and with it the
+/// process: nothing is begun after it, its message has no other end, its collective lacks a member.
+std::optional<UnfinishedCall> given_up_call(const FindingInput& input, const ProcessInfo& process, const CollectivesEntered& entered) {
+  std::optional<int64_t> last_begin_ns, last_event;
+  UnfinishedCall last;
+  Query row(input.db,
+            "SELECT op, comm, seq, step, peer, start_ns, start_ns + duration_ns, id FROM event WHERE process = ? AND kind = 1"
+            " ORDER BY start_ns DESC LIMIT ?");
+  row.bind(process.id, kLastCalls);
+  while (row.next()) {
+    last_begin_ns = std::max(last_begin_ns.value_or(INT64_MIN), row.integer(5));
+    if (last_event && row.integer(6) <= *last.gave_up_ns) continue;
+    last_event = row.integer(7);
+    last = {process.rank,         row.integer(0),       row.maybe_integer(1), row.maybe_integer(2),
+            row.maybe_integer(3), row.maybe_integer(4), row.integer(5),       row.integer(6)};
+  }
+  if (!last_event || *last.gave_up_ns - last.start_ns < kHangNs || *last_begin_ns >= *last.gave_up_ns) return std::nullopt;
+  const Operation& operation = input.catalog.operation(last.op);
+  if (operation.nonblocking) return std::nullopt;
+  if (operation.op_class == OpClass::kSend || operation.op_class == OpClass::kReceive)
+    return is_half_message(input, *last_event) ? std::optional(last) : std::nullopt;
+  const auto communicator = last.comm ? input.catalog.communicators.find(*last.comm) : input.catalog.communicators.end();
+  const bool lacks_member = operation.numbered && last.seq && communicator != input.catalog.communicators.end() &&
+                            communicator->second.kind != "inter" &&
+                            !members_behind(input, entered, communicator->second, *last.seq).empty();
+  return lacks_member ? std::optional(last) : std::nullopt;
+}
+
 }  // namespace
+
+std::optional<int64_t> peer_in_world(const FindingInput& input, const UnfinishedCall& call) {
+  if (!call.comm || !call.peer || *call.peer < 0) return std::nullopt;
+  const auto known = input.catalog.communicators.find(*call.comm);
+  if (known == input.catalog.communicators.end()) return std::nullopt;
+  const size_t at = known->second.index_of(call.rank, *call.peer);
+  if (at >= known->second.ranks.size() || known->second.ranks[at] < 0) return std::nullopt;
+  return known->second.ranks[at];
+}
+
+std::string call_text(const FindingInput& input, const UnfinishedCall& call) {
+  return describe_call(input, call.rank, call.op, call.comm, call.seq, call.peer);
+}
 
 std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
   std::vector<UnfinishedCall> calls;
@@ -133,13 +181,49 @@ std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
   rows.bind(input.world);
   while (rows.next()) {
     calls.push_back({rows.integer(0), rows.integer(1), rows.maybe_integer(2), rows.maybe_integer(3), rows.maybe_integer(4),
-                     rows.maybe_integer(5), rows.integer(6)});
+                     rows.maybe_integer(5), rows.integer(6), std::nullopt});
   }
   return calls;
 }
 
+std::vector<UnfinishedCall> vain_calls(const FindingInput& input) {
+  std::vector<UnfinishedCall> calls = open_calls(input);
+  const JobEnd end = end_of_world(input);
+  if (end.exit_code == 0) return calls;
+  const CollectivesEntered entered = collectives_entered(input, calls);
+  std::vector<UnfinishedCall> given_up;
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0 || process.ended == "finalized" || process.ended == "imported") continue;
+    if (auto call = given_up_call(input, process, entered)) given_up.push_back(*call);
+  }
+  calls.insert(calls.begin(), given_up.begin(), given_up.end());
+  return calls;
+}
+
+std::vector<int64_t> members_missing_in(const FindingInput& input, const std::vector<UnfinishedCall>& calls, const UnfinishedCall& call) {
+  if (!call.comm || !call.seq) return {};
+  const auto communicator = input.catalog.communicators.find(*call.comm);
+  if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") return {};
+  return members_behind(input, collectives_entered(input, calls), communicator->second, *call.seq);
+}
+
+double mean_duration_ns(const FindingInput& input, const std::string& op) {
+  Query sum(input.db,
+            "SELECT coalesce(sum(f.time_ns), 0), coalesce(sum(f.calls), 0) FROM profile f JOIN op o ON o.id = f.op"
+            " JOIN process p ON p.id = f.process WHERE p.world = ? AND o.name = ?");
+  sum.bind(input.world, op);
+  sum.next();
+  double time_ns = sum.real(0), calls = sum.real(1);
+  for (const UnfinishedCall& call : vain_calls(input)) {
+    if (!call.gave_up_ns || input.catalog.operation(call.op).name != op) continue;
+    time_ns -= static_cast<double>(*call.gave_up_ns - call.start_ns);
+    calls -= 1;
+  }
+  return calls >= 1 ? std::max(0.0, time_ns / calls) : 0;
+}
+
 std::optional<Stall> find_stall(const FindingInput& input) {
-  const std::vector<UnfinishedCall> open = open_calls(input);
+  const std::vector<UnfinishedCall> open = vain_calls(input);
   const CollectivesEntered entered = collectives_entered(input, open);
   std::vector<WaitingRank> waiting;
   for (const UnfinishedCall& call : open) {
@@ -249,10 +333,12 @@ int64_t last_sign_of_life_ns(const FindingInput& input) {
 std::string last_seen(const FindingInput& input, int64_t rank) {
   const ProcessInfo* process = input.catalog.process_of(input.world, rank);
   if (process == nullptr) return "it left no data";
-  for (const UnfinishedCall& call : open_calls(input)) {
+  for (const UnfinishedCall& call : vain_calls(input)) {
     if (call.rank != rank) continue;
-    return fmt::format("it sits in {} since {}", describe_call(input, call.rank, call.op, call.comm, call.seq, call.peer),
-                       duration_text(call.start_ns));
+    if (call.gave_up_ns)
+      return fmt::format("it entered {} at {} and gave up at {}", call_text(input, call), duration_text(call.start_ns),
+                         duration_text(*call.gave_up_ns));
+    return fmt::format("it sits in {} since {}", call_text(input, call), duration_text(call.start_ns));
   }
   Query last(
       input.db,

@@ -16,12 +16,13 @@
 
 namespace ddl {
 
-/// A call that never returned, of a rank of the world at hand.
+/// A call that never returned, of a rank of the world at hand; or that did so without what it waited for.
 struct UnfinishedCall {
   int64_t rank = 0;
   int64_t op = 0;
   std::optional<int64_t> comm, seq, step, peer;
   int64_t start_ns = 0;
+  std::optional<int64_t> gave_up_ns;  ///< when it returned, at the framework's timeout
 };
 
 struct Stall : StallCase {
@@ -31,6 +32,21 @@ struct Stall : StallCase {
 
 /// Open calls of the world, by rank.
 std::vector<UnfinishedCall> open_calls(const FindingInput& input);
+
+/// The same, and before them the last calls of ranks that waited in them in vain until the framework's timeout ended them, and with them the rank.
+std::vector<UnfinishedCall> vain_calls(const FindingInput& input);
+
+/// "MPI_Recv with rank 1 on MPI_COMM_WORLD"
+std::string call_text(const FindingInput& input, const UnfinishedCall& call);
+
+/// The rank of the world that a call's peer is; nothing: it has none, or nobody knows who that is.
+std::optional<int64_t> peer_in_world(const FindingInput& input, const UnfinishedCall& call);
+
+/// Members that have not entered the collective that the call is in, or waits for.
+std::vector<int64_t> members_missing_in(const FindingInput& input, const std::vector<UnfinishedCall>& calls, const UnfinishedCall& call);
+
+/// What a call of that operation takes on average, those in vain left out; 0: there is no other.
+double mean_duration_ns(const FindingInput& input, const std::string& op);
 
 /// The stall with the most ranks waiting; nothing if no rank waits for one that is behind.
 std::optional<Stall> find_stall(const FindingInput& input);

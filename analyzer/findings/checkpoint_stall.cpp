@@ -1,7 +1,7 @@
-// Ranks stand still while one of them, or all, write a checkpoint.
-//
 // Ranges that are called so (python/ddl_hooks marks torch.save; people mark their own), replayed without them: what would be saved if the writing went on
 // beside training. A copy to host memory would remain, which is not known and not counted.
+#include "analyzer/findings/checkpoint_stall.h"
+
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,6 +9,7 @@
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/pauses.h"
+#include "analyzer/findings/shared.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -16,43 +17,55 @@ namespace {
 
 constexpr double kWriterShare = 0.1;  // of the longest writing: who does less takes no part
 
+std::optional<CheckpointStall> look_for_checkpoints(const FindingInput& input) {
+  const std::optional<CostlyPauses> costly = costly_pauses(input, kCheckpointRanges);
+  if (!costly) return std::nullopt;
+  CheckpointStall found;
+  found.steps = costly->steps.size();
+  found.saving_ns = costly->saving_ns;
+  std::map<int64_t, double> by_rank;
+  for (const StepPauses& step : costly->steps) {
+    for (const RankPause& rank : step.ranks) by_rank[rank.rank] += rank.pause_ns;
+    const double pause_ns = step.longest_pause_ns();
+    if (pause_ns < costly->least_ns) continue;
+    ++found.checkpoints;
+    found.written_ns += pause_ns;
+    found.longest_ns = std::max(found.longest_ns, pause_ns);
+  }
+  if (found.checkpoints == 0) return std::nullopt;
+  double most_ns = 0;
+  for (const auto& [rank, ns] : by_rank) most_ns = std::max(most_ns, ns);
+  for (const auto& [rank, ns] : by_rank)
+    if (ns >= kWriterShare * most_ns) found.writers.push_back(rank);
+  found.all = found.writers.size() == by_rank.size();
+  return found;
+}
+
 }  // namespace
+
+std::optional<CheckpointStall> known_checkpoint_stall(const FindingInput& input) {
+  return input.shared.checkpoint_stall.get([&] { return look_for_checkpoints(input); });
+}
 
 DDL_FINDING(checkpoint_stall, kSpeed, "where", "ranks stand still while one of them, or all, write a checkpoint",
             "ranges that are called so (torch.save, hooked by ddl record): the longest busy rank of each step with "
             "and without them") {
-  const std::optional<CostlyPauses> costly = costly_pauses(input, kCheckpointRanges);
-  if (!costly) return {};
-  const std::vector<StepPauses>& steps = costly->steps;
-  std::map<int64_t, double> by_rank;
-  double written_ns = 0, longest_ns = 0;
-  size_t checkpoints = 0;
-  for (const StepPauses& step : steps) {
-    for (const RankPause& rank : step.ranks) by_rank[rank.rank] += rank.pause_ns;
-    const double pause_ns = step.longest_pause_ns();
-    if (pause_ns < costly->least_ns) continue;
-    ++checkpoints;
-    written_ns += pause_ns;
-    longest_ns = std::max(longest_ns, pause_ns);
-  }
-  if (checkpoints == 0) return {};
-  double most_ns = 0;
-  for (const auto& [rank, ns] : by_rank) most_ns = std::max(most_ns, ns);
-  std::vector<int64_t> writers;
-  for (const auto& [rank, ns] : by_rank)
-    if (ns >= kWriterShare * most_ns) writers.push_back(rank);
-
-  Finding finding = finding_of_pauses(input, kCheckpointRanges, *costly);
-  const bool all = writers.size() == by_rank.size();
-  const std::string times =
-      fmt::format("in {} of {} steps, {} each", checkpoints, steps.size(), duration_text(written_ns / static_cast<double>(checkpoints)));
-  finding.sentence = by_rank.size() == 1 ? fmt::format("training stands still while a checkpoint is written: {}", times)
-                     : all               ? fmt::format("all ranks stand still while they write a checkpoint: {}", times)
-                                         : fmt::format("the others wait for {} while {} a checkpoint: {}", ranks_text(writers),
-                                         writers.size() == 1 ? "it writes" : "they write", times);
-  if (writers.size() == 1 && !all) finding.rank = writers.front();
-  finding.evidence = fmt::format("The longest took {}; without them a step would take {} less on average.", duration_text(longest_ns),
-                                 duration_text(costly->saving_ns));
+  const std::optional<CheckpointStall> found = known_checkpoint_stall(input);
+  if (!found) return {};
+  const std::vector<int64_t>& writers = found->writers;
+  Finding finding;
+  finding.saving_ns = static_cast<int64_t>(found->saving_ns);
+  finding.confidence = "likely";
+  finding.evidence_sql = pauses_sql(input.world, kCheckpointRanges);
+  const std::string times = fmt::format("in {} of {} steps, {} each", found->checkpoints, found->steps,
+                                        duration_text(found->written_ns / static_cast<double>(found->checkpoints)));
+  finding.sentence = found->all && writers.size() == 1 ? fmt::format("training stands still while a checkpoint is written: {}", times)
+                     : found->all                      ? fmt::format("all ranks stand still while they write a checkpoint: {}", times)
+                                  : fmt::format("the others wait for {} while {} a checkpoint: {}", ranks_text(writers),
+                                                writers.size() == 1 ? "it writes" : "they write", times);
+  if (writers.size() == 1 && !found->all) finding.rank = writers.front();
+  finding.evidence = fmt::format("The longest took {}; without them a step would take {} less on average.",
+                                 duration_text(found->longest_ns), duration_text(found->saving_ns));
   Query bytes(
       input.db,
       "SELECT count(*), sum(v.value) FROM value v JOIN process p ON p.id = v.process WHERE p.world = ? AND v.name = 'checkpoint_bytes'");
@@ -63,7 +76,7 @@ DDL_FINDING(checkpoint_stall, kSpeed, "where", "ranks stand still while one of t
   finding.advice = fmt::format(
       "write it beside training: torch.distributed.checkpoint.async_save, or a copy to host memory and a thread that saves it; each rank its own "
       "shard{}; rarer, if the time between failures allows",
-      all ? "" : " instead of all by one rank");
+      found->all ? "" : " instead of all by one rank");
   return {finding};
 }
 

@@ -6,6 +6,7 @@
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/job_end.h"
+#include "analyzer/findings/message_stall.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -141,7 +142,11 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
   }
   if (first.size() == 1) finding.rank = first.front();
   finding.evidence = what_is_missing(input, ends, end);
-  if (stall && !stall->circular) finding.evidence += fmt::format(" {}.", stalled(*stall));
+  if (const std::optional<MessageStall> by_message = find_message_stall(input)) {
+    if (!by_message->circular) finding.evidence += fmt::format(" {}.", by_message->sentence);
+  } else if (stall && !stall->circular) {
+    finding.evidence += fmt::format(" {}.", stalled(*stall));
+  }
   const bool told_by_transfer = transfer && transfer->first && first == std::vector{*transfer->first};
   if (told_by_transfer)
     finding.evidence += fmt::format(" {}.", transfer->text);

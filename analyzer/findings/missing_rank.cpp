@@ -13,6 +13,7 @@
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/hang_case.h"
+#include "analyzer/findings/message_stall.h"
 #include "analyzer/findings/unready_case.h"
 #include "analyzer/query.h"
 
@@ -34,14 +35,6 @@ bool ended_well(const FindingInput& input) {
 bool ended_by_launcher(const FindingInput& input) {
   const JobEnd end = end_of_world(input);
   return end.over || end.rank_failed();
-}
-
-double mean_duration_ns(const FindingInput& input, const std::string& op) {
-  Query mean(input.db,
-             "SELECT sum(f.time_ns) * 1.0 / sum(f.calls) FROM profile f JOIN op o ON o.id = f.op JOIN process p ON p.id = f.process"
-             " WHERE p.world = ? AND o.name = ?");
-  mean.bind(input.world, op);
-  return mean.next() ? mean.real(0) : 0;
 }
 
 /// Nobody left MPI_Init: the launcher's announcement tells who the ranks are, and who left no record of calling it.
@@ -142,54 +135,119 @@ std::vector<Finding> find_unready(const FindingInput& input) {
   return {finding};
 }
 
+/// How long ranks had been waiting in a call when it was given up, or at the end.
+struct Waited {
+  int64_t since_ns = 0, ns = 0;
+  double mean_ns = 0;        ///< of that call; 0: there is no other
+  bool until_known = false;  ///< the end of the run is known, or the call was given up
+  const char* until = "the end of the run";
+
+  bool lasts(int64_t least_ns, double times) const { return ns >= least_ns && static_cast<double>(ns) > times * mean_ns; }
+  bool is_short() const { return !lasts(kShortNs, kShortTimes); }
+  /// As any job that is killed, or that its launcher ends.
+  bool looks_healthy(const FindingInput& input) const { return until_known && (is_short() || (ns < kGraceNs && ended_by_launcher(input))); }
+  const char* confidence() const { return lasts(kHangNs, kHangTimes) ? "sure" : "likely"; }
+
+  /// "The last to wait came at 12.1 s, 60.0 s before the end of the run; MPI_Allreduce takes 1.20 ms on average."
+  std::string text(const std::string& sits_in) const {
+    std::string said = fmt::format("The last to wait came at {}", duration_text(since_ns));
+    if (ns > 0) {
+      said += fmt::format(", {} before {}{}", duration_text(ns), until,
+                          mean_ns > 0 ? fmt::format("; {} takes {} on average", sits_in, duration_text(mean_ns)) : "");
+    }
+    return said + ".";
+  }
+};
+
+Waited waited_in(const FindingInput& input, const std::string& sits_in, int64_t since_ns, std::optional<int64_t> gave_up_ns) {
+  Waited waited;
+  const std::optional<int64_t> read_ns = read_while_running_ns(input);
+  const std::optional<int64_t> known_ns = gave_up_ns ? gave_up_ns : read_ns ? read_ns : end_of_run_ns(input);
+  waited.since_ns = since_ns;
+  waited.ns = known_ns.value_or(last_sign_of_life_ns(input)) - since_ns;
+  waited.mean_ns = mean_duration_ns(input, sits_in);
+  waited.until_known = known_ns.has_value();
+  if (gave_up_ns)
+    waited.until = "it was given up";
+  else if (read_ns)
+    waited.until = "the run was read";
+  return waited;
+}
+
+/// When the first rank gave up the collective that all wait in; nothing: none did.
+std::optional<int64_t> gave_up_ns(const FindingInput& input, const Stall& stall) {
+  std::optional<int64_t> first_ns;
+  for (const UnfinishedCall& call : vain_calls(input)) {
+    if (call.gave_up_ns && call.comm == stall.comm && call.seq == stall.seq)
+      first_ns = std::min(first_ns.value_or(INT64_MAX), *call.gave_up_ns);
+  }
+  return first_ns;
+}
+
+void accuse(Finding& finding, const std::vector<int64_t>& ranks) {
+  if (ranks.size() == 1)
+    finding.rank = ranks.front();
+  else
+    finding.subject = fmt::format("{}", fmt::join(ranks, ","));
+}
+
+std::string last_seen_of(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  constexpr size_t kShown = 3;
+  std::string text;
+  for (size_t i = 0; i < std::min(kShown, ranks.size()); ++i) {
+    const ProcessInfo* process = input.catalog.process_of(input.world, ranks[i]);
+    text += fmt::format(" {}: {}{}.", rank_on_host(input.catalog, input.world, ranks[i]), last_seen(input, ranks[i]),
+                        process != nullptr && process->ended == "lost" ? ""
+                        : process != nullptr                           ? " (" + process->ended + ")"
+                                                                       : "");
+  }
+  return text;
+}
+
+Finding message_finding(const FindingInput& input, const MessageStall& stall, const Waited& waited) {
+  Finding finding;
+  finding.confidence = waited.confidence();
+  finding.sentence = stall.sentence;
+  accuse(finding, stall.causes);
+  finding.evidence = waited.text(stall.sits_in);
+  if (!stall.behind.empty()) finding.evidence += fmt::format(" Behind them {}.", stall.behind);
+  if (!stall.circular) finding.evidence += last_seen_of(input, stall.causes);
+  finding.evidence_sql = fmt::format(
+      "SELECT rank, op, comm, peer, seq, step, layer, phase, start_ns FROM v_open_call WHERE world = {} ORDER BY rank", input.world);
+  finding.advice = stall.advice;
+  return finding;
+}
+
 }  // namespace
 
 DDL_FINDING(missing_rank, kStuck, "hang", "the run went wrong: a rank did not come to a call that the others are in",
-            "open calls and sequence numbers; of PyTorch jobs the dumps of flight recorders, through groups back to "
-            "the first cause; always first") {
+            "open calls, their sequence numbers and peers, and last calls that a timeout ended; of PyTorch jobs the "
+            "dumps of flight recorders, through groups back to the first cause; always first") {
   if (has_flight_recorders(input)) return hang_findings(input, false);
   if (ended_well(input)) return {};
   if (std::vector<Finding> unready = find_unready(input); !unready.empty()) return unready;
   if (std::vector<Finding> stuck = find_stuck_in_init(input); !stuck.empty()) return stuck;
+  if (const std::optional<MessageStall> by_message = find_message_stall(input)) {
+    const Waited waited = waited_in(input, by_message->sits_in, by_message->since_ns, by_message->gave_up_ns);
+    if (waited.looks_healthy(input)) return {};
+    // Any job that is killed has messages under way; how long they were is not known of one that nobody saw end.
+    if (!waited.is_short()) return {message_finding(input, *by_message, waited)};
+  }
   const std::optional<Stall> stall = find_stall(input);
   if (!stall) return {};
-
-  const std::optional<int64_t> read_ns = read_while_running_ns(input);
-  const std::optional<int64_t> known_end_ns = read_ns ? read_ns : end_of_run_ns(input);
-  const int64_t waited_ns = known_end_ns.value_or(last_sign_of_life_ns(input)) - stall->since_ns;
-  const double mean_ns = mean_duration_ns(input, stall->sits_in);
-  const auto times_mean = [&](double times) { return static_cast<double>(waited_ns) > times * mean_ns; };
-  if (known_end_ns && (waited_ns < kShortNs || !times_mean(kShortTimes))) return {};
-  if (known_end_ns && waited_ns < kGraceNs && ended_by_launcher(input)) return {};
+  const Waited waited = waited_in(input, stall->sits_in, stall->since_ns, gave_up_ns(input, *stall));
+  if (waited.looks_healthy(input)) return {};
 
   Finding finding;
-  finding.confidence = waited_ns >= kHangNs && times_mean(kHangTimes) ? "sure" : "likely";
+  finding.confidence = waited.confidence();
   if (stall->circular) {
     finding.sentence = fmt::format("{} and {} wait for each other: the former in {}, the latter elsewhere", ranks_text(stall->waiting),
                                    ranks_text(stall->missing), stall->collective);
   } else {
     finding.sentence = stalled(*stall);
   }
-  if (stall->missing.size() == 1)
-    finding.rank = stall->missing.front();
-  else
-    finding.subject = fmt::format("{}", fmt::join(stall->missing, ","));
-
-  finding.evidence = fmt::format("The last to wait came at {}", duration_text(stall->since_ns));
-  if (waited_ns > 0) {
-    finding.evidence += fmt::format(", {} before {}{}", duration_text(waited_ns), read_ns ? "the run was read" : "the end of the run",
-                                    mean_ns > 0 ? fmt::format("; {} takes {} on average", stall->sits_in, duration_text(mean_ns)) : "");
-  }
-  finding.evidence += ".";
-  constexpr size_t kShown = 3;
-  for (size_t i = 0; i < std::min(kShown, stall->missing.size()); ++i) {
-    const int64_t rank = stall->missing[i];
-    const ProcessInfo* process = input.catalog.process_of(input.world, rank);
-    finding.evidence += fmt::format(" {}: {}{}.", rank_on_host(input.catalog, input.world, rank), last_seen(input, rank),
-                                    process != nullptr && process->ended == "lost" ? ""
-                                    : process != nullptr                           ? " (" + process->ended + ")"
-                                                                                   : "");
-  }
+  accuse(finding, stall->missing);
+  finding.evidence = waited.text(stall->sits_in) + last_seen_of(input, stall->missing);
   finding.evidence_sql =
       fmt::format("SELECT rank, op, comm, seq, step, layer, phase, start_ns FROM v_open_call WHERE world = {} ORDER BY rank", input.world);
   finding.advice = stall->circular

@@ -4,6 +4,7 @@
 #include <mutex>
 #include <optional>
 
+#include "analyzer/findings/checkpoint_stall.h"
 #include "analyzer/findings/layer_imbalance.h"
 #include "analyzer/findings/loader_stall.h"
 
@@ -27,6 +28,7 @@ class FoundOnce {
 struct SharedAnswers {
   LayerSpreads layers;  ///< for whoever finds the uneven layer
   FoundOnce<std::optional<SlowLoader>> slow_loader;
+  FoundOnce<std::optional<CheckpointStall>> checkpoint_stall;
   FoundOnce<std::optional<UnevenLayer>> uneven_layer;
 };
 

@@ -14,9 +14,13 @@
 #include "analyzer/findings/layer_imbalance.h"
 #include "analyzer/findings/loader_stall.h"
 #include "analyzer/findings/longer_computing.h"
+#include "analyzer/findings/pauses.h"
+#include "analyzer/findings/rare_stalls.h"
+#include "analyzer/findings/shared.h"
 #include "analyzer/findings/straggler_case.h"
 #include "analyzer/findings/waited_for.h"
 #include "analyzer/models/rank_saving.h"
+#include "analyzer/passes/input_ranges.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -268,7 +272,10 @@ bool are_waited_for(const FindingInput& input, const LongerComputing& found) {
   return row.next() && row.real(0) >= kLeastWaited * found.saving_ns;
 }
 
-constexpr double kSmallWait = 0.05;  // of the step
+constexpr double kSmallWait = 0.05;   // of the step
+constexpr double kLeastSaved = 0.01;  // of the step
+constexpr double kPausedShare = 0.5;  // of the time that a rank stalls
+constexpr size_t kShownStalls = 5;
 
 /// Small waits that mending wins next to nothing from are noise: the step then waits for somebody else. That is told of larger ones.
 bool is_worth_mending(const FindingInput& input, const StragglerCase& c, const Finding& finding) {
@@ -277,17 +284,87 @@ bool is_worth_mending(const FindingInput& input, const StragglerCase& c, const F
          c.costs.others_wait_ns * c.blame_share > kSmallWait * step_ns;
 }
 
-/// A rank that is late because it loads is told by loader_stall; here only what it would still cost with the others' loader.
-std::vector<Finding> beside_its_loader(const FindingInput& input, Finding finding) {
+/// What else is told of the lateness of one rank: by loader_stall or checkpoint_stall.
+struct ToldElsewhere {
+  double saving_ns = 0;
+  std::string what;  ///< "its loader's (loader_stall)"
+};
+
+ToldElsewhere told_elsewhere(const FindingInput& input, int64_t rank) {
+  ToldElsewhere told;
+  if (const auto loader = find_slow_loader(input); loader && loader->rank == rank)
+    told = {loader->saving_ns, "its loader's (loader_stall)"};
+  if (const auto stall = known_checkpoint_stall(input); stall && !stall->all && stall->writers == std::vector{rank}) {
+    told.what =
+        told.saving_ns > 0 ? "its loader's (loader_stall) and its checkpoints' (checkpoint_stall)" : "its checkpoints' (checkpoint_stall)";
+    told.saving_ns += stall->saving_ns;
+  }
+  return told;
+}
+
+/// One cause, one finding: of a rank that is late because it loads or writes checkpoints, only what it would cost without that.
+std::vector<Finding> beside_others(const FindingInput& input, Finding finding) {
   constexpr double kLeastLeft = 0.25;  // of the saving
-  const auto loader = finding.rank ? find_slow_loader(input) : std::nullopt;
-  if (!loader || loader->rank != *finding.rank || !finding.saving_ns) return {finding};
-  const double left_ns = static_cast<double>(*finding.saving_ns) - loader->saving_ns;
+  if (!finding.rank || !finding.saving_ns) return {finding};
+  const ToldElsewhere told = told_elsewhere(input, *finding.rank);
+  if (told.saving_ns <= 0) return {finding};
+  const double left_ns = static_cast<double>(*finding.saving_ns) - told.saving_ns;
   if (left_ns < kLeastLeft * static_cast<double>(*finding.saving_ns)) return {};
-  finding.evidence +=
-      fmt::format(" Of what it costs, {} are its loader's (loader_stall), and not counted here.", duration_text(loader->saving_ns));
+  finding.evidence += fmt::format(" Of what it costs, {} are {}, and not counted here.", duration_text(told.saving_ns), told.what);
   finding.saving_ns = static_cast<int64_t>(left_ns);
   return {finding};
+}
+
+/// What a rank that stalls for long does then, by its training thread.
+Finding describe(const FindingInput& input, const RareStalls& found) {
+  const size_t count = found.steps.size();
+  const bool one_other = found.others == 1;
+  Finding finding;
+  finding.rank = found.rank;
+  finding.saving_ns = static_cast<int64_t>(found.stalled_ns / static_cast<double>(found.all_steps));
+  finding.confidence = "likely";
+  finding.sentence =
+      fmt::format("{} kept the other{} waiting for long in {} of {} steps: {}", rank_on_host(input.catalog, input.world, found.rank),
+                  one_other ? "" : "s", count, found.all_steps, duration_text(found.stalled_ns));
+  if (count > 1) finding.sentence += fmt::format(" in all, {} at most", duration_text(found.longest_ns));
+  finding.evidence = fmt::format(
+      "In step{} {}{}: {} of the time of all {} steps.", count == 1 ? "" : "s",
+      fmt::join(found.steps.begin(), found.steps.begin() + static_cast<std::ptrdiff_t>(std::min(count, kShownStalls)), ", "),
+      count > kShownStalls ? fmt::format(" and {} more", count - kShownStalls) : "", percent_text(found.share), found.all_steps);
+  finding.evidence += fmt::format(
+      " There it computes {}/step and its training thread is blocked outside communication for {}/step, while a step of all takes {}.",
+      duration_text(found.compute_ns), duration_text(found.blocked_ns), duration_text(input.step_ns));
+  finding.evidence_sql = fmt::format(
+      "SELECT step, rank, duration_ns, compute_ns, exposed_ns, wait_ns FROM v_step WHERE world = {} AND step IN ({}) ORDER BY step, rank",
+      input.world, fmt::join(found.steps, ", "));
+  finding.advice =
+      found.blocked_ns > found.compute_ns
+          ? fmt::format("see what the training thread of rank {} sleeps for in these steps: input, checkpoints, reading files, locks",
+                        found.rank)
+          : fmt::format(
+                "see what rank {} does in these steps and the others do not: evaluation, logging, compiling, or another load on its host",
+                found.rank);
+  return finding;
+}
+
+/// Pauses that another finding tells.
+bool is_in_known_pauses(const FindingInput& input, const RareStalls& found) {
+  double paused_ns = 0;
+  for (const std::string_view ranges : {std::string_view(kCheckpointRanges), std::string_view(kCollectionRanges),
+                                        std::string_view(kCompilationRanges), std::string_view(kInputRanges)}) {
+    for (const StepPauses& step : pauses_in(input, ranges)) {
+      if (std::find(found.steps.begin(), found.steps.end(), step.step) == found.steps.end()) continue;
+      for (const RankPause& rank : step.ranks) paused_ns += rank.rank == found.rank ? rank.pause_ns : 0;
+    }
+  }
+  return paused_ns > kPausedShare * found.stalled_ns;
+}
+
+/// A rank that stalls too seldom for the rule of the straggler, which looks for what goes on: what it did cost is a fact all the same.
+std::vector<Finding> rare_stalls(const FindingInput& input, const StragglerInput& rows) {
+  const auto found = find_rare_stalls(rows);
+  if (!found || is_in_known_pauses(input, *found)) return {};
+  return {describe(input, *found)};
 }
 
 }  // namespace
@@ -300,7 +377,8 @@ DDL_FINDING(straggler, kSpeed, "late",
             "not counted, in at least 80 % of the steps. Several count as one if they are fewer than half, stand apart from the "
             "others, and mending one of them would save less than half as much; of two pipeline stages the one whose ranks compute "
             "longer than those of the other. On GPUs with several axes of parallelism, or "
-            "without all traces: the rank whose GPUs wait least, and compute longer instead") {
+            "without all traces: the rank whose GPUs wait least, and compute longer instead. Else a rank for which the others "
+            "waited for a second and more in a few steps") {
   if (asks_whom_gpus_wait_for(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   const StragglerInput rows = rows_of(input, ranks);
@@ -312,7 +390,7 @@ DDL_FINDING(straggler, kSpeed, "late",
   const bool seen = blamed && blamed->costs.own_ranks > 0;  // else another one may be as late, of which more is known
   if (seen && blamed->ranks.size() == 1) {
     if (Finding finding = describe(input, *blamed); is_worth_mending(input, *blamed, finding))
-      return beside_its_loader(input, std::move(finding));
+      return beside_others(input, std::move(finding));
     blamed.reset();
   }
   if (ranks < 2) return {};
@@ -338,7 +416,13 @@ DDL_FINDING(straggler, kSpeed, "late",
   if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) {
     if (Finding finding = describe(input, *blamed); is_worth_mending(input, *blamed, finding)) return {std::move(finding)};
   }
-  return longer ? beside_its_loader(input, describe(input, *longer, ranks)) : std::vector<Finding>();
+  if (longer) {
+    // The replay may know that mending it saves nothing: the step then waits for another.
+    Finding finding = describe(input, *longer, ranks);
+    if (static_cast<double>(*finding.saving_ns) >= kLeastSaved * static_cast<double>(input.step_ns))
+      return beside_others(input, std::move(finding));
+  }
+  return rare_stalls(input, rows);
 }
 
 }  // namespace ddl

@@ -84,6 +84,7 @@ class _Steps:
     follows = False      # nothing but training has been done since the last one
     optimizer = None     # weak: the one that counts
     others = {}          # ids of others -> steps since it last stepped
+    told = False         # that there are others
     samples = 0
     first = 0            # when the first one ended
     asked = None         # id of the data set that gave the last batch
@@ -129,6 +130,8 @@ def _counts(optimizer):
     """Does the step of this optimizer end the training step?"""
     known = _Steps.optimizer() if _Steps.optimizer else None
     if known is optimizer:
+        if _Steps.others and not _Steps.told and not _script_marks():
+            _tell_of_steps(b"several optimizers step: a step ends with that of the one that stepped first")
         _Steps.others.clear()
         return True
     again = _Steps.others.get(id(optimizer), 0) + 1
@@ -138,6 +141,16 @@ def _counts(optimizer):
         _Steps.others.clear()
         return True
     return False
+
+
+def _tell_of_steps(text):
+    _Steps.told = True
+    try:
+        tell = _program.ddl_hooks_tell_steps
+        tell.argtypes, tell.restype = (ctypes.c_char_p,), None
+        tell(text)
+    except Exception:  # a library that does not know it
+        pass
 
 
 def _begin_update():

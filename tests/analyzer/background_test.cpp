@@ -8,6 +8,7 @@
 #include "analyzer/passes/background.h"
 #include "analyzer/passes/requested_bytes.h"
 #include "analyzer/passes/training_thread.h"
+#include "tests/analyzer/analyzed.h"
 #include "tests/analyzer/tables.h"
 
 namespace ddl::test {
@@ -32,6 +33,7 @@ struct BackgroundJob {
   int64_t own_steps = 2;          ///< in so many steps
   bool counts = false;            ///< what is reduced are two counters: sums of 16 bytes of integers
   bool flags = false;             ///< nothing is reduced: each step's batches are broadcasts of one integer, whether to stop
+  int64_t cycle_ms = 10;          ///< from one cycle to the next
   bool loads = false;             ///< while they sleep, as a range of the training thread says
 };
 
@@ -59,7 +61,8 @@ Tables training(const BackgroundJob& job) {
   for (int64_t s = 0; s < kSteps; ++s) {
     const int64_t begin_ns = 1_s + s * 100_ms;
     const std::optional<int64_t> step = job.marks ? std::optional(s) : std::nullopt;
-    const int64_t last_ms = std::max(job.computes_ms[0] + job.sleeps_ms[0], job.computes_ms[1] + job.sleeps_ms[1]);
+    const int64_t all_ready_ms = std::max(job.computes_ms[0] + job.sleeps_ms[0], job.computes_ms[1] + job.sleeps_ms[1]);
+    const int64_t last_ms = (all_ready_ms + job.cycle_ms - 1) / job.cycle_ms * job.cycle_ms;
     for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
       const int64_t now_ns = begin_ns + at_ms * 1_ms;
       for (int64_t rank = 0; rank < 2; ++rank) {
@@ -69,9 +72,9 @@ Tables training(const BackgroundJob& job) {
                    std::to_string(busy_ns[rank] + 1'000 * s) + ", 0, " + std::to_string(1'000 * s) + ", NULL)");
         }
         if (at_ms >= job.sleeps_ms[rank] && at_ms < ready_ms) busy_ns[rank] += 10_ms;
-        if (at_ms > last_ms || at_ms == 90) continue;
+        if (at_ms > last_ms || at_ms == 90 || at_ms % job.cycle_ms != 0) continue;
         const bool ready = at_ms >= ready_ms && at_ms <= last_ms;
-        const bool sends = at_ms == ready_ms;
+        const bool sends = at_ms >= ready_ms && at_ms < ready_ms + job.cycle_ms;
         const Row cycle{.rank = rank,
                         .op = job.by_bits ? "MPI_Allreduce" : "MPI_Gather",
                         .enter_ns = now_ns,
@@ -91,7 +94,7 @@ Tables training(const BackgroundJob& job) {
                    std::to_string(ready ? kIdle + 5 : kIdle) + ", " + std::to_string(agreed) + ")");
         }
       }
-      if (at_ms <= last_ms && at_ms < 90) ++seq;
+      if (at_ms <= last_ms && at_ms < 90 && at_ms % job.cycle_ms == 0) ++seq;
     }
     const std::vector<std::pair<int64_t, int64_t>> batches = s % 2 == 0 ? std::vector<std::pair<int64_t, int64_t>>{{90, 5_MB}, {95, 3_MB}}
                                                                         : std::vector<std::pair<int64_t, int64_t>>{{90, 8_MB}};
@@ -202,6 +205,32 @@ TEST(Background, WhereTheTrainingThreadsTimeWent) {
         << "coordination is split";
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
   }
+}
+
+// Both are ready at 30 ms and asleep until the cycle that begins at 40 ms, and on until the data moves at 90 ms.
+TEST(Background, ACycleThatIsLongAgainstTheStepIsNamedAsTheCause) {
+  const auto found = [](const char* set_ms, int64_t cycle_ms) {
+    Tables run = training({.computes_ms = {30, 30}, .cycle_ms = cycle_ms});
+    if (set_ms) {
+      run.meta("env.HOROVOD_CYCLE_TIME", set_ms);
+      run.analyze();
+    }
+    return run;
+  };
+  Tables run = found("50", 40);
+  ASSERT_EQ(run.findings(), Ids{"long_cycle"});
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
+            "training threads wait up to 40.0 ms/step for the next cycle of the negotiation, one every 40.0 ms");
+  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding WHERE position = 1"), "HOROVOD_CYCLE_TIME was set to 50 (ms)."));
+  EXPECT_TRUE(has(run.text("SELECT try FROM finding WHERE position = 1"), "HOROVOD_CYCLE_TIME=1"));
+  EXPECT_EQ(run.text("SELECT saving_bound FROM finding WHERE position = 1"), "upper");
+  EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "likely");
+  Tables unset = found(nullptr, 40);
+  EXPECT_EQ(unset.text("SELECT confidence FROM finding WHERE id = 'long_cycle'"), "maybe");
+  Tables other = found("1", 40);  // the rhythm is not what was asked for
+  EXPECT_EQ(other.integer("SELECT count(*) FROM finding WHERE id = 'long_cycle'"), 0);
+  Tables usual = found(nullptr, 10);
+  EXPECT_EQ(usual.integer("SELECT count(*) FROM finding WHERE id = 'long_cycle'"), 0);
 }
 
 /// mpi4py's COMM_WORLD.Barrier() in a script of Horovod: the training thread's own calls are time in MPI, with their waiting.

@@ -67,6 +67,12 @@ TEST(Pauses, ACheckpointOfOneRankHoldsUpAll) {
   EXPECT_EQ(judged.with.integer("SELECT rank FROM finding"), 0);
 }
 
+// The writer is last in every third step: that is the checkpoint's doing, and told once.
+TEST(Pauses, ACheckpointThatMakesItsWriterAStragglerIsOneFinding) {
+  Judged judged({{"checkpoint", 3, 0, 200_ms}}, "checkpoint_stall");
+  EXPECT_TRUE(has(judged.sentence, "the others wait for rank 0 while it writes a checkpoint")) << judged.sentence;
+}
+
 TEST(Pauses, ACheckpointOfAllRanks) {
   Judged judged({{"save_checkpoint", 30, -1, 500_ms}}, "checkpoint_stall");
   EXPECT_TRUE(has(judged.sentence, "all ranks stand still while they write a checkpoint")) << judged.sentence;

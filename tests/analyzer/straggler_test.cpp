@@ -58,6 +58,47 @@ TEST(Findings, Straggler) {
   }
 }
 
+// Horovod's stall check warns of it; the report must say who it was, however seldom.
+TEST(Findings, ARankThatStallsForSecondsInAFewStepsIsNamed) {
+  for (const int64_t times : {1, 3}) {
+    Tables run = training(4, 40, 1_ms, [&](int64_t s, int64_t r) {
+      return 10_ms + jitter(s, r, 1_ms) + (r == 1 && s > 5 && s % 10 == 5 && s / 10 <= times ? 2500_ms : 0);
+    });
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"straggler"}) << times;
+    EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+    const std::string sentence = run.text("SELECT sentence FROM finding"), evidence = run.text("SELECT evidence FROM finding");
+    const std::string wanted = times == 1
+                                   ? "rank 1 (node1) kept the others waiting for long in 1 of 35 steps: 2.50 s"
+                                   : "rank 1 (node1) kept the others waiting for long in 3 of 35 steps: 7.50 s in all, 2.50 s at most";
+    EXPECT_EQ(sentence, wanted);
+    EXPECT_TRUE(has(evidence, times == 1 ? "In step 15: " : "In steps 15, 25, 35: ")) << evidence;
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), static_cast<double>(times) * 2500e6 / 35, 1e6);
+    run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding"));
+    EXPECT_EQ(run.integer("SELECT count(DISTINCT step) FROM temp.shown"), times);
+  }
+}
+
+TEST(Findings, StallsOfAllOrOfLessThanASecondOrOfLittleTimeAreNotOneRanks) {
+  const auto found = [](int64_t steps, const std::function<int64_t(int64_t, int64_t)>& more_ns) {
+    Tables run = training(4, steps, 1_ms, [&](int64_t s, int64_t r) { return 10_ms + jitter(s, r, 1_ms) + more_ns(s, r); });
+    run.analyze();
+    return run.findings();
+  };
+  EXPECT_EQ(found(40, [](int64_t s, int64_t) { return s == 15 ? 2500_ms : 0; }), Ids{}) << "all stall together";
+  EXPECT_EQ(found(40, [](int64_t s, int64_t r) { return s == 15 && r == 1 ? 300_ms : 0; }), Ids{}) << "a hiccup";
+  EXPECT_EQ(found(2500, [](int64_t s, int64_t r) { return s == 15 && r == 1 ? 1100_ms : 0; }), Ids{}) << "4 % of the run";
+}
+
+// Ranks 0 and 2 exchange for as long as rank 1 computes: mended, it would wait for them.
+TEST(Findings, WhoComputesLongestBesideLongTransfersIsNoFinding) {
+  SyntheticRun job = run().ranks(3).steps(40).jitter(20_us);
+  job.on_rank(1).compute(20_ms).on_rank(0).compute(2_ms).on_rank(2).compute(2_ms);
+  job.message(0, 2, 4_MiB, 20_ms, true).allreduce(1_MiB, 1_ms);
+  Analyzed run(job);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE saving_ns < 200000"), 0) << "0.0% of the step";
+}
+
 // Gloo's root 0 is held in the broadcast until rank 1 comes, 30 ms late; rank 2, a leaf of the tree, is let go at once and waits for root 0
 // in the scatter.
 TEST(Findings, ARootThatWasHeldPassesOnWhoHeldIt) {

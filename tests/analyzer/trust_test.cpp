@@ -92,7 +92,7 @@ TEST(Trust, RecordingThatTakesTooMuchIsSaidInsteadOfAVerdict) {
 Tables late_rank_on_one_host(int64_t early_end_ns) {
   Tables run(2);
   for (int64_t s = 0; s < 50; ++s) {
-    for (int64_t rank : {0, 1}) run.step(rank, s, s * 20_ms, s * 20_ms + 18_ms, rank == 0 ? 5_ms : 10_ms);
+    for (int64_t rank : {0, 1}) run.step(rank, s, s * 20_ms, s * 20_ms + 18_ms, rank == 0 ? 6_ms : 1_ms);
     for (int64_t rank : {0, 1}) {
       Row row;
       row.rank = rank;

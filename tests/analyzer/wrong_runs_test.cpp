@@ -129,6 +129,131 @@ TEST(Findings, RanksThatWaitForEachOther) {
   EXPECT_TRUE(has(sentence, "wait for each other")) << sentence;
 }
 
+/// 30 steps of three ranks, then each sits in `op` for its peer (none: in the next allreduce) until the job is told to end 60 s later.
+struct LastCall {
+  const char* op;
+  int64_t peer;
+};
+
+Tables dead_locked(const std::vector<std::optional<LastCall>>& calls) {
+  const auto ranks = static_cast<int64_t>(calls.size());
+  Tables run = training(ranks, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
+  const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const auto& call = calls[static_cast<size_t>(rank)];
+    run.ended(rank, "lost", end_ns + (call && call->peer < 0 ? 0 : rank + 1) * 1_ms);
+    if (call && call->peer < 0) continue;  // in no call
+    run.open_call(rank, call ? call->op : "MPI_Allreduce", 1, call ? std::nullopt : std::optional<int64_t>(31), end_ns + (rank + 1) * 1_ms);
+    if (call) run.exec("UPDATE open_call SET peer = " + std::to_string(call->peer) + " WHERE process = " + std::to_string(rank + 1));
+  }
+  saw_it_end(run, end_ns + 60_s);
+  run.meta("told_to_end", "15");
+  run.meta("exit_code", "143");
+  run.analyze();
+  EXPECT_EQ(run.findings().front(), "missing_rank");
+  return run;
+}
+
+std::string first_sentence(Tables& run) { return run.text("SELECT sentence FROM finding WHERE position = 1"); }
+
+TEST(Findings, RanksThatReceiveFromEachOtherAreNamedAndNotWhoWaitsForThem) {
+  for (const char* op : {"MPI_Recv", "MPI_Ssend", "MPI_Wait"}) {
+    Tables run = dead_locked({LastCall{op, 1}, LastCall{op, 0}, std::nullopt});
+    EXPECT_EQ(first_sentence(run), "ranks 0 and 1 wait for each other: rank 0 in " + std::string(op) +
+                                       " with rank 1 on MPI_COMM_WORLD since 1.33 s, rank 1 in " + op +
+                                       " with rank 0 on MPI_COMM_WORLD since 1.33 s");
+    EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "sure");
+    EXPECT_TRUE(run.is_null("SELECT rank FROM finding WHERE position = 1"));
+    const std::string evidence = run.text("SELECT evidence FROM finding WHERE position = 1");
+    EXPECT_TRUE(has(evidence, "60.0 s before the end of the run")) << evidence;
+    EXPECT_TRUE(has(evidence, "Behind them rank 2 waits in MPI_Allreduce number 31 on MPI_COMM_WORLD.")) << evidence;
+    run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding WHERE position = 1"));
+    EXPECT_EQ(run.integers("SELECT rank FROM temp.shown"), (std::vector<int64_t>{0, 1, 2}));
+  }
+}
+
+TEST(Findings, TwoRanksInMessagesAloneAreADeadLockToo) {
+  Tables run = dead_locked({LastCall{"MPI_Recv", 1}, LastCall{"MPI_Recv", 0}});
+  EXPECT_TRUE(first_sentence(run).starts_with("ranks 0 and 1 wait for each other: rank 0 in MPI_Recv with rank 1")) << first_sentence(run);
+}
+
+TEST(Findings, AMessageThatNobodyReceivesOrSends) {
+  Tables sent = dead_locked({LastCall{"MPI_Send", 1}, LastCall{"", -1}, std::nullopt});
+  EXPECT_EQ(first_sentence(sent), "rank 1 never received what rank 0 sends: rank 0 in MPI_Send with rank 1 on MPI_COMM_WORLD since 1.33 s");
+  EXPECT_EQ(sent.integer("SELECT rank FROM finding WHERE position = 1"), 1);
+  EXPECT_TRUE(has(sent.text("SELECT evidence FROM finding WHERE position = 1"), "rank 1 (node1): it is in no call")) << "what it did last";
+  Tables awaited = dead_locked({LastCall{"MPI_Recv", 1}, LastCall{"", -1}, std::nullopt});
+  EXPECT_TRUE(first_sentence(awaited).starts_with("rank 1 never sent what rank 0 waits for: rank 0 in MPI_Recv"))
+      << first_sentence(awaited);
+  // Rank 1 went on to the next collective, for which it waits in vain as well.
+  Tables passed = dead_locked({LastCall{"MPI_Send", 1}, std::nullopt, std::nullopt});
+  EXPECT_EQ(first_sentence(passed),
+            "ranks 0 and 1 wait for each other: rank 0 in MPI_Send with rank 1 on MPI_COMM_WORLD since 1.33 s, rank 1 in "
+            "MPI_Allreduce number 31 on MPI_COMM_WORLD since 1.33 s");
+}
+
+/// Of several requests the first one's peer is known only, which may have come.
+TEST(Findings, AWaitForSeveralMessagesAccusesNobody) {
+  Tables run = dead_locked({LastCall{"MPI_Waitall", 1}, LastCall{"MPI_Waitall", 0}, std::nullopt});
+  EXPECT_TRUE(first_sentence(run).starts_with("ranks 0 and 1 never entered MPI_Allreduce number 31")) << first_sentence(run);
+}
+
+// torch.distributed with a timeout: the calls returned, as errors that ended ranks 0 and 1; mpirun ended rank 2.
+TEST(Findings, CallsThatATimeoutEndedAreStillWhatTheJobHungIn) {
+  for (const int64_t exit_code : {1, 0}) {
+    Tables run = training(3, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
+    const int64_t begin_ns = run.integer("SELECT max(end_ns) FROM process") + 1_ms;
+    for (int64_t rank = 0; rank < 2; ++rank) {
+      run.add({.rank = rank, .op = "MPI_Recv", .enter_ns = begin_ns, .leave_ns = begin_ns + 8_s + rank * 1_ms, .peer = 1 - rank, .tag = 0});
+      run.ended(rank, "exited", begin_ns + 10_s);
+    }
+    run.open_call(2, "MPI_Allreduce", 1, 31, begin_ns);
+    run.ended(2, "lost", begin_ns);
+    saw_it_end(run, begin_ns + 12_s);
+    run.meta("exit_code", std::to_string(exit_code));
+    run.analyze();
+    ASSERT_EQ(run.findings().front(), "missing_rank");
+    if (exit_code == 0) {  // nothing failed: a wait that long may be the program's own
+      EXPECT_TRUE(first_sentence(run).starts_with("ranks 0 and 1 never entered")) << first_sentence(run);
+      continue;
+    }
+    EXPECT_EQ(
+        first_sentence(run),
+        "ranks 0 and 1 wait for each other: rank 0 in MPI_Recv with rank 1 on MPI_COMM_WORLD since 1.33 s until it gave up at 9.33 s, "
+        "rank 1 in MPI_Recv with rank 0 on MPI_COMM_WORLD since 1.33 s until it gave up at 9.33 s");
+    EXPECT_TRUE(has(run.text("SELECT evidence FROM finding WHERE position = 1"), "8.00 s before it was given up"));
+  }
+}
+
+TEST(Findings, ACollectiveThatATimeoutEnded) {
+  Tables run = training(3, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
+  const int64_t begin_ns = run.integer("SELECT max(end_ns) FROM process") + 1_ms;
+  for (const int64_t rank : {0, 2}) {
+    run.add({.rank = rank, .op = "MPI_Allreduce", .enter_ns = begin_ns, .leave_ns = begin_ns + 8_s, .bytes = 1_MB, .seq = 31});
+    run.ended(rank, "exited", begin_ns + 9_s);
+  }
+  run.ended(1, "lost", begin_ns);
+  saw_it_end(run, begin_ns + 10_s);
+  run.meta("exit_code", "1");
+  run.analyze();
+  ASSERT_EQ(run.findings().front(), "missing_rank");
+  EXPECT_EQ(first_sentence(run), "rank 1 never entered MPI_Allreduce number 31 on MPI_COMM_WORLD: ranks 0 and 2 sit in MPI_Allreduce");
+}
+
+// A pipeline that is killed has a message under way.
+TEST(Findings, AMessageUnderWayWhenAJobIsKilledIsNoDeadLock) {
+  Tables run = training(2, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
+  const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
+  for (const int64_t rank : {0, 1}) run.ended(rank, "lost", end_ns + 1_ms);
+  run.open_call(0, "MPI_Recv", 1, {}, end_ns + 1_ms);
+  run.exec("UPDATE open_call SET peer = 1");
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0) << "nobody saw it end";
+  saw_it_end(run, end_ns + 100_ms);
+  run.analyze();
+  EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0) << "killed at once";
+}
+
 TEST(Findings, MismatchedCalls) {
   Tables run(3);
   for (int64_t rank = 0; rank < 3; ++rank) {

@@ -10,7 +10,7 @@ import sys
 
 library, source, compiler, *includes = sys.argv[1:]
 YIELD = {"sched_yield"}  # how training threads wait that poll (collectors/threads.cpp)
-ANNOTATIONS = {"ddl_range_push", "ddl_range_pop", "ddl_value_record", "ddl_tune_follow", "ddl_tune_value", "ddl_hooked_step_begin", "ddl_hooked_step_end", "ddl_hooks_tell", "ddl_group_begin", "ddl_group_end", "ddl_told_begin", "ddl_told_end"}
+ANNOTATIONS = {"ddl_range_push", "ddl_range_pop", "ddl_value_record", "ddl_tune_follow", "ddl_tune_value", "ddl_hooked_step_begin", "ddl_hooked_step_end", "ddl_hooks_tell", "ddl_hooks_tell_steps", "ddl_group_begin", "ddl_group_end", "ddl_told_begin", "ddl_told_end"}
 INJECTIONS = {"InitializeInjection", "InitializeInjectionNvtx2", "InitializeInjectionNvtxExtension", "ncclProfiler_v4", "ncclProfiler_v5", "ncclProfiler_v6", "ncclProfiler_v7"}  # others look them up by name
 CUPTI = {"cuptiSubscribe", "cuptiSubscribe_v2"}  # of a program that has a use of its own for CUPTI
 OLDEST_GLIBC = (2, 28)

@@ -157,6 +157,33 @@ def same(program, *options, path=(), what="", **env):
     return hooked
 
 
+ALTERNATES = """
+import time
+import torch
+from torch.nn.modules.module import Module
+class Net(Module):
+    def forward(self, x): time.sleep(0.002); return x
+critic, generator = torch.optim.optimizer.SGD(), torch.optim.optimizer.SGD()
+model = Net()
+for i in range(6):
+    for optimizer in (critic, critic, generator)[:3 if SEVERAL else 1]:
+        torch.autograd.backward(model([i]))
+        optimizer.step()
+"""
+
+
+def several_optimizers(folder):
+    """A GAN: each step is one of the optimizer that stepped first, and the recording says so, once."""
+    for new in (False, True):
+        for several in (False, True):
+            heard = folder / f"heard{new}{several}"
+            done = python(f"SEVERAL = {several}\n" + ALTERNATES, path=[fake_torch(folder, new)], LD_PRELOAD=str(PROBE), PROBE_OUT=str(heard))
+            lines = [line.strip() for line in heard.read_text().splitlines()]
+            told = [line for line in lines if line.startswith("told")]
+            job.check(done[0] == 0 and told == ["told several optimizers step: a step ends with that of the one that stepped first"] * several, f"{several}: {told}, {done}")
+            job.check(sum(line.startswith("step") for line in lines) == (12 if several else 6) + several, f"{several}: {lines}")
+
+
 def it_is_not_noticed(folder):
     tells = "import sys; print(sorted(sys.modules), [p for p in sys.path], 'sitecustomize' in sys.modules)"
     for options in [(), ("-I",), ("-S",), ("-I", "-S"), ("-E",), ("-s",)]:
@@ -297,4 +324,4 @@ def cost(_folder):
     print(f"without torch the hooks cost {float(out) * 1e3:.3f} ms")
 
 
-job.main(it_is_not_noticed, unfamiliar_torches, steps_and_layers, messages, children, cost)
+job.main(it_is_not_noticed, unfamiliar_torches, steps_and_layers, several_optimizers, messages, children, cost)

@@ -37,5 +37,23 @@ TEST(StallTables, TellWhatWasToldAndStacksThatAreEqualOnce) {
   EXPECT_EQ(build_section(view, "stacks").tables.at(0).rows.size(), 3u);
 }
 
+// A rank that waits records nothing: its own record ends with the call that it entered.
+TEST(StallTables, WhatLastedToTheEndOfTheJobDidNotLastFor0Ns) {
+  test::HandmadeRun run;
+  run.db().exec(
+      "DELETE FROM meta WHERE key IN ('epoch_realtime_ns', 'ended_realtime_ns'); DELETE FROM open_call;"
+      "INSERT INTO meta VALUES ('epoch_realtime_ns', '1000000000000'), ('ended_realtime_ns', '1009000000000');"
+      "UPDATE process SET ended = 'lost', end_ns = 1500000000;"
+      "INSERT INTO open_call SELECT 1, 0, min(id), NULL, NULL, 0, NULL, NULL, 1500000000, 0, 1, 7 FROM op;"
+      "INSERT INTO stall VALUES (1, 0, 'stall', 900, 1500000000, 300, 'x', 'nobody moves', 'abort', NULL)");
+  const Table calls = open_calls_table(test::view_of(run.db()));
+  ASSERT_EQ(calls.rows.size(), 1u);
+  EXPECT_EQ(calls.rows[0][1].as_integer(), 1'500'000'000) << "since when in the run";
+  EXPECT_EQ(calls.rows[0][2].as_integer(), 7'500'000'000) << "to the end that ddl record saw";
+  EXPECT_EQ(stalls_table(test::view_of(run.db())).rows.at(0)[3].as_integer(), 7'500'000'000);
+  run.db().exec("DELETE FROM meta WHERE key = 'ended_realtime_ns'");
+  EXPECT_TRUE(open_calls_table(test::view_of(run.db())).rows.at(0)[2].is_absent()) << "nobody knows";
+}
+
 }  // namespace
 }  // namespace ddl::reports
