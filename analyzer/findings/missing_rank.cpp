@@ -177,7 +177,9 @@ DDL_FINDING(missing_rank, kStuck, "hang", "the run went wrong: a rank did not co
 
   finding.evidence = fmt::format("The last to wait came at {}", duration_text(stall->since_ns));
   if (waited_ns > 0) {
-    finding.evidence += fmt::format(", {} before {}{}", duration_text(waited_ns), read_ns ? "the run was read" : "the end of the run",
+    const bool told = !read_ns && known_end_ns && seen_stalled_ns(input) == known_end_ns;
+    const char* then = read_ns ? "the run was read" : told ? "ddl record told of the stall" : "the end of the run";
+    finding.evidence += fmt::format(", {} before {}{}", duration_text(waited_ns), then,
                                     mean_ns > 0 ? fmt::format("; {} takes {} on average", stall->sits_in, duration_text(mean_ns)) : "");
   }
   finding.evidence += ".";
