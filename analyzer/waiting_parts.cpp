@@ -53,6 +53,7 @@ PartOfRank parts_of_world(SQLite::Database& db, int64_t world, bool annotated) {
     comm = members.integer(0);
     together.push_back(members.integer(1));
   }
+  if (!comm) return {};  // nobody waited, or nobody knows
   parts.join(together);
   return parts.parts();
 }
