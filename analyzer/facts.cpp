@@ -159,8 +159,8 @@ auto of_rank(const std::vector<ResourceTime>& resources, int64_t rank) {
 
 void read_ranks(SQLite::Database& db, int64_t world, const std::map<int64_t, Resource>& resource_of, Facts& facts) {
   Query row(db, "SELECT rank, host FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank, process");
-  std::vector<int64_t> waits;
-  std::vector<std::optional<int64_t>> waiting;  // by place in facts.ranks
+  std::map<int64_t, std::vector<int64_t>> waits;  // by part
+  std::vector<std::optional<int64_t>> waiting;    // by place in facts.ranks
   for (row.bind(world); row.next();) {
     RankFacts& rank = facts.ranks.emplace_back();
     rank.rank = row.integer(0);
@@ -195,12 +195,12 @@ void read_ranks(SQLite::Database& db, int64_t world, const std::map<int64_t, Res
     rank.wait_ns = static_cast<int64_t>(parts.wait_ns);
     rank.xfer_ns = static_cast<int64_t>(parts.transfer_ns);
     waiting.back() = static_cast<int64_t>(waiting_ns);
-    waits.push_back(*waiting.back());
+    waits[facts.part_of(rank.rank)].push_back(*waiting.back());
   }
-  if (waits.empty()) return;
-  const int64_t middle_ns = upper_median_of(std::move(waits));  // of two ranks the earlier one
+  std::map<int64_t, int64_t> middle_ns;
+  for (auto& [part, of_ranks] : waits) middle_ns[part] = upper_median_of(std::move(of_ranks));  // of two ranks the earlier one
   for (size_t i = 0; i < waiting.size(); ++i)
-    if (waiting[i]) facts.ranks[i].late_ns = middle_ns - *waiting[i];
+    if (waiting[i]) facts.ranks[i].late_ns = middle_ns.at(facts.part_of(facts.ranks[i].rank)) - *waiting[i];
 }
 
 }  // namespace
@@ -231,6 +231,11 @@ int64_t Facts::ranks_by(Resource which) const {
   return std::count_if(ranks.begin(), ranks.end(), [&](const RankFacts& rank) { return rank.resource == which; });
 }
 
+int64_t Facts::part_of(int64_t rank) const {
+  const auto part = parts.find(rank);
+  return part == parts.end() ? 0 : part->second;
+}
+
 Facts read_facts(SQLite::Database& db, int64_t world) {
   Facts facts;
   read_steps(db, world, facts.step);
@@ -242,6 +247,7 @@ Facts read_facts(SQLite::Database& db, int64_t world) {
   Query waits(db, "SELECT 1 FROM steady_world WHERE world = ? AND waits_by = 'device'");
   waits.bind(world);
   if (waits.next()) facts.waits_by = Resource::kDevice;
+  facts.parts = parts_of_world(db, world, facts.step.has_steps);
   read_ranks(db, world, resource_of, facts);
   facts.coordination = read_coordination(db, world);
   Query coverage(db, "SELECT ranks, world_size, bounded FROM steady_world WHERE world = ?");

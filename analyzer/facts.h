@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "analyzer/waiting_parts.h"
+
 namespace ddl {
 
 /// The parts of the time of a rank's thread, or of a GPU (specification.md T5, J1). Unknown time is a part of its own, never 0 of another.
@@ -79,7 +81,7 @@ struct RankFacts {
   std::optional<double> step_ns;      ///< duration; nothing: no steady step of it, or the run has no steps
   std::optional<int64_t> compute_ns;  ///< this and the next three: unset if a step of the rank lacks it, and `why` says why
   std::optional<int64_t> wait_ns, xfer_ns;
-  /// The median rank's waiting less its own, by how much later it enters collectives. For GPUs it is all waiting inside their kernels: what
+  /// The median rank's waiting less its own, by how much later it enters collectives: of those that may wait for each other (Facts::parts). For GPUs it is all waiting inside their kernels: what
   /// computing hides is lateness as well.
   std::optional<int64_t> late_ns;
   std::string why;
@@ -116,9 +118,11 @@ struct Facts {
   Resource waits_by = Resource::kThread;
   std::vector<ResourceTime> by_thread, by_device;  ///< by rank
   std::vector<RankFacts> ranks;                    ///< every rank that was recorded
+  PartOfRank parts;                                ///< of ranks that may wait for each other
   CoordinationFacts coordination;
   CoverageFacts coverage;
 
+  int64_t part_of(int64_t rank) const;     ///< 0 where all are one
   int64_t ranks_by(Resource which) const;  ///< ranks whose resource it is
   /// Beside GPUs, threads that communicate nothing do nothing but compute, as far as calls of MPI tell.
   bool threads_tell() const { return resource == Resource::kThread || threads.sum.communication_ns() > 0; }

@@ -24,13 +24,14 @@ std::string how_it_ended(const Query& row, int ended, int abort_code) {
 Table ranks_table(const RunView& run) {
   Table table{
       .id = "ranks",
-      .caption = fmt::format("Ranks, {}{}. Late: {} later than the median rank.", run.has_steps ? "mean step" : "whole run",
+      .caption = fmt::format("Ranks, {}{}. Late: {} later than the median rank{}.", run.has_steps ? "mean step" : "whole run",
                              run.facts.resource == Resource::kThread   ? ""
                              : run.facts.resource == Resource::kUnseen ? "; by their threads in MPI: what their GPUs did was not recorded"
                              : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
                              : run.facts.resource == Resource::kDevice ? ", by their GPUs"
                                                                        : ", by their GPUs where they have any",
-                             run.facts.coordination.ranks > 0 ? "is ready for reductions" : "enters collectives"),
+                             run.facts.coordination.ranks > 0 ? "is ready for reductions" : "enters collectives",
+                             run.facts.parts.empty() ? "" : " of those that it may wait for"),
       .columns = {{"rank", "Rank", Unit::kCount},
                   {"late_ns", "Late", Unit::kDuration},
                   {"wait_ns", "Wait", Unit::kDuration},

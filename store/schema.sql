@@ -63,6 +63,7 @@ CREATE TABLE process_fact (
   key TEXT NOT NULL,         -- name of the fact
   value TEXT                 -- its value
 );
+CREATE INDEX process_fact_key ON process_fact(process, key);
 
 -- Threads that recorded something.
 CREATE TABLE thread (

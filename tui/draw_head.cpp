@@ -97,6 +97,7 @@ void draw_numbers(Canvas& c, const Rect& r) {
                                   ratio_text(s.gpu_ratios->raw), ratio_text(s.gpu_ratios->transfer), ratio_text(s.gpu_ratios->exposed)),
                       7});
   if (r.width >= 100) {
+    pieces.push_back({parts_text(s), 5});
     pieces.push_back({fmt::format("window {} {}", s.window, s.annotated ? "steps" : "s"), 1});
     pieces.push_back({fmt::format("lost {} events", s.lost), s.lost > 0 ? 7 : 3, s.lost > 0 ? Style::kAlarm : Style::kPlain});
     pieces.push_back({unreadable_text(s), 7, Style::kAlarm});

@@ -45,6 +45,7 @@ std::vector<HelpLine> help_lines(const Theme& theme, int width) {
 #undef DDL_KEY
       {"", ""},
       {"LATE", "how much later than the median rank it enters the collectives of a step; waiting least is the same"},
+      {"groups apart", "their ranks never wait for each other: LATE is against the median of its group"},
       {"WAIT", "waiting for others inside of collectives, ms per step"},
       {"WAIT XFER", "waiting, and moving data: BUSBW is of XFER alone, of BEST compares with the best this job has shown"},
       {"-", "not known. Waiting in messages is split by ddl report only"},
@@ -129,7 +130,7 @@ void draw_why(Canvas& c, const Rect& r) {
   }
   const RankRow& rank = *lines[static_cast<size_t>(std::clamp(c.view.cursor, 0, static_cast<int>(lines.size()) - 1))].row;
   put_rule(c, {r.x, r.y, r.width, 1}, fmt::format("Why rank {}?", rank.rank),
-           "against the median of all others, ms per step; Backspace: back");
+           fmt::format("against the median of {}, ms per step; Backspace: back", rank.part ? "its group" : "all others"));
   struct Difference {
     std::string what;
     double own, others;
@@ -139,7 +140,7 @@ void draw_why(Canvas& c, const Rect& r) {
     const std::optional<double> own = value(rank);
     std::vector<double> others;
     for (const RankRow& row : s.ranks) {
-      if (row.rank == rank.rank) continue;
+      if (row.rank == rank.rank || row.part != rank.part) continue;
       if (const std::optional<double> v = value(row)) others.push_back(*v);
     }
     if (own && !others.empty()) differences.push_back({what, *own, median_of(others)});

@@ -218,6 +218,7 @@ void draw_status(Canvas& c, const Rect& r) {
               {fmt::format("sort {}{}", name_of(c.view.sort), c.view.inverted ? " inverted" : ""), 5, Style::kDim},
               {fmt::format("filter {}", c.view.filter.empty() ? "none" : c.view.filter.text()), c.view.filter.empty() ? 1 : 9,
                c.view.filter.empty() ? Style::kDim : Style::kBold},
+              {parts_text(s), 7},
               {fmt::format("window {} {}", s.window, s.annotated ? "steps" : "s"), 4, Style::kDim},
               {unreadable_text(s), 8, Style::kAlarm},
               {fmt::format("lost {}", s.lost), s.lost > 0 ? 8 : 3, s.lost > 0 ? Style::kAlarm : Style::kDim},

@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "reports/format.h"
 #include "reports/safe_text.h"
@@ -40,11 +43,18 @@ void put_table(Canvas& c, const Rect& r, const std::vector<TextColumn>& columns,
 
 std::string gigabytes(const std::optional<double>& bytes_per_s) {
   if (!bytes_per_s) return "-";
+  if (*bytes_per_s > 0 && *bytes_per_s < 5e5) return "<0.001";
   return *bytes_per_s >= 1e10 ? fmt::format("{:.1f}", *bytes_per_s * 1e-9) : fmt::format("{:.3f}", *bytes_per_s * 1e-9);
 }
 
 std::string per_step_text(double n) {
   return n >= 10 || n == static_cast<int64_t>(n) ? fmt::format("{:.0f}", n) : fmt::format("{:.1f}", n);
+}
+
+/// Whether some rows are the same operation with the same bytes, as of groups that do the same.
+bool are_told_apart_by_comm(const std::vector<CollectiveRow>& rows) {
+  std::set<std::pair<std::string_view, std::optional<int64_t>>> seen;
+  return !std::all_of(rows.begin(), rows.end(), [&](const CollectiveRow& row) { return seen.emplace(row.op, row.bytes).second; });
 }
 
 /// Room for a name: what the other columns leave.
@@ -106,8 +116,9 @@ void draw_collectives(Canvas& c, const Rect& whole) {
     longest = std::max(longest, reports::display_width(reports::printable(row.op)));
     longest_comm = std::max(longest_comm, reports::display_width(reports::printable(row.comm)));
   }
-  const bool comm = r.width >= 96;
-  const int comm_width = comm ? static_cast<int>(std::min<size_t>(longest_comm + 1, 18)) : 0;
+  // Where room is short, communicators are shown if they alone tell rows apart.
+  const bool comm = r.width >= 96 || (r.width >= 70 && are_told_apart_by_comm(s.collectives));
+  const int comm_width = comm ? static_cast<int>(std::min<size_t>(longest_comm + 1, r.width >= 96 ? 18 : 8)) : 0;
   const int others = comm_width + 10 + 7 + 8 + 8 + 8 + (r.width >= 60 ? 12 : 0);
   const size_t n = s.collectives.size();
   std::vector<TextColumn> columns(comm ? 10 : 9);

@@ -73,6 +73,7 @@ struct RankPart {
   int64_t copy_ns = 0;                ///< exposed copies of GPUs
   std::optional<int64_t> wait_ns;     ///< exposed waiting
   std::optional<int64_t> waiting_ns;  ///< all waiting, also where GPUs compute beside it
+  bool messages = false;              ///< its thread sent or received some
 
   bool is_there() const { return duration_ns > 0; }
 };

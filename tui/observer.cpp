@@ -111,6 +111,7 @@ Snapshot Observer::look(Job& job, bool replay) {
     }
   }
   sum_collectives(job);
+  find_parts(job);
   rank_rows(job, s);
   collective_rows(job, s);
   axis_rows(job, s);
@@ -135,6 +136,30 @@ bool Observer::are_gpus_shown(const Job& job) const {
     device_wait_ns += static_cast<double>(step->device_wait_ns);
   }
   return any && (thread_exposed_ns == 0 || device_wait_ns > thread_wait_ns);
+}
+
+/// As the report finds them (parts_of_world() in analyzer/waiting_parts.h), over the window. Where the waiting of some step is not known, nor is
+/// for whom, and any message may have kept its receiver waiting.
+void Observer::find_parts(const Job& job) {
+  std::pair<size_t, std::set<uint32_t>> from{job.ranks.size(), {}};
+  bool known = static_cast<size_t>(std::max(job.world_size, 0)) <= job.ranks.size() && job.ranks.size() >= kLeastRanksInParts;
+  for (const FinishedStep* step : window_) {
+    known &= step->unknown.empty();
+    for (const RankPart& part : parts(*step)) known &= !part.is_there() || part.wait_ns.has_value();
+    for (const RankPart& part : step->thread_parts) known &= !part.messages;
+    each_lateness(*step, [&](const Lateness& lateness) { from.second.insert(lateness.comms.begin(), lateness.comms.end()); });
+  }
+  for (const uint32_t comm : from.second) known &= job.communicators[comm].ranks.size() < job.ranks.size();
+  if (!known || background_) from.second.clear();
+  if (from == parts_from_) return;
+  parts_from_ = std::move(from);
+  parts_of_ranks_.clear();
+  if (parts_from_.second.empty()) return;
+  std::vector<int64_t> ranks;
+  for (const Rank& rank : job.ranks) ranks.push_back(rank.rank);
+  WaitingParts found(ranks);
+  for (const uint32_t comm : parts_from_.second) found.join(job.communicators[comm].ranks);
+  parts_of_ranks_ = found.parts();
 }
 
 void Observer::take_history(const Job& job) {

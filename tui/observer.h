@@ -3,10 +3,13 @@
 
 #include <deque>
 #include <map>
+#include <set>
 #include <string>
 #include <tuple>
+#include <utility>
 #include <vector>
 
+#include "analyzer/waiting_parts.h"
 #include "tui/snapshot.h"
 #include "tui/steps.h"
 
@@ -35,6 +38,7 @@ class Observer {
     if (by_device_) use(step.by_device);
   }
   void take_history(const Job& job);
+  void find_parts(const Job& job);
   void feed(const Job& job, bool replay, Snapshot& s) const;
   // observer_ranks.cpp
   void rank_rows(const Job& job, Snapshot& s) const;
@@ -58,7 +62,9 @@ class Observer {
   std::deque<HistoryPoint> history_;
   std::map<std::tuple<uint32_t, uint32_t, int64_t>, double> best_busbw_;  ///< by operation, communicator, bytes
   std::vector<const FinishedStep*> window_;
-  std::vector<CollectiveUse> collectives_;  ///< of the window
+  std::vector<CollectiveUse> collectives_;            ///< of the window
+  PartOfRank parts_of_ranks_;                         ///< in the window
+  std::pair<size_t, std::set<uint32_t>> parts_from_;  ///< number of ranks, communicators: what these come from
 };
 
 /// "rank 3", "ranks 0, 2-1023".

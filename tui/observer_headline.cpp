@@ -110,26 +110,29 @@ Headline of_shares(const Snapshot& s) {
   return h;
 }
 
-/// A rank that is later than all others by far. On several communicators the others are late in turn because of it, and the blame is spread over
+/// A rank that is later than all others by far, of those that may wait for it. On several communicators the others are late in turn because of it, and the blame is spread over
 /// them; who waits least is not.
 bool name_latest(Snapshot& s) {
-  if (!s.annotated || !s.p50_ns || s.window < kLeastSteps || s.ranks.size() < 3) return false;
-  RankRow* latest = nullptr;
-  double next_ns = 0;
-  for (RankRow& row : s.ranks) {
+  if (!s.annotated || !s.p50_ns || s.window < kLeastSteps || s.ranks.empty()) return false;
+  for (const RankRow& row : s.ranks)
     if (!row.late_ns) return false;
-    if (latest == nullptr || *row.late_ns > *latest->late_ns) {
-      if (latest != nullptr) next_ns = std::max(next_ns, *latest->late_ns);
-      latest = &row;
-    } else {
-      next_ns = std::max(next_ns, *row.late_ns);
-    }
+  RankRow* latest =
+      &*std::max_element(s.ranks.begin(), s.ranks.end(), [](const RankRow& a, const RankRow& b) { return *a.late_ns < *b.late_ns; });
+  double next_ns = 0;
+  size_t others = 0;
+  for (const RankRow& row : s.ranks) {
+    if (&row == latest || row.part != latest->part) continue;
+    next_ns = std::max(next_ns, *row.late_ns);
+    ++others;
   }
+  if (others < 2) return false;
   const double late_ns = *latest->late_ns;
   if (late_ns < kWorthShare * *s.p50_ns || late_ns < kByFar * next_ns) return false;
   latest->alarm = true;
-  s.headline = {fmt::format("{} enters collectives {}/step later than the median rank, the next one {}: the others wait for it",
-                            who(*latest), duration(late_ns), duration(next_ns)),
+  const std::string median = s.parts > 1 ? fmt::format("median of its {} ranks", others + 1) : "median rank";
+  const std::string next = next_ns > 0 ? fmt::format(", the next one {}", duration(next_ns)) : "";
+  s.headline = {fmt::format("{} enters collectives {}/step later than the {}{}: the others wait for it", who(*latest), duration(late_ns),
+                            median, next),
                 fmt::format("rank {} late by {}", latest->rank, duration(late_ns)), "Enter on its row: why", true, latest->rank};
   return true;
 }
@@ -193,6 +196,7 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
   input.annotated = s.annotated;
   input.step_ns = static_cast<int64_t>(s.annotated ? s.p50_ns.value_or(0) : s.now_ns.value_or(0) * static_cast<double>(window_.size()));
   input.ranks = input.all_ranks = job.ranks.size();
+  input.parts = parts_of_ranks_;
   const auto known = [&](const FinishedStep& step) {
     const std::vector<RankPart>& of_ranks = parts(step);
     return std::all_of(of_ranks.begin(), of_ranks.end(), [](const RankPart& p) { return !p.is_there() || p.wait_ns; });
@@ -250,9 +254,15 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
     if (one) named = who(row);
   }
   const std::string per = s.annotated ? "/step" : fmt::format(" in {} s", window_.size());
+  // By the median step; LATE is of the mean one, which a few odd steps may make.
+  const auto later = [&](const RankRow& row) {
+    return row.part == row_of_one->part && row.late_ns &&
+           *row.late_ns > row_of_one->late_ns.value_or(0) + kWorthShare * found->costs.step_ns;
+  };
+  const bool by_median = row_of_one != s.ranks.end() && std::any_of(s.ranks.begin(), s.ranks.end(), later);
   s.headline = {
-      straggler_sentence(*found, named, per, job.ranks.size()),
-      fmt::format("{} last, {} {}", late, job.ranks.size() - found->ranks.size() == 1 ? "other waits" : "others wait", duration(waited_ns)),
+      straggler_sentence(*found, named, per, found->among) + (by_median ? " in most steps; LATE is a mean" : ""),
+      fmt::format("{} last, {} {}", late, found->among - found->ranks.size() == 1 ? "other waits" : "others wait", duration(waited_ns)),
       one ? "Enter on its row: why" : "Enter on their rows: why", true,
       one ? std::optional(static_cast<int32_t>(found->ranks.front())) : std::nullopt};
   return true;

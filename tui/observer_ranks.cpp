@@ -65,8 +65,41 @@ struct Sum {
   }
 };
 
-std::optional<int64_t> middle_of(const std::vector<int64_t>& values) {
-  return values.empty() ? std::nullopt : std::optional(upper_median_of(values));
+/// Parts of the job, from 0.
+struct Parts {
+  std::vector<size_t> of_rank;  ///< as Job::ranks
+  size_t count = 1;
+};
+Parts parts_of(const Job& job, const PartOfRank& part_of_rank) {
+  Parts parts{std::vector<size_t>(job.ranks.size(), 0), 1};
+  if (part_of_rank.empty()) return parts;
+  std::map<int64_t, size_t> numbers;
+  for (size_t r = 0; r < job.ranks.size(); ++r)
+    parts.of_rank[r] = numbers.try_emplace(part_of_rank.at(job.ranks[r].rank), numbers.size()).first->second;
+  parts.count = numbers.size();
+  return parts;
+}
+
+/// For the ranks of a part.
+struct Waits {
+  std::vector<int64_t> known;
+  size_t ranks = 0;
+
+  void add(std::optional<int64_t> ns) {
+    ++ranks;
+    if (ns) known.push_back(*ns);
+  }
+  /// That of the median rank, which nobody knows of a few where most are not known.
+  std::optional<int64_t> middle() const {
+    return known.empty() || 2 * known.size() < ranks ? std::nullopt : std::optional(upper_median_of(known));
+  }
+};
+using Middles = std::vector<std::optional<int64_t>>;  ///< by part
+
+Middles middles_of(const std::vector<Waits>& waits) {
+  Middles middles;
+  for (const Waits& of_part : waits) middles.push_back(of_part.middle());
+  return middles;
 }
 
 /// While the job stalls, as `ddl record` took them.
@@ -86,18 +119,19 @@ std::map<int64_t, std::string> stacks_by_rank(const Job& job) {
 void Observer::rank_rows(const Job& job, Snapshot& s) const {
   std::vector<Sum> sums(job.ranks.size());
   Sum all;
-  std::vector<std::optional<int64_t>> step_middle;  // waiting of the median rank, by step
+  const Parts together = parts_of(job, parts_of_ranks_);
+  std::vector<Middles> step_middles;  // by step
   for (const FinishedStep* step : window_) {
-    std::vector<int64_t> of_step;
+    std::vector<Waits> of_step(together.count);
     const std::vector<RankPart>& of_ranks = parts(*step);
     for (size_t r = 0; r < of_ranks.size(); ++r) {
       const RankPart& part = of_ranks[r];
       if (!part.is_there()) continue;
       sums[r].add(part);
       all.add(part);
-      if (part.waiting_ns) of_step.push_back(*part.waiting_ns);
+      of_step[together.of_rank[r]].add(part.waiting_ns);
     }
-    step_middle.push_back(middle_of(of_step));
+    step_middles.push_back(middles_of(of_step));
   }
   if (s.device_collectives) {  // what its ranks wait for in MPI is not what they wait for
     all.known = false;
@@ -115,11 +149,13 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
     };
     s.gpu_ratios = {over(all.comm_ns), all.known ? over(all.comm_ns - all.waiting_ns) : std::nullopt, over(all.exposed_ns)};
   }
-  std::vector<int64_t> waits;
-  for (const Sum& sum : sums) {
-    if (sum.steps > 0 && sum.known) waits.push_back(sum.waiting_ns / sum.steps);
+  std::vector<Waits> waits(together.count);
+  for (size_t r = 0; r < sums.size(); ++r) {
+    if (sums[r].steps > 0) waits[together.of_rank[r]].add(sums[r].known ? std::optional(sums[r].waiting_ns / sums[r].steps) : std::nullopt);
   }
-  const std::optional<int64_t> middle_wait = middle_of(waits);
+  const Middles middle_waits = middles_of(waits);
+  const auto works = [](const Waits& of_part) { return of_part.ranks > 0; };  // not those that have ended
+  s.parts = std::max(1, static_cast<int32_t>(std::count_if(waits.begin(), waits.end(), works)));
 
   std::set<std::string> nodes;
   std::map<std::string, int32_t> on_node;
@@ -137,6 +173,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
     row.slot = rank.on_host >= 0 ? rank.on_host : on_node[rank.host]++;
     row.life = rank.life;
     row.lost = rank.lost;
+    if (const auto part = parts_of_ranks_.find(rank.rank); part != parts_of_ranks_.end()) row.part = static_cast<int32_t>(part->second);
     if (rank.newest_ticks > 0) row.silent_ns = std::max(0.0, static_cast<double>(job.now_ns - rank.clock.time_ns(rank.newest_ticks)));
     nodes.insert(rank.host);
     s.lost += rank.lost;
@@ -153,7 +190,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
       row.shares = sum.shares();
       if (sum.known) {
         row.wait_ns = static_cast<double>(sum.wait_ns / sum.steps);
-        row.late_ns = static_cast<double>(*middle_wait - sum.waiting_ns / sum.steps);
+        if (const auto& middle = middle_waits[together.of_rank[r]]) row.late_ns = static_cast<double>(*middle - sum.waiting_ns / sum.steps);
       }
     } else {  // what its GPUs did is not known; how long its steps took is
       double whole_ns = 0, steps = 0;
@@ -166,8 +203,10 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
     }
     for (size_t i = 0; i < window_.size(); ++i) {
       const std::vector<RankPart>& of_ranks = parts(*window_[i]);
-      const bool known = !s.device_collectives && r < of_ranks.size() && of_ranks[r].is_there() && of_ranks[r].waiting_ns;
-      row.trend.push_back(known ? std::optional(static_cast<double>(*step_middle[i] - *of_ranks[r].waiting_ns)) : std::nullopt);
+      const bool known = !s.device_collectives && r < of_ranks.size() && of_ranks[r].is_there() && of_ranks[r].waiting_ns &&
+                         step_middles[i][together.of_rank[r]];
+      row.trend.push_back(known ? std::optional(static_cast<double>(*step_middles[i][together.of_rank[r]] - *of_ranks[r].waiting_ns))
+                                : std::nullopt);
     }
     if (rank.sits_in && rank.sits_in->op != kNone) {
       const double since_ns = static_cast<double>(job.now_ns - rank.clock.time_ns(rank.sits_in->start_ticks));

@@ -53,6 +53,8 @@ std::string unreadable_text(const Snapshot& s) {
   return s.unreadable_spools > 0 ? reports::plural(s.unreadable_spools, "spool") + " unreadable" : "";
 }
 
+std::string parts_text(const Snapshot& s) { return s.parts > 1 ? fmt::format("{} groups apart", s.parts) : ""; }
+
 std::string percent(double ratio) { return fmt::format("{:.0f}%", 100 * ratio); }
 
 std::string step_text(const Snapshot& s, double ns) { return fmt::format("{:.{}f} ms", ns * 1e-6, ms_decimals(s)); }

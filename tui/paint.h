@@ -35,6 +35,8 @@ std::string maybe_ms(const std::optional<double>& ns, int decimals, int width, b
 std::string percent(double ratio);
 /// "2 spools unreadable", or nothing.
 std::string unreadable_text(const Snapshot& s);
+/// "2 groups apart" of a job in parts whose ranks never wait for each other, or nothing.
+std::string parts_text(const Snapshot& s);
 /// The time of a step in a sentence: "412.7 ms".
 std::string step_text(const Snapshot& s, double ns);
 

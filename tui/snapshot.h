@@ -2,7 +2,7 @@
 // made from it.
 //
 // Numbers cover the window, the newest kWindow finished steps, by the report's rules: per rank the mean over its steps, shares as ratios of
-// sums, lateness as the median rank's waiting less its own (reports/rank_tables.cpp). Times are ns, ratios 0 to 1, unknown values absent.
+// sums, lateness as the median rank's waiting less its own, of those that may wait for each other (reports/rank_tables.cpp). Times are ns, ratios 0 to 1, unknown values absent.
 #pragma once
 
 #include <array>
@@ -35,6 +35,7 @@ struct RankRow {
   std::optional<Shares> shares;
   std::optional<double> computing_ratio;     ///< with background threads: its training thread in the last second
   std::vector<std::optional<double>> trend;  ///< lateness by step, oldest first
+  std::optional<int32_t> part;               ///< of a job in parts whose ranks never wait for each other: its lowest rank
   std::string call;                          ///< the call it sits in; empty: none
   double call_ns = 0;                        ///< since when
   bool stale = false;                        ///< silent for long while others go on
@@ -125,6 +126,7 @@ struct Snapshot {
   std::string clock;                         ///< "12:04:31"
   bool annotated = true;                     ///< steps are real; else seconds
   size_t window = 0;                         ///< steps in it
+  int32_t parts = 1;                         ///< of the job whose ranks never wait for each other (analyzer/waiting_parts.h)
   std::optional<uint64_t> step, first_step;  ///< newest, oldest of the window
   std::optional<double> now_ns, p50_ns, p99_ns;
   std::optional<double> samples_per_s;

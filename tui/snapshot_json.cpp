@@ -48,7 +48,11 @@ std::string to_json(const Snapshot& s) {
                {"lost_events", s.lost},
                {"unreadable_spools", s.unreadable_spools},
                {"spools_in_turns", s.spools_in_turns}};
-  j["window"] = {{"annotated", s.annotated}, {"steps", s.window}, {"first_step", maybe(s.first_step)}, {"last_step", maybe(s.step)}};
+  j["window"] = {{"annotated", s.annotated},
+                 {"steps", s.window},
+                 {"first_step", maybe(s.first_step)},
+                 {"last_step", maybe(s.step)},
+                 {"parts", s.parts}};
   j["step"] = {{"now_ns", ns(s.now_ns)},
                {"p50_ns", ns(s.p50_ns)},
                {"p99_ns", ns(s.p99_ns)},
@@ -76,6 +80,7 @@ std::string to_json(const Snapshot& s) {
                           {"slot", r.slot},
                           {"state", name_of(r.life)},
                           {"alarm", r.alarm},
+                          {"part", maybe(r.part)},
                           {"late_ns", ns(r.late_ns)},
                           {"wait_ns", ns(r.wait_ns)},
                           {"step_ns", ns(r.step_ns)},

@@ -29,6 +29,7 @@ constexpr int64_t kMaxFitNs = 60'000'000'000;
 constexpr int64_t kSettledNs = 2'000'000'000;    // a directory that has not changed for this long shows all its files
 constexpr int64_t kMayGoOnNs = 300'000'000'000;  // `ddl record` may have been killed, too: then nobody writes that the job has ended
 constexpr uint64_t kRestartedNs = 10'000'000'000;
+constexpr int64_t kHungAtOnceNs = 60'000'000'000;
 constexpr int64_t kBeingMadeNs = 5'000'000'000;  // a spool that cannot be read may be one that is just being made
 
 int64_t now_realtime_ns() {
@@ -95,6 +96,7 @@ void SpoolSource::start_afresh(Job& job) {
   worlds_.clear();
   world_.reset();
   world_begin_ns_ = 0;
+  numbers_.clear();
   asked_of_ = 0;
   fitted_ranks_ = SIZE_MAX;
   next_fit_ns_ = 0;
@@ -248,7 +250,9 @@ bool SpoolSource::runs(const Job& job, size_t process) const {
   const SpoolProcess& later = *processes_[*places_[process].replaced_by];
   const FileHeader &h = p.header(), &next = later.header();
   if (is_here(p)) return !(is_here(later) && next.pid == h.pid && next.process_start == h.process_start);  // exec
-  return next.latest.realtime_ns < h.latest.realtime_ns + kRestartedNs;
+  // A restart that hangs at once records no more than what it replaces.
+  const auto both_silent_ns = now_realtime_ns() - static_cast<int64_t>(std::max(h.latest.realtime_ns, next.latest.realtime_ns));
+  return next.latest.realtime_ns < h.latest.realtime_ns + kRestartedNs && both_silent_ns < kHungAtOnceNs;
 }
 
 /// The world to show: one that runs, of several the one with the most ranks; where all are over the first one, as the report does it.
@@ -318,8 +322,7 @@ void SpoolSource::add_ranks(Job& job) {
 
 void SpoolSource::add_rank(Job& job, SpoolProcess& process) {
   const int32_t number = process.rank();
-  const auto same = std::find_if(job.ranks.begin(), job.ranks.end(), [&](const Rank& r) { return r.rank == number; });
-  if (same != job.ranks.end()) return;  // it became known after a child that inherited its announcement
+  if (!numbers_.insert(number).second) return;  // it became known after a child that inherited its announcement
   process.index = static_cast<uint32_t>(job.ranks.size());
   Rank rank;
   rank.rank = number;

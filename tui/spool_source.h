@@ -21,6 +21,7 @@
 #include <set>
 #include <string>
 #include <tuple>
+#include <unordered_set>
 #include <vector>
 
 #include "store/run_directory.h"
@@ -95,8 +96,9 @@ class SpoolSource : public Source {
   std::map<WorldId, size_t> worlds_;  ///< with their first process
   std::optional<WorldId> world_;      ///< that is shown
   int64_t world_begin_ns_ = 0;
-  bool recording_ = false;           ///< job.json was written, and not yet that the job has ended
-  std::optional<int64_t> ended_ns_;  ///< when the shown world was first seen to have ended
+  std::unordered_set<int32_t> numbers_;  ///< of its ranks
+  bool recording_ = false;               ///< job.json was written, and not yet that the job has ended
+  std::optional<int64_t> ended_ns_;      ///< when the shown world was first seen to have ended
   int64_t epoch_realtime_ns_ = 0;
   size_t fitted_ranks_ = SIZE_MAX;
   int64_t next_fit_ns_ = 0;

@@ -310,6 +310,7 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
     if (e.request && (c == OpClass::kSend || c == OpClass::kReceive || c == OpClass::kSendReceive)) messages.push_back(end_ticks(e));
   }
   std::sort(messages.begin(), messages.end());
+  bool sends = !messages.empty();
   WindowEvents events;
   for (const Event& e : rank.events) {
     if (e.is_call() && e.start_ticks >= stop) break;
@@ -328,6 +329,7 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
       a.undefined = a.why == Why::kNotApplicable && may_have_company(job, e);
     } else if (!a.request) {
       const MessageRole role = op.message.role;
+      sends |= role != MessageRole::kNone && role != MessageRole::kWait && role != MessageRole::kTest;
       const auto done = std::lower_bound(messages.begin(), messages.end(), e.start_ticks);
       const bool completes = role == MessageRole::kWait && done != messages.end() && *done <= end_ticks(e);
       const bool moves = role == MessageRole::kSend || role == MessageRole::kReceive || role == MessageRole::kExchange;
@@ -353,7 +355,7 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
   const bool kept = !events.calls.empty() || mpi_ns == 0;
   const bool known = kept && events.why == Why::kNone && part.is_split();
   const auto wait_ns = known ? std::optional(part.wait_ns) : std::nullopt;
-  return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, 0, wait_ns, wait_ns};
+  return {part.duration_ns, part.compute_ns, part.comm_ns, part.exposed_ns, 0, wait_ns, wait_ns, sends};
 }
 
 /// `background`: nobody is late for what only coordinates.
@@ -372,6 +374,7 @@ void Steps::book(std::deque<Done>& all, const std::vector<const EndedStep*>& ste
     if (where != 0) continue;
     Lateness& lateness = done.device ? into.by_device : into.by_thread;
     if (background && done.use.coordination) done.lateness = {};
+    if (!done.lateness.late.empty()) lateness.comms.insert(done.use.comm);
     for (LateRow& row : done.lateness.late) {
       row.step = static_cast<int64_t>(into.number);
       lateness.late.push_back(row);

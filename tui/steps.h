@@ -14,6 +14,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <vector>
 
 #include "analyzer/findings/straggler_case.h"
@@ -38,6 +39,7 @@ struct LayerUse {
 struct Lateness {
   std::vector<LateRow> late;
   std::vector<Blamed> blamed;
+  std::set<uint32_t> comms;  ///< of these collectives: Job::communicators
 };
 
 struct FinishedStep {

@@ -110,19 +110,6 @@ std::optional<int64_t> left_since_ns(const FindingInput& input, const std::vecto
   return left_ns;
 }
 
-/// Did a later world begin when this one had ended? One that this one spawns does so while it waits for that.
-bool is_followed(const FindingInput& input) {
-  Query row(input.db, R"(
-    SELECT 1
-    FROM process
-    WHERE world > ?1 AND rank IS NOT NULL AND start_ns >= (SELECT max(end_ns) FROM process WHERE world = ?1) AND NOT EXISTS (
-      SELECT 1 FROM open_call x JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op
-      WHERE p.world = ?1 AND o.name LIKE 'MPI!_Comm!_spawn%' ESCAPE '!')
-    LIMIT 1)");
-  row.bind(input.world);
-  return row.next();
-}
-
 /// Its other end was not recorded.
 bool is_half_message(const FindingInput& input, int64_t event) {
   Query half(input.db, "SELECT 1 FROM message WHERE (send = ?1 AND receive IS NULL) OR (receive = ?1 AND send IS NULL)");
@@ -158,7 +145,31 @@ std::optional<UnfinishedCall> given_up_call(const FindingInput& input, const Pro
   return lacks_member ? std::optional(last) : std::nullopt;
 }
 
+bool is_followed(const FindingInput& input) { return next_world_ns(input).has_value(); }
+
 }  // namespace
+
+/// One that this world spawns begins while it waits for that.
+std::optional<int64_t> next_world_ns(const FindingInput& input) {
+  Query row(input.db, R"(
+    SELECT min(start_ns)
+    FROM process
+    WHERE world > ?1 AND rank IS NOT NULL AND start_ns >= (SELECT max(end_ns) FROM process WHERE world = ?1) AND NOT EXISTS (
+      SELECT 1 FROM open_call x JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op
+      WHERE p.world = ?1 AND o.name LIKE 'MPI!_Comm!_spawn%' ESCAPE '!'))");
+  row.bind(input.world);
+  return row.next() ? row.maybe_integer(0) : std::nullopt;
+}
+
+std::optional<int64_t> seen_stalled_ns(const FindingInput& input) {
+  Query row(input.db, R"(
+    SELECT max(told_ns)
+    FROM stall s
+    WHERE world = ? AND resumed_ns IS NULL
+      AND EXISTS (SELECT 1 FROM stall_rank r WHERE r.stall = s.id AND r.state IS NOT NULL AND r.state <> 'gone'))");
+  row.bind(input.world);
+  return row.next() ? row.maybe_integer(0) : std::nullopt;
+}
 
 std::optional<int64_t> peer_in_world(const FindingInput& input, const UnfinishedCall& call) {
   if (!call.comm || !call.peer || *call.peer < 0) return std::nullopt;
@@ -293,7 +304,7 @@ std::optional<MidTransfer> find_mid_transfer(const FindingInput& input) {
 }
 
 std::optional<int64_t> end_of_run_ns(const FindingInput& input) {
-  if (is_followed(input)) return last_sign_of_life_ns(input);
+  if (is_followed(input)) return std::max(last_sign_of_life_ns(input), seen_stalled_ns(input).value_or(INT64_MIN));
   Query end(input.db,
             "SELECT CAST(e.value AS INTEGER) - CAST(b.value AS INTEGER) FROM meta e, meta b"
             " WHERE e.key = 'ended_realtime_ns' AND b.key = 'epoch_realtime_ns'");

@@ -68,8 +68,13 @@ struct MidTransfer {
 std::optional<MidTransfer> find_mid_transfer(const FindingInput& input);
 
 /// When the job ended by the clock of `ddl record`; nothing for a job that ran without it. For a world that another one followed (a script that
-/// starts the job again), its last sign of life: how long the launcher took then, and the script, is not known.
+/// starts the job again), its last sign of life: how long the launcher took then, and the script, is not known. `ddl record --stall` may have seen
+/// it alive later.
 std::optional<int64_t> end_of_run_ns(const FindingInput& input);
+/// When `ddl record --stall` told of a stall that lasted to the world's end, and saw some of its processes alive; nothing if it did not.
+std::optional<int64_t> seen_stalled_ns(const FindingInput& input);
+/// When the world that followed this one began; nothing: none did.
+std::optional<int64_t> next_world_ns(const FindingInput& input);
 /// As job_end(); of a world that another one followed, whose launcher's end nobody saw, only that it is over.
 JobEnd end_of_world(const FindingInput& input);
 /// When the run was read, if it may have been going on then: no rank ended, no end is known from elsewhere, and the last sign of life was a

@@ -12,6 +12,8 @@
 namespace ddl {
 namespace {
 
+constexpr int64_t kMayHaveHungNs = 5'000'000'000;  // until the next start: a launcher is faster
+
 struct Ends {
   std::vector<int64_t> aborted, exited, replaced, lost;
   int64_t ranks = 0;
@@ -96,6 +98,9 @@ void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& en
     finding.sentence = cause_known ? fmt::format("{} {} {}", ranks_text(first), fate(end, first.size() > 1), when(input, first.front()))
                                    : fmt::format("one of {} {}", ranks_text(one_of_some ? transfer->ranks : ends.lost), fate(end, false));
     finding.sentence += ", and the others were ended";
+  } else if (cause_known && waited_for && seen_stalled_ns(input)) {
+    finding.sentence =
+        fmt::format("{} {}, after a stall: {} stood still first, {}", who, fate(end, true), ranks_text(first), when(input, first.front()));
   } else if (cause_known) {
     finding.sentence = fmt::format("{} {}; {} stopped first, {}", who, fate(end, true), ranks_text(first), when(input, first.front()));
   } else if (one_of_some) {
@@ -152,6 +157,13 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
     finding.evidence += fmt::format(" {}.", transfer->text);
   else if (transfer && first.empty() && end.told_to_end.empty())
     finding.evidence += fmt::format(" {}: one of them died {}.", transfer->text, transfer->background ? "meanwhile" : "there");
+  if (const auto next_ns = next_world_ns(input); next_ns && stall && !seen_stalled_ns(input)) {
+    const int64_t silent_ns = *next_ns - last_sign_of_life_ns(input);
+    if (silent_ns >= kMayHaveHungNs)
+      finding.evidence += fmt::format(
+          " The next start came {} after its last sign of life: whether it hung until then is not recorded (ddl record --stall records it).",
+          duration_text(silent_ns));
+  }
   if (!first.empty())
     finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first.front()), last_seen(input, first.front()));
   finding.evidence_sql =

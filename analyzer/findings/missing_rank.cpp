@@ -171,6 +171,8 @@ Waited waited_in(const FindingInput& input, const std::string& sits_in, int64_t 
     waited.until = "it was given up";
   else if (read_ns)
     waited.until = "the run was read";
+  else if (known_ns && seen_stalled_ns(input) == known_ns)
+    waited.until = "ddl record told of the stall";
   return waited;
 }
 

@@ -22,6 +22,7 @@
 #include "analyzer/models/rank_saving.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/query.h"
+#include "analyzer/waiting_parts.h"
 
 namespace ddl {
 namespace {
@@ -61,41 +62,12 @@ auto each_of(std::vector<Row> (*read)(const FindingInput&), const FindingInput& 
   };
 }
 
-/// By rank the lowest one that may wait for it, directly or through others: from the collectives in which anybody waited. Empty where all may, and
-/// where ranks wait for messages, or left no record.
-std::map<int64_t, int64_t> parts_of_world(const FindingInput& input) {
-  std::map<int64_t, int64_t> part;
-  for (const auto& [id, process] : input.catalog.processes)
-    if (process.world == input.world && process.rank >= 0) part[process.rank] = process.rank;
-  if (input.bounded || part.size() < 4) return {};  // of two and one, the one has nobody to wait for
-  Query used(input.db,
-             input.steps.annotated
-                 ? "SELECT DISTINCT l.comm FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
-                 : "SELECT DISTINCT comm FROM late WHERE world = ?");
-  const auto lowest_of = [&part](int64_t rank) {  // each leads to a lower one, the lowest to itself
-    for (int64_t lower = part.at(rank); lower != rank; lower = part.at(rank)) rank = part.at(rank) = part.at(lower);
-    return rank;
-  };
-  for (used.bind(input.world); used.next();) {
-    const auto comm = used.is_null(0) ? input.catalog.communicators.end() : input.catalog.communicators.find(used.integer(0));
-    if (comm == input.catalog.communicators.end() || comm->second.ranks.empty()) return {};
-    for (const int64_t rank : comm->second.ranks) {
-      if (!part.contains(rank)) return {};
-      const int64_t one = lowest_of(rank), other = lowest_of(comm->second.ranks.front());
-      part.at(std::max(one, other)) = std::min(one, other);
-    }
-  }
-  for (auto& [rank, of] : part) of = lowest_of(rank);
-  const bool all = std::all_of(part.begin(), part.end(), [&](const auto& p) { return p.second == part.begin()->second; });
-  return all ? std::map<int64_t, int64_t>() : part;
-}
-
 StragglerInput rows_of(const FindingInput& input, size_t ranks) {
   StragglerInput rows{.annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .all_ranks = world_size(input)};
   Query negotiated(input.db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
   rows.negotiated = negotiated.bind(input.world).next();
   rows.bounded = input.bounded;
-  rows.parts = parts_of_world(input);
+  rows.parts = parts_of_world(input.db, input.world, input.steps.annotated);
   Query known(input.db, "SELECT step FROM steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
   known.bind(input.world);
   while (known.next()) rows.steps.push_back(known.integer(0));

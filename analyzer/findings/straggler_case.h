@@ -20,10 +20,11 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "analyzer/waiting_parts.h"
 
 namespace ddl {
 
@@ -50,15 +51,13 @@ struct StepOfRank {
 };
 
 struct StragglerInput {
-  bool annotated = false;   ///< steps are real; else everything is step 0
-  bool bounded = false;     ///< ranks left no record, and waits are lower bounds (specification.md J7)
-  bool negotiated = false;  ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
-  int64_t step_ns = 0;      ///< median step, or the duration of the run
-  size_t ranks = 0;         ///< with a record
-  size_t all_ranks = 0;     ///< that there are
-  /// By rank: one of those that it may wait for, directly or through others; as many as there are such parts of the job, each judged apart.
-  /// Empty: all ranks may wait for each other.
-  std::map<int64_t, int64_t> parts = {};
+  bool annotated = false;           ///< steps are real; else everything is step 0
+  bool bounded = false;             ///< ranks left no record, and waits are lower bounds (specification.md J7)
+  bool negotiated = false;          ///< background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
+  int64_t step_ns = 0;              ///< median step, or the duration of the run
+  size_t ranks = 0;                 ///< with a record
+  size_t all_ranks = 0;             ///< that there are
+  PartOfRank parts = {};            ///< each judged apart
   std::vector<int64_t> steps = {};  ///< in which all waiting is known, ascending; used where `annotated`
   std::function<void(const std::function<void(const LateRow&)>&)> each_late = {};
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step = {};  ///< of steps with known waiting, by step

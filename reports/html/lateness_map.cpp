@@ -1,5 +1,5 @@
 // Lateness, rank by step: how much later than the median rank each rank enters the collectives of a step. Since all members of a collective
-// stop waiting at the same moment, that is the median rank's waiting less its own (as in the table of ranks).
+// stop waiting at the same moment, that is the median rank's waiting less its own (as in the table of ranks; of those that may wait for each other).
 //
 // Ranks and steps beyond kMostRows and kMostColumns share a cell, which shows the latest rank of the cell by its mean over the cell's
 // steps: a rank that is late for long is never averaged away by healthy neighbours. Cells of one shade are one path of runs.
@@ -8,8 +8,10 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <map>
 
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 #include "reports/format.h"
 #include "reports/html/chart.h"
 #include "reports/html/figure.h"
@@ -34,7 +36,8 @@ struct Lateness {
   double step_ns = 0;  // median of the slowest rank's
   size_t ranks_per_row = 1, steps_per_column = 1;
   std::vector<RankLateness> by_rank;
-  std::vector<double> cells;  // row by row; NaN: not known
+  std::vector<int64_t> part_of_rank;  // Facts::part_of()
+  std::vector<double> cells;          // row by row; NaN: not known
   size_t rows() const { return (ranks.size() + ranks_per_row - 1) / ranks_per_row; }
   size_t columns() const { return (steps.size() + steps_per_column - 1) / steps_per_column; }
 };
@@ -75,14 +78,14 @@ using Waits = std::vector<std::pair<size_t, int64_t>>;  // rank's index, wait_ns
 
 void add_step(Lateness& result, LatenessColumn& column, int64_t step, const Waits& waits) {
   if (waits.size() < 2) return;
-  std::vector<int64_t> sorted;
-  for (const auto& [rank, wait_ns] : waits) sorted.push_back(wait_ns);
-  const auto middle = sorted.begin() + static_cast<ptrdiff_t>(sorted.size() / 2);
-  std::nth_element(sorted.begin(), middle, sorted.end());
+  std::map<int64_t, std::vector<int64_t>> waits_of_part;
+  for (const auto& [rank, wait_ns] : waits) waits_of_part[result.part_of_rank[rank]].push_back(wait_ns);
+  std::map<int64_t, int64_t> middle_ns;
+  for (auto& [part, all] : waits_of_part) middle_ns[part] = upper_median_of(std::move(all));
   size_t latest = waits.front().first;
   double latest_ns = -INFINITY;
   for (const auto& [rank, wait_ns] : waits) {
-    const auto late_ns = static_cast<double>(*middle - wait_ns);
+    const auto late_ns = static_cast<double>(middle_ns.at(result.part_of_rank[rank]) - wait_ns);
     column.add(rank, late_ns);
     RankLateness& total = result.by_rank[rank];
     if (total.steps++ == 0 || late_ns > total.worst_ns) total.worst_ns = late_ns, total.worst_step = step;
@@ -101,6 +104,7 @@ Lateness lateness_of(const RunView& run) {
   result.ranks_per_row = (result.ranks.size() + kMostRows - 1) / kMostRows;
   result.steps_per_column = (result.steps.size() + kMostColumns - 1) / kMostColumns;
   result.by_rank.resize(result.ranks.size());
+  for (const int64_t rank : result.ranks) result.part_of_rank.push_back(run.facts.part_of(rank));
   for (const RankFacts& facts : run.facts.ranks) {
     const auto at = std::lower_bound(result.ranks.begin(), result.ranks.end(), facts.rank);
     if (at != result.ranks.end() && *at == facts.rank)

@@ -18,6 +18,7 @@
 #include "analyzer/places_by_key.h"
 #include "analyzer/query.h"
 #include "store/made_rows.h"
+#include "tests/analyzer/tables.h"
 
 namespace ddl {
 namespace {
@@ -146,6 +147,22 @@ TEST(ManyRows, LoopsOverRowsLieWithinOthersAndWhatTheirUseThrowsComesOut) {
   int64_t count = 0;
   outer.run([&](const RowValues&) { ++count; });
   EXPECT_EQ(count, 4);
+}
+
+/// Facts of each rank are looked up one by one: with a scan for each of thousands the HTML report took as long for this as for all else.
+TEST(ManyRows, FactsOfAProcessAreFoundWithoutAScan) {
+  test::Tables run(2);
+  run.analyze();
+  for (const char* sql : {"SELECT value FROM process_fact WHERE process = 1 AND key = 'cwd'",
+                          "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = 0 AND NOT EXISTS"
+                          " (SELECT 1 FROM process_fact f WHERE f.process = p.id AND f.key = 'computes')"}) {
+    Query plan(run.db(), std::string("EXPLAIN QUERY PLAN ") + sql);
+    std::string steps;
+    while (plan.next()) steps += std::string(plan.text(3)) + "\n";
+    EXPECT_NE(steps.find("USING"), std::string::npos) << steps;
+    EXPECT_EQ(steps.find("SCAN f"), std::string::npos) << steps;
+    EXPECT_EQ(steps.find("SCAN process_fact"), std::string::npos) << steps;
+  }
 }
 
 }  // namespace

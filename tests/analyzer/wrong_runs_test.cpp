@@ -396,6 +396,48 @@ TEST(Findings, AWorldThatAnotherOneFollowsDidNotHangToTheEndOfTheRecording) {
             "all 4 ranks were killed, crashed or left by _exit; rank 1 stopped first, at 1.55 s in step 9");
 }
 
+// Nothing but the watch of `ddl record --stall` sees a process live that records nothing.
+TEST(Findings, AWorldThatAnotherOneFollowsHungIfTheWatchSawItAlive) {
+  for (const char* state : {"sleeps", "gone", ""}) {
+    Tables run = hung(4);
+    const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
+    saw_it_end(run, end_ns + 900_s);
+    start_again(run, end_ns + 600_s);
+    run.exec("INSERT INTO stall VALUES (1, 0, 'stall', " + std::to_string(end_ns + 300_s) + ", " + std::to_string(end_ns) +
+             ", 300000000000, NULL, 'no rank has finished a call', NULL, NULL)");
+    run.exec("INSERT INTO stall_rank VALUES (1, 0, 1, 'waiting', 'MPI_Allreduce', " +
+             (*state == '\0' ? "NULL" : "'" + std::string(state) + "'") + ", NULL, NULL, NULL)");
+    run.analyze();
+    if (state != std::string("sleeps")) {  // gone, or on another host
+      EXPECT_EQ(run.findings(), Ids{"killed_rank"}) << state;
+      continue;
+    }
+    ASSERT_EQ(run.findings(), (Ids{"missing_rank", "killed_rank"}));
+    EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
+              "rank 1 never entered MPI_Allreduce number 11 on MPI_COMM_WORLD: ranks 0, 2 and 3 sit in MPI_Allreduce");
+    EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "sure");
+    const std::string evidence = run.text("SELECT evidence FROM finding WHERE position = 1");
+    EXPECT_TRUE(has(evidence, ", 300 s before ddl record told of the stall")) << evidence;
+    EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 2"),
+              "all 4 ranks were killed, crashed or left by _exit, after a stall: rank 1 stood still first, at 1.55 s in step 9");
+  }
+}
+
+TEST(Findings, WhetherAWorldHungUntilTheNextStartIsSaidNotToBeKnown) {
+  Tables soon = hung(4), late = hung(4);
+  const int64_t end_ns = soon.integer("SELECT max(end_ns) FROM process");
+  start_again(soon, end_ns + 2_s);
+  start_again(late, end_ns + 600_s);
+  for (Tables* run : {&soon, &late}) {
+    run->analyze();
+    EXPECT_EQ(run->findings(), Ids{"killed_rank"});
+    const std::string evidence = run->text("SELECT evidence FROM finding");
+    EXPECT_EQ(has(evidence, "The next start came 600 s after its last sign of life: whether it hung until then is not recorded"),
+              run == &late)
+        << evidence;
+  }
+}
+
 TEST(Findings, AWorldBesideAnotherOneMayHangToTheEnd) {
   Tables run = hung(4);
   const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");

@@ -122,6 +122,22 @@ std::set<std::string> numbers_of(const Frame& frame) {
   return numbers;
 }
 
+/// Two groups do the same: rows that differ in nothing but their communicator say which one they are of, whatever else falls away for it.
+TEST(Collectives, OfGroupsAreToldApart) {
+  Snapshot s = example_snapshot();
+  s.collectives.resize(2);
+  s.collectives[1] = s.collectives[0];
+  for (size_t i = 0; i < 2; ++i) s.collectives[i].comm = "MPI_Comm_split#" + std::to_string(i + 1);
+  for (const Size size : {Size{80, 24}, Size{120, 40}, Size{200, 50}}) {
+    const std::string text = draw(s, size, {true}, View()).text();
+    EXPECT_NE(text.find("#1 "), std::string::npos) << text;
+    EXPECT_NE(text.find("#2 "), std::string::npos) << text;
+    EXPECT_NE(text.find("BUSBW"), std::string::npos) << text;
+  }
+  s.collectives[1].bytes = 4096;
+  EXPECT_EQ(draw(s, {80, 24}, {true}, View()).text().find("#1 "), std::string::npos) << "bytes tell them apart";
+}
+
 /// A number on a small screen is one of those that the golden screens, which were looked at, show whole.
 TEST(Layout, NoNumberIsCut) {
   const Snapshot s = example_snapshot();

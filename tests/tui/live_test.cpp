@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "analyzer/facts.h"
 #include "reports/job_numbers.h"
 #include "tests/analyzer/analyzed.h"
 #include "tui/live_stall.h"
@@ -201,6 +202,71 @@ TEST(Live, BandwidthAndBlameAreTheReports) {
                              .getDouble();
     EXPECT_NEAR(ns * 20, blame, 1) << pair.first << " " << pair.second;
   }
+}
+
+/// Two jobs in one mpirun, which share MPI_COMM_WORLD at start-up only: the first waits for nobody, and is not late for that.
+SyntheticRun two_jobs() {
+  return run().ranks(8).steps(25).split("job", 2).setup().barrier().each_step().compute(20_ms).on_comm("job").allreduce(4_MiB, 1_ms);
+}
+
+TEST(Live, AGroupIsNotBlamedForTheWaitsOfAnother) {
+  Analyzed reported(two_jobs().slow(6, 30_ms));
+  const Snapshot s = look_at(reported.folder.path());
+  ASSERT_EQ(s.window, 25u);
+  EXPECT_EQ(s.headline.rank, 6) << s.headline.text;
+  EXPECT_EQ(s.headline.text, "rank 6 (node0) enters last in 100% of collectives: the others wait 30.0 ms/step");
+  EXPECT_EQ(s.headline.text, reported.text("SELECT sentence FROM finding WHERE id = 'straggler'"));
+  EXPECT_EQ(s.parts, 2);
+  const Facts facts = read_facts(reported.db, 0);
+  for (const RankRow& row : s.ranks) {
+    EXPECT_EQ(row.part, row.rank < 4 ? 0 : 4);
+    EXPECT_EQ(*row.late_ns, row.rank == 6 ? 30e6 : 0) << row.rank;
+    EXPECT_EQ(*row.trend.back(), row.rank == 6 ? 30e6 : 0) << row.rank;
+    EXPECT_EQ(static_cast<double>(*facts.ranks[static_cast<size_t>(row.rank)].late_ns), *row.late_ns) << row.rank;
+    EXPECT_EQ(row.alarm, row.rank == 6) << row.rank;
+  }
+  for (const auto& [pair, ns] : s.blame) EXPECT_EQ(pair.first / 4, pair.second / 4) << pair.first << " " << pair.second;
+}
+
+/// Both have a late rank: that of the other job does not make it one of two that are late, and is not "the next one".
+TEST(Live, LateRanksOfTwoJobsAreNotLateTogether) {
+  Analyzed reported(two_jobs().slow(1, 28_ms).slow(6, 30_ms));
+  const Snapshot s = look_at(reported.folder.path());
+  EXPECT_EQ(s.headline.rank, 6) << s.headline.text;
+  EXPECT_EQ(s.headline.text, reported.text("SELECT sentence FROM finding WHERE id = 'straggler'"));
+  EXPECT_EQ(*s.ranks[1].late_ns, 28e6);
+  EXPECT_EQ(*s.ranks[6].late_ns, 30e6);
+  EXPECT_EQ(*s.ranks[0].late_ns, 0);
+}
+
+/// What the rank of one job costs does not bound what another job's rank is judged by, and a group of two has one that waits.
+TEST(Live, TheOtherOfTwoWaits) {
+  ScratchFolder folder;
+  run().ranks(4).steps(25).split("pair", 2).compute(20_ms).on_comm("pair").allreduce(4_MiB, 1_ms).slow(3, 30_ms).write(folder.path());
+  const Snapshot s = look_at(folder.path());
+  EXPECT_EQ(s.headline.text, "rank 3 (node0) enters last in 100% of collectives: the other waits 30.0 ms/step");
+  EXPECT_EQ(s.headline.brief, "rank 3 last, other waits 30.0 ms");
+  EXPECT_EQ(*s.ranks[3].late_ns, 30e6);
+  EXPECT_EQ(*s.ranks[2].late_ns, 0);
+  EXPECT_EQ(*s.ranks[0].late_ns, 0);
+}
+
+/// Messages between the groups: a rank of one may wait for a rank of the other, and nobody here knows for how long.
+TEST(Live, GroupsThatSendMessagesAreOne) {
+  ScratchFolder folder;
+  two_jobs().slow(6, 30_ms).every(10).message(0, 4, 1_KiB, 10_us).write(folder.path());
+  const Snapshot s = look_at(folder.path());
+  EXPECT_EQ(s.parts, 1);
+  EXPECT_FALSE(s.ranks[0].part);
+}
+
+/// A collective of all within the window, such as for the log, lets them wait for each other.
+TEST(Live, GroupsThatMeetAreOne) {
+  ScratchFolder folder;
+  two_jobs().slow(6, 30_ms).every(10).barrier().write(folder.path());
+  const Snapshot s = look_at(folder.path());
+  EXPECT_EQ(s.parts, 1);
+  EXPECT_GT(*s.ranks[6].late_ns, 0);
 }
 
 // Twenty steps at one look: ranks are read one after the other, so that groups come to an end one after the other and not step by step.

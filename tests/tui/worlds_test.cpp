@@ -1,6 +1,7 @@
 // Several worlds in one run directory: which of them is shown, and that the next one is taken up when the shown one has ended.
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
 #include <fstream>
 
@@ -144,11 +145,14 @@ TEST(Worlds, AWorldThatStillRunsStays) {
   EXPECT_EQ(watched.job.generation, 0u);
 }
 
-/// A child of rank 0 has its announcement, and may outlive it.
+/// A child of rank 0 has its announcement, and may outlive it. They are a few seconds old: if both had been silent for a minute, it might be a
+/// restart that hangs.
 TEST(Worlds, AChildThatInheritedItsRankIsNoWorld) {
   ScratchFolder live, of_child;
-  World parent(trainer(1, kFirstKey, 0, kFirstPid, 0), live.path());
-  trainer(1, kFirstKey, 500_ms, kSecondPid, 0).write(of_child.path());
+  const int64_t begin_ns =
+      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count() - 1'760'000'000'000'000'000 - 2_s;
+  World parent(trainer(1, kFirstKey, begin_ns, kFirstPid, 0), live.path());
+  trainer(1, kFirstKey, begin_ns + 500_ms, kSecondPid, 0).write(of_child.path());
   parent.grow(0.5);
   Watched watched(live.path());
   watched.look();
@@ -165,6 +169,22 @@ TEST(Worlds, AChildThatInheritedItsRankIsNoWorld) {
   EXPECT_EQ(s.feed, Feed::kEnded);
   EXPECT_EQ(watched.job.generation, 0u);
   EXPECT_EQ(Watched(live.path()).look().feed, Feed::kEnded);
+}
+
+/// On another host nothing but silence tells that the first one is over, and the second one is as silent.
+TEST(Worlds, ARestartThatHangsAtOnceIsShown) {
+  ScratchFolder live;
+  const auto job = [] { return run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms); };
+  World first(job().killed(2, 4).world(kFirstKey, 0, kFirstPid), live.path());
+  World second(job().hang(1, 6).world(kFirstKey, 3_s, kSecondPid), live.path());
+  first.grow(1);
+  Watched watched(live.path());
+  watched.look();
+  second.grow(1);
+  const Snapshot s = watched.look();
+  EXPECT_EQ(watched.job.generation, 1u);
+  EXPECT_EQ(s.feed, Feed::kHung);
+  EXPECT_EQ(s.headline.rank, 1) << s.headline.text;
 }
 
 TEST(Worlds, AnotherRecordingInTheSamePlaceIsShown) {
