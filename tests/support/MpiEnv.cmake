@@ -7,4 +7,5 @@ set(DDL_MPI_ENV
   OMPI_MCA_hwloc_base_binding_policy=none
   OMPI_MCA_btl_vader_single_copy_mechanism=none
   HWLOC_PLUGINS_PATH=/none
+  HWLOC_COMPONENTS=-linux:pci
   OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1)

@@ -7,4 +7,5 @@ export OMPI_MCA_mpi_yield_when_idle=1                             # ... that do 
 export OMPI_MCA_hwloc_base_binding_policy=none                    # ... and are not pinned two to a core
 export OMPI_MCA_btl_vader_single_copy_mechanism=none              # process_vm_readv is forbidden in many containers
 export HWLOC_PLUGINS_PATH=/none                                   # ranks and mpirun would look for X displays and OpenCL devices
+export HWLOC_COMPONENTS=-linux:pci                                # ... and read every PCI device's configuration
 export OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1                   # a rank is one thread
