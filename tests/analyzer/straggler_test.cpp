@@ -301,7 +301,7 @@ TEST(Findings, ARankThatIsLateByMuchInSomeStepsIsAStragglerByTheMean) {
   EXPECT_DOUBLE_EQ(found->costs.saving_ns(found->blame_share), 13.2e6);
 }
 
-/// Functional collectives: of the 21 of each step rank 0 is late to the first alone, by 140 ms; rank 1 is last in the others, by 1 to 4 ms.
+/// Functional collectives: of the 21 of each step rank 0 is late to the first alone, by 140 ms; rank 1 is last in the others, by 1 ms or so.
 TEST(Findings, LateToOneOfManyCollectivesOfAStep) {
   const auto judge = [](const std::set<int64_t>& late_steps) {
     StragglerInput rows{.annotated = true, .step_ns = 800_ms, .ranks = 2, .all_ranks = 2};
