@@ -106,6 +106,16 @@ MetricValue mean_of(SQLite::Database& db, int64_t world, const Metric& metric) {
   return mean;
 }
 
+/// A metric's median over the steps, also of a rate.
+MetricValue typical_of(SQLite::Database& db, int64_t world, const Metric& metric) {
+  Metric by_steps = metric;
+  by_steps.sql = fmt::format("SELECT step, value, why FROM ({})", metric.sql);
+  const MetricResult result = evaluate(db, by_steps, world);
+  MetricValue median{.value = result.value, .why = result.why};
+  if (result.lo && result.hi) median.interval = Range{*result.lo, *result.hi};
+  return median;
+}
+
 }  // namespace
 
 const char* name_of(Change change) {
@@ -271,12 +281,15 @@ SlowdownGate slowdown_gate(const std::vector<MetricChange>& metrics, SQLite::Dat
   const MetricChange* by = find("throughput");
   if (!by) by = find("step_time");
   if (!by) return {};
-  SlowdownGate median = gate_of(*by, false);
   const auto metric = std::find_if(all_metrics().begin(), all_metrics().end(), [&](const Metric& m) { return m.id == by->id; });
-  MetricChange of_means = compare_metric(mean_of(before, world_before, *metric), mean_of(after, world_after, *metric), metric->better);
-  of_means.id = by->id, of_means.name = by->name, of_means.unit = by->unit;
-  SlowdownGate mean = gate_of(of_means, true);
-  median.other = of_means.ratio, mean.other = by->ratio;
+  const auto compare = [&](MetricValue (*of)(SQLite::Database&, int64_t, const Metric&)) {
+    MetricChange change = compare_metric(of(before, world_before, *metric), of(after, world_after, *metric), metric->better);
+    change.id = by->id, change.name = by->name, change.unit = by->unit;
+    return change;
+  };
+  const MetricChange of_medians = compare(typical_of), of_means = compare(mean_of);
+  SlowdownGate median = gate_of(of_medians, false), mean = gate_of(of_means, true);
+  median.other = of_means.ratio, mean.other = of_medians.ratio;
   return mean.seen ? mean : median;
 }
 

@@ -49,8 +49,10 @@ int model_train(const std::vector<std::string>& arguments) {
   if (run) {
     const auto median_ns = models::metric_of(run->view.db, run->view.world, "step_time");
     if (!step_s && median_ns) step_s = *median_ns * 1e-9, step_from = "(median of the run)";
-    const auto throughput = models::metric_of(run->view.db, run->view.world, "throughput");
-    if (!batch && throughput && median_ns) batch = std::round(*throughput * *median_ns * 1e-9), batch_from = "(of the run)";
+    if (!batch) {
+      const auto samples = models::samples_per_step(run->view.db, run->view.world);
+      if (samples) batch = std::round(*samples), batch_from = "(of the run)";
+    }
   }
   const double step = needed(step_s, "step-ms", "or a recorded run with steps");
   const auto iterations_option = count_option(options, "iterations");

@@ -27,12 +27,13 @@ struct Finding {
   std::string subject;  ///< what it is about besides, where that may differ from run to run: operation, communicator, layer, ranks
   std::optional<int64_t> saving_ns;  ///< per step; per run when there are no steps. Nothing: not a matter of speed
   std::optional<int64_t> since;      ///< first of the steps that saving_ns is over; nothing: all steady steps
-  bool at_most = false;              ///< saving_ns is an upper bound (specification.md J7, J8)
-  bool mostly = false;               ///< of an upper bound: at least half of it is saved
-  std::string confidence;            ///< sure, likely, maybe
-  std::string evidence;              ///< observations, with numbers
-  std::string evidence_sql;          ///< for `ddl query`; may be empty
-  std::string advice;                ///< next things to try
+  double before_ns = 0;      ///< per step, what it waits for before it begins, of which saving_ns may be a part: loading between steps
+  bool at_most = false;      ///< saving_ns is an upper bound (specification.md J7, J8)
+  bool mostly = false;       ///< of an upper bound: at least half of it is saved
+  std::string confidence;    ///< sure, likely, maybe
+  std::string evidence;      ///< observations, with numbers
+  std::string evidence_sql;  ///< for `ddl query`; may be empty
+  std::string advice;        ///< next things to try
 };
 
 struct SharedAnswers;

@@ -108,7 +108,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
         for (Finding& finding : findings[i]) {
           if (speed && finding.saving_ns) finding.evidence += coverage.evidence;
           if (rows[i]->kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
-          const double of_ns = finding.saving_ns ? mean_step_ns(db, world, steps.annotated, finding.since) : 0;
+          const double of_ns = finding.saving_ns ? mean_step_ns(db, world, steps.annotated, finding.since) + finding.before_ns : 0;
           found.push_back({std::move(finding), rows[i], world, of_ns, coverage.bounded && speed});
         }
       }
@@ -142,6 +142,8 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   }
   return doubts;
 }
+
+double mean_step_ns(const FindingInput& input) { return mean_step_ns(input.db, input.world, input.steps.annotated, std::nullopt); }
 
 size_t world_size(const FindingInput& input) {
   Query size(input.db, "SELECT world_size FROM steady_world WHERE world = ?");

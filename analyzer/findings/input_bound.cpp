@@ -54,11 +54,11 @@ ByStepAndRank input_between_steps(const FindingInput& input) {
   return between;
 }
 
-/// What each steady step would be shorter by.
-std::vector<double> savings_of_host(const FindingInput& input) {
+/// What each steady step would be shorter by. `before_ns`: mean of what they wait for loading before them.
+std::vector<double> savings_of_host(const FindingInput& input, double& before_ns) {
   const ByStepAndRank between = input_between_steps(input);
   struct Step {
-    double longest_ns = 0, without_ns = 0;
+    double longest_ns = 0, without_ns = 0, before_ns = 0;
   };
   std::map<int64_t, Step> steps;
   Query rows(input.db, "SELECT step, rank, duration_ns - exposed_ns, coalesce(input_ns, 0) FROM steady_part WHERE world = ? AND annotated");
@@ -69,9 +69,13 @@ std::vector<double> savings_of_host(const FindingInput& input) {
     Step& step = steps[rows.integer(0)];
     step.longest_ns = std::max(step.longest_ns, rows.real(2) + outside_ns);
     step.without_ns = std::max(step.without_ns, rows.real(2) - rows.real(3));
+    step.before_ns = std::max(step.before_ns, outside_ns);
   }
   std::vector<double> savings;
-  for (const auto& [number, step] : steps) savings.push_back(step.longest_ns - step.without_ns);
+  for (const auto& [number, step] : steps) {
+    savings.push_back(step.longest_ns - step.without_ns);
+    before_ns += step.before_ns / static_cast<double>(steps.size());
+  }
   return savings;
 }
 
@@ -108,7 +112,8 @@ DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does
   if (find_slow_loader(input)) return {};  // loader_stall
   std::vector<double> savings = savings_of_gpus(input);
   const bool gpus = !savings.empty();
-  if (!gpus) savings = savings_of_host(input);
+  double before_ns = 0;
+  if (!gpus) savings = savings_of_host(input, before_ns);
   if (savings.empty()) return {};
   const double saving_ns = std::accumulate(savings.begin(), savings.end(), 0.0) / static_cast<double>(savings.size());
   const auto step_ns = static_cast<double>(input.step_ns);
@@ -118,11 +123,13 @@ DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does
 
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(saving_ns);
+  finding.before_ns = before_ns;
   finding.confidence = "likely";
   finding.sentence = fmt::format("{} of {} steps wait for data: {}/step on average{}", stalled, savings.size(), duration_text(saving_ns),
                                  gpus ? " in which a GPU has nothing to do" : "");
-  finding.evidence = fmt::format("Loading takes up to {} in a step; the step takes {}.",
-                                 duration_text(*std::max_element(savings.begin(), savings.end())), duration_text(step_ns));
+  finding.evidence = fmt::format("Loading takes up to {} in a step; the mean step takes {}{}.",
+                                 duration_text(*std::max_element(savings.begin(), savings.end())),
+                                 duration_text(mean_step_ns(input) + before_ns), before_ns > 0 ? ", with what is loaded before it" : "");
   finding.evidence_sql =
       gpus
           ? fmt::format(

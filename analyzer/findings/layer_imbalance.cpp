@@ -24,7 +24,7 @@ constexpr double kLayerMinSavingShare = 0.03;  // of the step
 constexpr double kMinExcess = 0.1;             // longest against the mean of the ranks
 constexpr double kStandsOut = 2;               // against the excess of the other layers
 constexpr size_t kLayerMinSteps = 5;
-constexpr double kMostOfLonger = 0.5;  // of what a rank computes longer, and of what the layer takes longer
+constexpr double kMostOfLonger = 0.5;  // of what a rank computes longer or costs the others, and of what the layer takes longer
 
 /// `spreads` are used up.
 std::map<std::string, UnevenLayer> compare_layers(LayerSpreads& spreads) {
@@ -99,7 +99,8 @@ const std::optional<UnevenLayer>& find_uneven_layer(const FindingInput& input) {
   return input.shared.uneven_layer.get([&] { return look_for_uneven_layer(input); });
 }
 
-bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<int64_t> since, double longer_ns) {
+bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<int64_t> since, double longer_ns, double lost_ns) {
+  if (longer_ns <= 0) return false;
   const std::optional<UnevenLayer>& layer = find_uneven_layer(input);
   if (!layer) return false;
   size_t steps = 0;
@@ -112,7 +113,8 @@ bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<i
     ++steps;
     since_ns += spread.longest_rank == rank ? over_ns : 0;
   }
-  return steps > 0 && own_ns < kMostOfLonger * all_ns && since_ns >= kMostOfLonger * longer_ns * static_cast<double>(steps);
+  return steps > 0 && own_ns < kMostOfLonger * all_ns &&
+         since_ns >= kMostOfLonger * std::max(longer_ns, lost_ns) * static_cast<double>(steps);
 }
 
 DDL_FINDING(layer_imbalance, kSpeed, "layers", "one layer takes some rank much longer than the mean, perhaps another rank in each step",

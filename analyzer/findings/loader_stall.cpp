@@ -48,6 +48,7 @@ std::optional<SlowLoader> look_for_slow_loader(const FindingInput& input) {
   const double without_any_ns = saving_without(steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
   if (found.saving_ns < kMinLoaderShare * static_cast<double>(input.step_ns) || found.saving_ns < kOfAllLoading * without_any_ns)
     return std::nullopt;
+  found.before_ns = mean_before_ns(steps);
   found.steps = static_cast<int64_t>(steps.size());
   for (const StepPauses& step : steps) {
     const double others_ns = median_of_others(step, found.rank);
@@ -77,8 +78,10 @@ DDL_FINDING(loader_stall, kSpeed, "late", "one rank's loader is slower than the 
   finding.sentence = fmt::format("the others wait for the loader of {} in {} of {} steps: it loads for {}/step, the others for {}",
                                  rank_on_host(input.catalog, input.world, found->rank), found->late_steps, found->steps,
                                  duration_text(found->own_ns), duration_text(found->others_ns));
-  finding.evidence = fmt::format("If it loaded as long as the median of the others, a step of {} would take {} less on average.",
-                                 duration_text(input.step_ns), duration_text(found->saving_ns));
+  finding.before_ns = found->before_ns;
+  finding.evidence = fmt::format("If it loaded as long as the median of the others, the mean step of {}{} would take {} less.",
+                                 duration_text(mean_step_ns(input) + found->before_ns),
+                                 found->before_ns > 0 ? ", with what is loaded before it," : "", duration_text(found->saving_ns));
   bound_by_missing(input, finding, {found->rank});
   finding.evidence_sql = pauses_sql(input.world, kInputRanges);
   finding.advice = fmt::format(

@@ -1,6 +1,7 @@
 #include "analyzer/findings/longer_computing.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 
 #include "analyzer/change_points.h"
@@ -15,6 +16,7 @@ constexpr double kMinLead = 0.04;   // of the step
 constexpr double kLateSteps = 0.8;  // of the steps in question
 constexpr size_t kComputingMinSteps = 8;
 constexpr double kClearLengthening = 4;  // lead after the change against before it
+constexpr double kAboveChance = 0.9973;  // confidence that the mean lead is above 0 since a step that was chosen
 
 /// A suspect in one step: of several ranks the one that computed least and the one that was longest inside MPI.
 struct LateShare {
@@ -103,6 +105,15 @@ size_t find_change(const std::vector<Lead>& leads) {
   return rise_at(evident_ns, kComputingMinSteps, kClearLengthening);
 }
 
+/// Whether the mean lead from a step on, that was chosen for it, may be one of noise.
+bool is_lead_by_chance(const std::vector<Lead>& leads, size_t first) {
+  const auto n = static_cast<double>(leads.size() - first);
+  double sum = 0, squares = 0;
+  for (size_t i = first; i < leads.size(); ++i) sum += leads[i].over_next_ns;
+  for (size_t i = first; i < leads.size(); ++i) squares += (leads[i].over_next_ns - sum / n) * (leads[i].over_next_ns - sum / n);
+  return n < 2 || sum / n <= student_t(n - 1, kAboveChance) * std::sqrt(squares / (n - 1) / n);
+}
+
 LongerComputing judge(const std::vector<Lead>& leads, size_t first) {
   LongerComputing found;
   std::vector<double> compute, others, less, over_next;
@@ -160,6 +171,7 @@ std::optional<LongerComputing> find_longer_computing(const FindingInput& input, 
       std::max_element(total_ns.begin(), total_ns.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
   const std::vector<Lead> leads = leads_of(steps, suspect);
   for (const size_t first : {find_change(leads), size_t{0}}) {
+    if (first > 0 && is_lead_by_chance(leads, first)) continue;
     LongerComputing found = judge(leads, first);
     if (found.steps < kComputingMinSteps || static_cast<double>(found.late_steps) < kLateSteps * static_cast<double>(found.steps) ||
         found.saving_ns < kMinLead * static_cast<double>(input.step_ns))

@@ -73,6 +73,16 @@ double StepPauses::longest_pause_ns() const {
   return longest;
 }
 
+double mean_before_ns(const std::vector<StepPauses>& steps) {
+  double sum_ns = 0;
+  for (const StepPauses& step : steps) {
+    double longest_ns = 0;
+    for (const RankPause& rank : step.ranks) longest_ns = std::max(longest_ns, rank.before_ns);
+    sum_ns += longest_ns;
+  }
+  return steps.empty() ? 0 : sum_ns / static_cast<double>(steps.size());
+}
+
 std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ranges) {
   std::vector<StepPauses> steps;
   if (!input.steps.annotated || input.step_ns <= 0) return steps;
@@ -93,7 +103,7 @@ std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ra
       time.before_ns += next->before_ns;
     }
     const double in_step_ns = std::min(time.in_step_ns, rows.real(2));
-    steps.back().ranks.push_back({rows.integer(1), rows.real(2) + time.before_ns, in_step_ns + time.before_ns});
+    steps.back().ranks.push_back({rows.integer(1), rows.real(2) + time.before_ns, in_step_ns + time.before_ns, time.before_ns});
   }
   return steps;
 }

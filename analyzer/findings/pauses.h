@@ -20,8 +20,9 @@ namespace ddl {
 
 struct RankPause {
   int64_t rank = 0;
-  double busy_ns = 0;   ///< of the step, and of the ranges before it: all but waiting for others
-  double pause_ns = 0;  ///< of busy_ns: in the ranges
+  double busy_ns = 0;    ///< of the step, and of the ranges before it: all but waiting for others
+  double pause_ns = 0;   ///< of busy_ns: in the ranges
+  double before_ns = 0;  ///< of pause_ns: before the step
 };
 
 struct StepPauses {
@@ -29,6 +30,9 @@ struct StepPauses {
   std::vector<RankPause> ranks;
   double longest_pause_ns() const;
 };
+
+/// Mean over the steps of the longest time that a rank was in the ranges before it.
+double mean_before_ns(const std::vector<StepPauses>& steps);
 
 /// SQL over table `region`: which ranges. Layers of the network may have any name.
 inline constexpr std::string_view kCheckpointRanges =

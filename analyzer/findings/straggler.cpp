@@ -125,7 +125,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   else
     finding.subject = fmt::format("{}", fmt::join(c.ranks, ","));
   finding.since = c.since;
-  finding.saving_ns = saving_of(input, c.ranks, c.since, c.costs.saving_ns(c.blame_share));
+  finding.saving_ns = saving_of(input, c.ranks, c.since, std::max(0.0, c.costs.mean_saving_ns(c.blame_share)));
   finding.confidence = is_sure(c) ? "sure" : "likely";
   finding.sentence = straggler_sentence(c, those(input, c.ranks), per, c.among, static_cast<double>(*finding.saving_ns));
 
@@ -357,7 +357,8 @@ DDL_FINDING(straggler, kSpeed, "late",
   auto blamed = find_straggler_case(rows);
   if (blamed && is_within_a_cycle(input, *blamed)) blamed.reset();
   if (blamed && blamed->ranks.size() == 1 &&
-      is_by_uneven_layer(input, blamed->ranks.front(), blamed->since, blamed->costs.compute_ns - blamed->costs.others_compute_ns))
+      is_by_uneven_layer(input, blamed->ranks.front(), blamed->since, blamed->costs.compute_ns - blamed->costs.others_compute_ns,
+                         blamed->costs.others_wait_ns * blamed->blame_share))
     return {};
   const bool seen = blamed && blamed->costs.own_ranks > 0;  // else another one may be as late, of which more is known
   if (seen && blamed->ranks.size() == 1) {
@@ -373,7 +374,7 @@ DDL_FINDING(straggler, kSpeed, "late",
     auto found = find_longer_computing(input, suspects);
     if (!found || found->saving_ns <= kMoreOfSeveral * saving_ns) continue;
     if (found->ranks.size() == 1 &&
-        is_by_uneven_layer(input, found->ranks.front(), found->since_step, found->compute_ns - found->others_compute_ns))
+        is_by_uneven_layer(input, found->ranks.front(), found->since_step, found->compute_ns - found->others_compute_ns, found->saving_ns))
       return {};
     saving_ns = found->saving_ns;
     longer = std::move(found);

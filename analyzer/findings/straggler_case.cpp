@@ -26,9 +26,8 @@ constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missi
 constexpr size_t kSureSteps = 8;         // where ranks left no record: a few in a row may be an accident
 constexpr double kSureLateSteps = 0.8;   // of the steps
 constexpr double kSureDeviations = 6;    // standard errors by which the blame is above that of all others: less may be chance
-constexpr double kMeanDeviations =
-    3;  // the same of a rank that is late at times, whose mean one odd step may make, or since a step that was chosen
-constexpr double kAsSure = 0.9973;     // confidence of so many deviations
+constexpr double kAsSure =
+    0.9973;  // confidence that it is above, of a rank that is late at times, whose mean one odd step may make, or since a step that was chosen
 constexpr double kMaxOneSided = 0.05;  // probability that as many waits fall to one rank by chance
 constexpr double kHiddenByMedian = 2;  // mean waiting against the median: the rank is late in some steps, which the median hides
 constexpr double kAbout = 1.1;         // of waiting, which a replay's saving may be above as it is another way to know it
@@ -188,7 +187,8 @@ TwoWays<StragglerCosts> costs_of(const StragglerInput& input, const Late& suspec
   });
   close();
   if (means.empty() || duration_ns <= 0) return {};
-  const double mean_wait_ns = mean_over_steps(means);
+  const double mean_wait_ns = mean_over_steps(means), mean_least_wait_ns = mean_over_steps(leasts),
+               mean_less_in_mpi_ns = mean_over_steps(less_in_mpi);
   const auto typical_costs = [&](double (*typical)(std::vector<double> & values)) {
     StragglerCosts costs;
     costs.others_wait_ns = typical(means);
@@ -203,6 +203,8 @@ TwoWays<StragglerCosts> costs_of(const StragglerInput& input, const Late& suspec
     costs.blocked_ns = typical(blocked);
     costs.others_blocked_ns = typical(others_blocked);
     costs.less_in_mpi_ns = typical(less_in_mpi);
+    costs.mean_least_wait_ns = mean_least_wait_ns;
+    costs.mean_less_in_mpi_ns = mean_less_in_mpi_ns;
     costs.transfer_ns = typical(transfer);
     costs.own_ranks = static_cast<size_t>(now.own);
     costs.other_ranks = static_cast<size_t>(now.others);
@@ -221,14 +223,17 @@ std::optional<double> relative_standard_error(const std::vector<double>& values)
   return std::sqrt(squares / (n - 1) / n) / mean;
 }
 
-bool is_by_chance(const StragglerCase& c) { return !c.standard_error || *c.standard_error * kMeanDeviations > 1; }
+/// Of few steps the error itself is a poor estimate: Student's t takes more of them than the normal distribution. `steps`: that the error is over.
+bool is_by_chance(const std::optional<double>& standard_error, size_t steps) {
+  return !standard_error || *standard_error * student_t(static_cast<double>(steps) - 1, kAsSure) > 1;
+}
 
 /// Whether the waits are too even in size, and too many for one side, to be chance. `more_ns`: by step in which ranks met, blame of the
 /// suspects less that of all others. `share`: suspects of all ranks.
 bool are_one_sided(const std::vector<double>& more_ns, double share) {
   const std::optional<double> error = relative_standard_error(more_ns);
   const auto n = static_cast<double>(more_ns.size());
-  if (!error || share >= 1 || *error * student_t(n - 1, kAsSure) > 1) return false;
+  if (share >= 1 || is_by_chance(error, more_ns.size())) return false;
   const auto own = static_cast<double>(std::count_if(more_ns.begin(), more_ns.end(), [](double ns) { return ns > 0; }));
   double log_term = n * std::log(share), probability = std::exp(log_term);  // of as many of n or more, if each falls to any of the ranks
   for (double k = n; k > own; --k) probability += std::exp(log_term += std::log(k / (n - k + 1) * (1 - share) / share));
@@ -262,13 +267,19 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
   c.blame_share = own_ns / all_ns;
   c.late_rate = c.late / c.instances;
   c.standard_error = relative_standard_error(more_ns);
+  c.by_chance = is_by_chance(c.standard_error, more_ns.size());
   const double share = static_cast<double>(suspects.size()) / static_cast<double>(input.ranks);
-  c.one_sided = is_by_chance(c) && are_one_sided(more_met_ns, share);
+  c.one_sided = c.by_chance && are_one_sided(more_met_ns, share);
   const double least = std::min(2 * share, (1 + share) / 2);
+  // Among many small collectives of a step it may be late to one alone: then the step is what it makes late, or does not.
+  const bool in_most_steps = input.annotated && !c.by_chance &&
+                             static_cast<double>(std::count_if(more_met_ns.begin(), more_met_ns.end(), [](double ns) { return ns > 0; })) >
+                                 least * static_cast<double>(more_met_ns.size());
   const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
   const auto judged = [&](const StragglerCosts& costs) {
     const bool together = suspects.size() == 1 || costs.apart_ns <= kTogether * costs.least_wait_ns;
-    const bool holds = often && together && c.blame_share > least && c.late_rate > least && costs.wait_share >= kMinWaitShare &&
+    const bool holds = often && together && c.blame_share > least && (c.late_rate > least || in_most_steps) &&
+                       costs.wait_share >= kMinWaitShare &&
                        costs.less_in_mpi_ns >= kExplainedShare * costs.others_wait_ns * c.blame_share &&
                        own_ns / static_cast<double>(numbers.size()) > kMinBlameShare * costs.step_ns &&
                        costs.saving_ns(c.blame_share) > kStragglerMinSavingShare * costs.step_ns;
@@ -282,7 +293,7 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
 /// The median counts, unless it hides most of the waiting, as of a rank that is late in some of the steps.
 std::optional<StragglerCase> better_of(const TwoWays<std::optional<StragglerCase>>& judged) {
   const std::optional<StragglerCase>&mostly = judged.by_median, &at_times = judged.by_mean;
-  if (!at_times || (is_by_chance(*at_times) && !at_times->one_sided)) return mostly;
+  if (!at_times || (at_times->by_chance && !at_times->one_sided)) return mostly;
   return mostly && at_times->costs.others_wait_ns <= kHiddenByMedian * mostly->costs.others_wait_ns ? mostly : at_times;
 }
 
@@ -291,7 +302,7 @@ std::optional<StragglerCase> judge(const StragglerInput& input, const Late& susp
   const std::vector<StepBlame> steps = blame_by_step(input, suspects, noise_ns);
   if (const size_t change = find_change(steps); change > 0) {
     const TwoWays<std::optional<StragglerCase>> after = judge_from(input, suspects, steps, change);
-    if (after.by_median && !is_by_chance(*after.by_median)) {
+    if (after.by_median && !after.by_median->by_chance) {
       std::optional<StragglerCase> found = better_of(after);
       found->since = steps[change].step;
       return found;
@@ -342,6 +353,8 @@ const char* what_is_late(const StragglerCase& c) {
 }  // namespace
 
 double StragglerCosts::saving_ns(double blame_share) const { return std::min(least_wait_ns * blame_share, less_in_mpi_ns); }
+
+double StragglerCosts::mean_saving_ns(double blame_share) const { return std::min(mean_least_wait_ns * blame_share, mean_less_in_mpi_ns); }
 
 std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
   if (input.ranks < 2) return std::nullopt;

@@ -9,7 +9,8 @@
 // (find_late_roots()); its cost comes from the partition of the steps, because the waits of overlapping non-blocking
 // collectives add up to more than the time lost. The instances with the shortest waits, which make up a tenth of all waiting together, are
 // left out of the late rate, as are those below a thousandth of the step: their last rank says nothing, and often only the first of the many
-// collectives of a step has to wait for the late rank. A rank that became slow in mid-run is found by cutting its blame per step in two
+// collectives of a step has to wait for the late rank. Where there are so many that this does not do, the steps count in which most of the blame is
+// the rank's, if its mean over them is beyond chance. A rank that became slow in mid-run is found by cutting its blame per step in two
 // where the means differ most.
 //
 // Ranks that never wait for each other, as those of several jobs in one MPI_COMM_WORLD, are judged apart: what mending one wins is not bounded by
@@ -82,10 +83,14 @@ struct StragglerCosts {
   /// The suspect's time inside MPI that is not known to be waiting: the most that it can have waited for ranks without a record.
   double transfer_ns = 0;
 
+  double mean_least_wait_ns = 0, mean_less_in_mpi_ns = 0;  ///< as above, always the mean over the steps
+
   size_t own_ranks = 0;    ///< suspects with steps that count: a damaged record says who was last, but not what its rank did instead
   size_t other_ranks = 0;  ///< the others with such steps
 
   double saving_ns(double blame_share) const;
+  /// The same as the mean over the steps, which shares of the mean step are made of.
+  double mean_saving_ns(double blame_share) const;
 };
 
 struct StragglerCase {
@@ -101,6 +106,7 @@ struct StragglerCase {
   size_t late_steps = 0;
   std::optional<double>
       standard_error;       ///< of the blame above that of all others, over the steps, as a share of it; nothing: it is not above
+  bool by_chance = true;    ///< the standard error says that it may be above by chance
   bool one_sided = false;   ///< the standard error says chance over all steps, but not over those in which ranks met
   bool negotiated = false;  ///< as StragglerInput
   bool bounded = false;     ///< as StragglerInput

@@ -26,9 +26,14 @@ constexpr ScopeColumns kScopes[] = {{"job", "value, why", 2}, {"step", "step, va
 
 /// Columns that a metric need not have.
 struct Columns {
-  explicit Columns(const Query& rows) : lo(rows.column_named("lo")), hi(rows.column_named("hi")), sigma(rows.column_named("sigma")) {}
+  explicit Columns(const Query& rows)
+      : lo(rows.column_named("lo")),
+        hi(rows.column_named("hi")),
+        sigma(rows.column_named("sigma")),
+        part(rows.column_named("part")),
+        whole(rows.column_named("whole")) {}
   static std::optional<double> value(const Query& rows, int column) { return column < 0 ? std::nullopt : rows.maybe_real(column); }
-  int lo, hi, sigma;
+  int lo, hi, sigma, part, whole;
 };
 
 MetricResult of_job(const Metric& metric, Query& rows) {
@@ -53,13 +58,39 @@ std::string most_common(const std::map<std::string, int64_t>& reasons) {
   return most == reasons.end() ? "NO_DATA" : most->first;
 }
 
+constexpr double kNextToNone = 0.01;  // of what a mean step is divided by; so little that one odd step does not make it
+
+/// The parts and wholes of a ratio, by step.
+struct RatioOfSums {
+  std::vector<double> parts, wholes;
+  double part = 0, whole = 0;
+  double whole_sigma = 0;  ///< through the clocks
+
+  /// `sigma`: of the step's value.
+  void add(double one_part, double one_whole, std::optional<double> sigma) {
+    parts.push_back(one_part);
+    wholes.push_back(one_whole);
+    part += one_part;
+    whole += one_whole;
+    if (sigma && one_part > 0) whole_sigma += *sigma * one_whole * one_whole / one_part;
+  }
+
+  bool is_hidden_by_median() const {
+    std::vector<double> sorted = wholes;
+    return whole > 0 && median_of(sorted) < kNextToNone * whole / static_cast<double>(wholes.size());
+  }
+};
+
 /// A step whose denominator is 0 has an infinite value: left out, it would leave the others' median, which is not the job's. Infinite values
 /// order as others do; the result never is one.
-MetricResult of_steps(Query& rows) {
+MetricResult of_steps(const Metric& metric, Query& rows) {
   const Columns columns(rows);
   std::vector<double> values, sigmas;
+  RatioOfSums sums;
   std::map<std::string, int64_t> reasons;
   while (rows.next()) {
+    if (const auto part = Columns::value(rows, columns.part), whole = Columns::value(rows, columns.whole); part && whole)
+      sums.add(*part, *whole, Columns::value(rows, columns.sigma));
     if (rows.is_null(1)) {
       ++reasons[rows.text(2)];
       continue;
@@ -74,7 +105,8 @@ MetricResult of_steps(Query& rows) {
     return result;
   }
   const auto if_finite = [](double value) { return std::isfinite(value) ? std::optional(value) : std::nullopt; };
-  result.value = if_finite(median_of(values));
+  const bool by_sums = sums.whole > 0 && (metric.unit.ends_with("/s") || sums.is_hidden_by_median());
+  result.value = by_sums ? sums.part / sums.whole : if_finite(median_of(values));
   if (!result.value) {
     result.steps = 0;
     result.why = "ZERO_DENOM";
@@ -83,11 +115,12 @@ MetricResult of_steps(Query& rows) {
   std::sort(values.begin(), values.end());
   result.p10 = if_finite(percentile_of(values, 0.1));
   result.p90 = if_finite(percentile_of(values, 0.9));
-  if (const std::optional<Range> interval = bootstrap_median(values); interval && std::isfinite(interval->hi)) {
+  const std::optional<Range> interval = by_sums ? interval_of_ratio(sums.parts, sums.wholes) : bootstrap_median(values);
+  if (interval && std::isfinite(interval->hi)) {
     result.lo = interval->lo;
     result.hi = interval->hi;
   }
-  if (!sigmas.empty()) result.sigma = median_of(sigmas);
+  if (!sigmas.empty()) result.sigma = by_sums ? sums.part * sums.whole_sigma / (sums.whole * sums.whole) : median_of(sigmas);
   return result;
 }
 
@@ -181,7 +214,9 @@ MetricResult evaluate(SQLite::Database& db, const Metric& metric, int64_t world)
     throw Error(fmt::format("metric {} has {} columns", metric.id, rows.columns()),
                 fmt::format("a {} metric is SELECT {} FROM ...", shape.scope, shape.columns), ExitCode::kUsage);
   rows.bind_named(":world", world);
-  MetricResult result = metric.scope == "job" ? of_job(metric, rows) : metric.scope == "step" ? of_steps(rows) : of_ranks(metric, rows);
+  MetricResult result = metric.scope == "job"    ? of_job(metric, rows)
+                        : metric.scope == "step" ? of_steps(metric, rows)
+                                                 : of_ranks(metric, rows);
   if (!result.value && result.why.empty())
     throw Error(fmt::format("metric {} has neither a value nor a reason", metric.id), "why is NO_DATA, ZERO_DENOM, ... where value is NULL",
                 ExitCode::kUsage);

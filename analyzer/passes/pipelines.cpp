@@ -65,7 +65,8 @@ class StepMessages {
   Query rows_;
 };
 
-/// Steps that all ranks of the world ended, but `torn` ones of which the end is missing, evenly spread over the run.
+/// Steps that all ranks of the world ended, but `torn` ones of which the end is missing, evenly spread over the run. Not the first, if there are
+/// others: hooks that find the steps themselves open it at the first forward pass, which on all stages but one comes after the first message.
 std::vector<int64_t> candidates(SQLite::Database& db, int64_t world, int64_t torn) {
   Query rows(
       db,
@@ -75,6 +76,7 @@ std::vector<int64_t> candidates(SQLite::Database& db, int64_t world, int64_t tor
   rows.bind(world, torn);
   std::vector<int64_t> all, some;
   while (rows.next()) all.push_back(rows.integer(0));
+  if (all.size() > 1) all.erase(all.begin());
   for (size_t i = 0; i < kMostCandidates && i < all.size(); ++i) {
     const size_t at = all.size() <= kMostCandidates ? i : (2 * i + 1) * all.size() / (2 * kMostCandidates);
     some.push_back(all[at]);

@@ -101,15 +101,18 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
   std::vector<Interval> data, moving, waiting, own, own_waiting, bounded, unsplit;
   Query rows(db, R"(
     SELECT e.start_ns, e.duration_ns, coalesce(k.wait_ns, w.wait_ns, 0), k.wait_method IS 'lower-bound',
-           k.wait_ns IS NULL AND w.wait_ns IS NULL AND coalesce(k.why, w.why) IS 'PARTIAL_RANKS', e.thread IS ?4, e.kind = 1
+           k.wait_ns IS NULL AND w.wait_ns IS NULL AND coalesce(k.why, w.why) IS 'PARTIAL_RANKS', e.thread IS ?4, e.kind = 1,
+           c.size IS 1 AND c.kind IS NOT 'inter' AND (SELECT world_size FROM process WHERE id = ?3) > 1
     FROM event e
+    LEFT JOIN communicator c ON c.id = e.comm
     LEFT JOIN collective k ON k.event = e.id
     LEFT JOIN call_wait w ON w.event = e.id AND e.thread IS ?4
     WHERE e.id BETWEEN ?1 AND ?2 AND e.process = ?3 AND e.kind < 3 AND e.id NOT IN (SELECT event FROM coordination))");
   for (rows.bind(background.first_event, background.last_event, process, background.thread); rows.next();) {
     const Interval call{rows.integer(0), rows.integer(0) + rows.integer(1)};
     const bool by_training = rows.integer(5) != 0;
-    if (by_training && rows.integer(6) == 0) continue;  // in flight: the calls that begin and complete it are its time
+    if (by_training && rows.integer(6) == 0) continue;   // in flight: the calls that begin and complete it are its time
+    if (!by_training && rows.integer(7) != 0) continue;  // a group of one among others: averaging that takes each rank alone in most steps
     if (rows.integer(3) != 0) bounded.push_back(call);
     if (rows.integer(4) != 0) unsplit.push_back(call);
     if (by_training) {

@@ -1,4 +1,5 @@
 // Jobs whose MPI calls come from background threads (specification.md J2, J3): what their training threads did, who was late, what only coordinates.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,6 +25,7 @@ struct BackgroundJob {
   bool bits_read = true;
   int64_t computes_ms[2] = {50, 80};
   int64_t sleeps_ms[2] = {0, 0};  ///< before computing
+  int64_t awake = -1;             ///< but not in this step
   int64_t silent_ms = 0;          ///< cycles at the end that lead to nothing, and then both are killed
   int64_t ready[2] = {1, 0};      ///< in those: brought what is to be reduced next
   bool lists_first = false;       ///< before the first step both ask for a tensor by lists, rank 1 a cycle later, and get it
@@ -35,6 +37,8 @@ struct BackgroundJob {
   bool flags = false;             ///< nothing is reduced: each step's batches are broadcasts of one integer, whether to stop
   int64_t cycle_ms = 10;          ///< from one cycle to the next
   bool loads = false;             ///< while they sleep, as a range of the training thread says
+  bool alone = false;             ///< each also "reduces" for 3 ms in a group of its own, while its training thread computes
+  bool uneven = false;  ///< of what they compute, a layer takes 5 ms, but 20 ms on rank 1 in each third step, and on rank 0 in the others
 };
 
 /// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the cycle that begins when the last
@@ -46,7 +50,13 @@ Tables training(const BackgroundJob& job) {
   run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT'), (30, 'MPI_INT64_T')");
   run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
   const int64_t own_comm = run.communicator("script", {0, 1});
+  int64_t alone[2] = {0, 0};
+  for (int64_t rank = 0; rank < 2 && job.alone; ++rank) alone[rank] = run.communicator("group of " + std::to_string(rank), {rank});
   if (job.loads) run.exec("INSERT INTO region VALUES (50, 0, 'phase', 'input', 'input', NULL)");
+  if (job.uneven) {
+    run.exec("INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL)");
+    run.exec("INSERT INTO region VALUES (60, 0, 'layer', 'a', NULL, 'a'), (61, 0, 'layer', 'b', NULL, 'b')");
+  }
   int64_t seq = 0, busy_ns[2] = {0, 0};
   if (job.lists_first) {
     for (const auto& [op, bytes] : std::vector<std::pair<const char*, std::array<int64_t, 2>>>{
@@ -61,17 +71,18 @@ Tables training(const BackgroundJob& job) {
   for (int64_t s = 0; s < kSteps; ++s) {
     const int64_t begin_ns = 1_s + s * 100_ms;
     const std::optional<int64_t> step = job.marks ? std::optional(s) : std::nullopt;
-    const int64_t all_ready_ms = std::max(job.computes_ms[0] + job.sleeps_ms[0], job.computes_ms[1] + job.sleeps_ms[1]);
+    const int64_t sleeps_ms[2] = {s == job.awake ? 0 : job.sleeps_ms[0], s == job.awake ? 0 : job.sleeps_ms[1]};
+    const int64_t all_ready_ms = std::max(job.computes_ms[0] + sleeps_ms[0], job.computes_ms[1] + sleeps_ms[1]);
     const int64_t last_ms = (all_ready_ms + job.cycle_ms - 1) / job.cycle_ms * job.cycle_ms;
     for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
       const int64_t now_ns = begin_ns + at_ms * 1_ms;
       for (int64_t rank = 0; rank < 2; ++rank) {
-        const int64_t ready_ms = job.computes_ms[rank] + job.sleeps_ms[rank];
+        const int64_t ready_ms = job.computes_ms[rank] + sleeps_ms[rank];
         if (job.sampled) {
           run.exec("INSERT INTO thread_sample VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(now_ns) + ", " +
                    std::to_string(busy_ns[rank] + 1'000 * s) + ", 0, " + std::to_string(1'000 * s) + ", NULL)");
         }
-        if (at_ms >= job.sleeps_ms[rank] && at_ms < ready_ms) busy_ns[rank] += 10_ms;
+        if (at_ms >= sleeps_ms[rank] && at_ms < ready_ms) busy_ns[rank] += 10_ms;
         if (at_ms > last_ms || at_ms == 90 || at_ms % job.cycle_ms != 0) continue;
         const bool ready = at_ms >= ready_ms && at_ms <= last_ms;
         const bool sends = at_ms >= ready_ms && at_ms < ready_ms + job.cycle_ms;
@@ -106,7 +117,7 @@ Tables training(const BackgroundJob& job) {
             std::to_string(seq) + ")");
         for (int64_t rank = 0; rank < 2; ++rank)
           run.exec("INSERT INTO horovod_ready VALUES (last_insert_rowid(), " + std::to_string(rank) + ", " +
-                   std::to_string(begin_ns + (job.computes_ms[rank] + job.sleeps_ms[rank]) * 1_ms + 50'000) + ")");
+                   std::to_string(begin_ns + (job.computes_ms[rank] + sleeps_ms[rank]) * 1_ms + 50'000) + ")");
       }
       const int64_t end_ms = b + 1 < batches.size() ? batches[b + 1].first : 100;
       for (int64_t rank = 0; rank < 2; ++rank) {
@@ -129,11 +140,30 @@ Tables training(const BackgroundJob& job) {
                .seq = 1 + s - job.own_from,
                .step = step});
     }
+    for (int64_t rank = 0; rank < 2 && job.alone; ++rank) {
+      run.add({.rank = rank,
+               .op = "MPI_Allreduce",
+               .enter_ns = begin_ns + 34_ms,
+               .leave_ns = begin_ns + 37_ms,
+               .bytes = 5_MB,
+               .comm = alone[rank],
+               .seq = s + 1,
+               .step = step,
+               .thread = 1});
+    }
     for (int64_t rank = 0; rank < 2 && job.marks; ++rank) run.step(rank, s, begin_ns, begin_ns + 100_ms, 0);
     for (int64_t rank = 0; rank < 2 && job.loads; ++rank) {
       run.exec("INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (" +
                std::to_string(rank + 1) + ", 0, 50, " + std::to_string(s) + ", " + std::to_string(begin_ns) + ", " +
-               std::to_string(job.sleeps_ms[rank] * 1_ms) + ", 0)");
+               std::to_string(sleeps_ms[rank] * 1_ms) + ", 0)");
+    }
+    for (int64_t rank = 0; rank < 2 && job.uneven; ++rank) {
+      const int64_t computes_ns = begin_ns + sleeps_ms[rank] * 1_ms;
+      const int64_t uneven_ns = (s % 3 == 0) == (rank == 1) ? 20_ms : 5_ms;
+      run.exec(
+          fmt::format("INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES"
+                      " ({0}, 0, 60, {1}, {2}, {3}, 0), ({0}, 0, 61, {1}, {4}, 10000000, 0)",
+                      rank + 1, s, computes_ns, uneven_ns, computes_ns + 25_ms));
     }
   }
   const int64_t end_ns = 1_s + kSteps * 100_ms;
@@ -572,6 +602,31 @@ TEST(Background, SleepIsNeitherComputingNorWaiting) {
             std::string::npos);
   EXPECT_EQ(run.text("SELECT try FROM finding WHERE id = 'straggler'"),
             "see what the training thread of rank 1 sleeps for: input, checkpoints, reading files, locks");
+}
+
+/// A share of the mean step is made of the mean saving.
+TEST(Background, AStepInWhichItDoesNotSleepSavesNothing) {
+  Tables run = training({.computes_ms = {40, 40}, .sleeps_ms = {0, 30}, .awake = 8});
+  ASSERT_EQ(run.findings().front(), "straggler");
+  EXPECT_EQ(run.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'"), 30'000'000 * 6 / 7);
+  EXPECT_NEAR(run.number("SELECT share_ratio FROM finding WHERE id = 'straggler'"), 0.3 * 6 / 7, 1e-6);
+}
+
+/// Local SGD by groups: torch takes each rank alone in most steps.
+TEST(Background, AGroupOfOneDoesNotCommunicate) {
+  for (const char* id : {"ccr_raw", "ccr_xfer", "ccr_exposed", "overlap"}) {
+    Tables run = training({.computes_ms = {50, 50}}), more = training({.computes_ms = {50, 50}, .alone = true});
+    EXPECT_GT(more.integer("SELECT count(*) FROM event"), run.integer("SELECT count(*) FROM event"));
+    EXPECT_DOUBLE_EQ(more.metric(id).value_or(-1), run.metric(id).value_or(-2)) << id;
+  }
+}
+
+/// A layer that is uneven by less does not excuse it.
+TEST(Background, SleepBesideAnUnevenLayerIsTold) {
+  Tables run = training({.computes_ms = {40, 40}, .sleeps_ms = {0, 30}, .uneven = true});
+  EXPECT_EQ(run.findings(), (std::vector<std::string>{"straggler", "layer_imbalance"}));
+  EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE id = 'straggler'"), 1);
+  EXPECT_EQ(run.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'"), 30'000'000);
 }
 
 TEST(Background, LoadingIsToldWhereTheTrainingThreadsAreBlocked) {

@@ -198,7 +198,7 @@ TEST(MetricValues, ArithmeticPerByteIsOfTheStepsThatWereKept) {
   EXPECT_EQ(run.integer("SELECT steps FROM metric WHERE id = 'network_intensity'"), 4);
 }
 
-TEST(MetricValues, GoodputIsThroughputTimesEfficiencyStepByStep) {
+TEST(MetricValues, GoodputIsThroughputTimesEfficiency) {
   Tables run = training(20, 32, 1e9);
   for (int64_t s = 0; s < 20; ++s) {  // |G|^2 = 1, tr(Sigma) = 640
     for (int64_t rank : {0, 1}) {
@@ -208,11 +208,14 @@ TEST(MetricValues, GoodputIsThroughputTimesEfficiencyStepByStep) {
   }
   run.exec("UPDATE step SET duration_ns = 90 * 100000000 WHERE step = 19");  // one that hung
   run.analyze();
-  EXPECT_NEAR(*run.metric("goodput"), 640 * (640.0 + 32) / (640 + 64), 1e-6);
+  constexpr double kEfficiency = (640.0 + 32) / (640 + 64);
+  EXPECT_NEAR(*run.metric("goodput"), 15 * 64 / (14 * 0.1 + 9) * kEfficiency, 1e-6);
+  EXPECT_NEAR(run.number("SELECT p10 FROM metric WHERE id = 'goodput'"), 640 * kEfficiency, 1e-6) << "of single steps";
   EXPECT_NEAR(*run.metric("goodput"), *run.metric("throughput") * *run.metric("statistical_efficiency"), 1e-6);
   run.exec("DELETE FROM value WHERE name = 'samples' AND process = 2 AND step = 12");
   run.analyze();
-  EXPECT_NEAR(run.metric("goodput").value_or(-1), 640 * (640.0 + 32) / (640 + 64), 1e-6) << "a step that one rank says nothing of is none";
+  EXPECT_NEAR(run.metric("goodput").value_or(-1), 14 * 64 / (13 * 0.1 + 9) * kEfficiency, 1e-6)
+      << "a step that one rank says nothing of is none";
   EXPECT_EQ(run.integer("SELECT steps FROM metric WHERE id = 'goodput'"), 14);
 }
 

@@ -213,6 +213,16 @@ TEST(Pipelines, WithoutClocksWhatLiesOutsideTheStepsIsNoBubble) {
   EXPECT_EQ(forget_clocks("UPDATE profile SET time_ns = 2 * time_ns WHERE op = (SELECT id FROM op WHERE name = 'MPI_Recv')"), saving_ns);
 }
 
+/// Hooks open the first step at the first forward pass: the stages behind the first have received its input before.
+TEST(Pipelines, TheFirstStepMayBeginBehindItsFirstMessage) {
+  Analyzed run(gpipe(4, 8));
+  run.db.exec(
+      "UPDATE step SET start_ns = start_ns + 10005000 * (process - (SELECT min(id) FROM process)), duration_ns = duration_ns - 10005000 * (process -"
+      " (SELECT min(id) FROM process)) WHERE step = 0");
+  ddl::analyze(run.db);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_pipeline WHERE stage = rank AND stages = 4 AND micro_batches = 8"), 4);
+}
+
 TEST(Pipelines, NoneInOtherJobs) {
   Analyzed run(test::run().ranks(4).steps(6).compute(10_ms).halo(1_MiB, 1_ms).allreduce(1_MiB, 1_ms));
   EXPECT_EQ(run.integer("SELECT count(*) FROM pipeline"), 0);

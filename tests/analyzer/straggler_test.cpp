@@ -1,6 +1,8 @@
 // The straggler: whom it accuses, whom it does not, and what is said of its host.
 #include <fmt/format.h>
 
+#include <set>
+
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/straggler_case.h"
 #include "tests/analyzer/findings_jobs.h"
@@ -338,6 +340,81 @@ TEST(Findings, ARankThatIsLateByMuchInSomeStepsIsAStragglerByTheMean) {
   const auto found = find_straggler_case(rows);
   ASSERT_TRUE(found);
   EXPECT_DOUBLE_EQ(found->costs.saving_ns(found->blame_share), 13.2e6);
+}
+
+/// Functional collectives: of the 21 of each step rank 0 is late to the first alone, by 140 ms; rank 1 is last in the others, by 1 ms or so.
+TEST(Findings, LateToOneOfManyCollectivesOfAStep) {
+  const auto judge = [](const std::set<int64_t>& late_steps) {
+    StragglerInput rows{.annotated = true, .step_ns = 800_ms, .ranks = 2, .all_ranks = 2};
+    for (int64_t s = 0; s < 20; ++s) rows.steps.push_back(s);
+    const auto late_ns = [&late_steps](int64_t s) {
+      return late_steps.contains(s) ? static_cast<double>(140_ms + jitter(s, 0, 40_ms)) : 1e6;
+    };
+    rows.each_late = [&](const auto& use) {
+      for (const int64_t s : rows.steps) {
+        use({.step = s, .rank = 0, .instances = 1, .wait_ns = late_ns(s), .longest_ns = late_ns(s)});
+        for (int64_t i = 0; i < 20; ++i) {
+          const auto wait_ns = static_cast<double>(500_us + jitter(s, i, 1_ms));
+          use({.step = s, .rank = 1, .instances = 1, .wait_ns = wait_ns, .longest_ns = wait_ns});
+        }
+      }
+    };
+    rows.each_step = [&](const auto& use) {
+      for (const int64_t s : rows.steps)
+        for (const int64_t r : {0, 1})
+          use({.step = s,
+               .rank = r,
+               .duration_ns = 800e6,
+               .compute_ns = 600e6,
+               .wait_ns = r == 0 ? 20e6 : late_ns(s),
+               .exposed_ns = 50e6 + (r == 0 ? 20e6 : late_ns(s))});
+    };
+    return find_straggler_case(rows);
+  };
+  std::set<int64_t> all, half;
+  for (int64_t s = 0; s < 20; ++s) {
+    all.insert(s);
+    if (s % 2 == 0) half.insert(s);
+  }
+  const auto found = judge(all);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->ranks, (std::vector<int64_t>{0}));
+  EXPECT_LT(found->late_rate, 0.75);
+  EXPECT_FALSE(is_sure(*found));
+  EXPECT_FALSE(judge(half));
+}
+
+/// Two loaded cores, nothing injected, in steps of 90 ms: since the tenth steady step rank 1 computes longest in 14 of 15, but in five of them by far.
+TEST(Findings, AFewLongStepsAreNoChange) {
+  constexpr int64_t kLongerMs[] = {-20, 5, -15, -25, 6, -18, -12, 4, -14, 81, 62, 75, 8, 6, -24, 7, 61, 62, 6, 16, 4, 8, 9, 22};
+  Tables run = training(2, 29, 5_ms, [&](int64_t s, int64_t r) {
+    const int64_t longer_ms = s < 5 ? 0 : kLongerMs[s - 5];
+    return 90_ms + (r == 1 ? std::max<int64_t>(longer_ms, 0) : std::max<int64_t>(-longer_ms, 0)) * 1_ms;
+  });
+  run.analyze();
+  EXPECT_EQ(run.findings(), Ids{}) << run.text("SELECT group_concat(sentence, '; ') FROM finding");
+}
+
+/// The same in ten steps: in the last five all waiting is for rank 1, in each of two collectives 7 to 42 ms of it.
+TEST(Findings, FiveUnlikeStepsAreNoChange) {
+  constexpr double kWaits[2][10] = {{1.6, 11.3, 0, 3.8, 16.2, 0, 0, 0, 0, 0}, {0.3, 0, 4.5, 0.2, 0, 20.7, 65.5, 84.5, 76.4, 13.5}};
+  StragglerInput rows{.annotated = true, .step_ns = 113_ms, .ranks = 2, .all_ranks = 2};
+  for (int64_t s = 0; s < 10; ++s) rows.steps.push_back(s);
+  rows.each_late = [&](const auto& use) {
+    for (const int64_t s : rows.steps)
+      for (const int64_t r : {0, 1})
+        if (kWaits[r][s] > 0)
+          for (int i = 0; i < 2; ++i)
+            use({.step = s, .rank = r, .instances = 1, .wait_ns = kWaits[r][s] * 0.5e6, .longest_ns = kWaits[r][s] * 0.5e6});
+  };
+  rows.each_step = [&](const auto& use) {
+    for (const int64_t s : rows.steps)
+      for (const int64_t r : {0, 1}) {
+        const double wait_ns = kWaits[1 - r][s] * 0.1e6;  // most lies behind computing
+        use({.step = s, .rank = r, .duration_ns = 113e6, .compute_ns = 100e6 - wait_ns, .wait_ns = wait_ns, .exposed_ns = 5e6 + wait_ns});
+      }
+  };
+  EXPECT_FALSE(find_straggler_case(rows));
 }
 
 /// The one is typical of the steps, the other a mean of a replay.
