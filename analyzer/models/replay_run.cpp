@@ -535,8 +535,10 @@ class RunReader {
     const std::vector<Message> messages = read_messages();
     const auto bytes = [&](const Message& m) { return sent_[result_.replay.ops()[m.send->op].kind].bytes; };
     const auto awaited = [](const Message& m) {
-      const int64_t came_ns = m.receive->interval.begin_ns;
-      return m.send_call && came_ns > m.send_call->interval.begin_ns && came_ns + m.margin_ns < m.send_call->interval.end_ns;
+      if (!m.send_call) return false;
+      const int64_t waited_ns = m.receive->interval.begin_ns - m.send_call->interval.begin_ns;
+      const int64_t rest_ns = m.send_call->interval.end_ns - m.receive->interval.begin_ns;
+      return waited_ns > 0 && rest_ns > 0 && std::max(waited_ns, rest_ns) > m.margin_ns;
     };
     std::unordered_map<Replay::Op, Exchange> exchanges;  // by call
     int64_t eager_bytes = -1;
