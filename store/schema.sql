@@ -531,7 +531,7 @@ CREATE TABLE collective (
   bytes INTEGER,              -- S of nccl-tests: size of the whole operation; NULL: not known without the missing members
   wait_ns INTEGER,            -- waiting for other ranks; NULL: see why. wait_ns + xfer_ns = duration_ns
   xfer_ns INTEGER,            -- the rest
-  wait_method TEXT,           -- max-start (W2), min-duration (W3), max-post (non-blocking: xfer_ns is an upper bound), late-root (W9), early-reduce (W8), lower-bound (J7: members left no record; wait_ns is at least, xfer_ns at most so long)
+  wait_method TEXT,           -- max-start (W2), min-duration (W3), max-post (non-blocking: xfer_ns is an upper bound), late-root (W9), early-reduce (W8, W12), lower-bound (J7: members left no record; wait_ns is at least, xfer_ns at most so long)
   min_duration_wait_ns INTEGER,  -- the same wait by W3, clock-free, for symmetric blocking collectives; checks wait_ns
   sigma_ns REAL,              -- clock sigma of wait_ns; 0 within one host
   why TEXT                    -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE
@@ -555,7 +555,7 @@ CREATE TABLE message (
   send_call INTEGER,         -- event.id of the call in which the send completed (itself, or MPI_Wait ...), where the sender may wait; NULL: none was seen
   receive_call INTEGER,      -- event.id of the call in which the receive completed, or of the MPI_Probe before it if the waiting was there; NULL: none was seen, or one that does not wait (MPI_Test ...)
   late_sender_wait_ns INTEGER,    -- waiting of the receiver in receive_call for the send to begin; NULL: see why. Among several messages that complete in one call the longest wait counts, the others have 0
-  late_receiver_wait_ns INTEGER,  -- waiting of the sender in send_call for the receive to be posted; likewise, and 0 if a late sender counts in that call
+  late_receiver_wait_ns INTEGER,  -- waiting of the sender in send_call for the receive to be posted; likewise; a late sender counts if it is as long
   sigma_ns REAL,             -- clock sigma of both; 0 within one host; NULL: unknown
   why TEXT                   -- reason of a NULL: PARTIAL_RANKS (the other end, or all that comes before it, was not recorded), CLOCK_UNTRUSTED, NOT_APPLICABLE (another world, or several threads in one channel)
 );

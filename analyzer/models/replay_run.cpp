@@ -14,6 +14,7 @@
 
 #include "analyzer/each_row.h"
 #include "analyzer/passes/input_ranges.h"
+#include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/operation.h"
 #include "analyzer/passes/partition.h"
 #include "analyzer/passes/process_events.h"
@@ -83,6 +84,12 @@ struct HashOfKind {
     for (const int64_t part : {key.a, key.b, key.c, key.d}) hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15u ^ hash >> 29;
     return static_cast<size_t>(hash);
   }
+};
+
+/// What the sends of one kind are like.
+struct Sent {
+  int64_t bytes = 0;
+  bool buffered = false;
 };
 
 class RunReader {
@@ -341,7 +348,12 @@ class RunReader {
 
   size_t transfer_kind(const Event& event, const Operation& operation) {
     const int64_t size = event.comm ? comm_sizes_[*event.comm] : 0;
-    return kind_of({KindKey::kTransfer, event.kind, event.op, size, event.bytes}, operation.name, true, event.kind == 2);
+    const size_t kind = kind_of({KindKey::kTransfer, event.kind, event.op, size, event.bytes}, operation.name, true, event.kind == 2);
+    if (messages_ && kind >= sent_.size()) {
+      sent_.resize(kind + 1);
+      sent_[kind] = {event.bytes, message_operation(operation).buffered};
+    }
+    return kind;
   }
 
   size_t kind_of(const KindKey& key, const std::string& type, bool transfer, bool upper_bound = false) {
@@ -430,14 +442,14 @@ class RunReader {
         }
         ++group;
       } else if (operation.wait != WaitRule::kNone) {
-        meet_root(operation, members);
+        meet_root(operation, members, group++);
       } else if (members.size() > 1) {
         for (size_t i = 0; i < members.size(); ++i) unsplit_ns_ += static_cast<double>(members[i].member.interval.length_ns());
       }
     }
   }
 
-  void meet_root(const Operation& operation, const Participants& members) {
+  void meet_root(const Operation& operation, const Participants& members, int64_t group) {
     const std::optional<int64_t> root = rank_of(members[0].comm, members[0].root);
     size_t at = 0;
     while (at < members.size() && !(root && members[at].member.rank == *root)) ++at;
@@ -449,18 +461,58 @@ class RunReader {
         result_.replay.after(member.op, members[at].member.before);
         result_.replay.meet(member.op, -1, static_cast<double>(*member.xfer_ns) * kNs);
       } else if (operation.wait == WaitRule::kEarlyRoot && i == at) {
-        int64_t last_ns = member.interval.begin_ns;
-        for (size_t other = 0; other < members.size(); ++other) {
-          result_.replay.after(member.op, members[other].member.before);
-          last_ns = std::max(last_ns, members[other].member.interval.begin_ns);
-        }
-        result_.replay.meet(member.op, -1, static_cast<double>(std::max<int64_t>(0, member.interval.end_ns - last_ns)) * kNs);
+        gather(operation, members, member, group);
       }
     }
   }
 
-  void pass_messages() {
-    Query rows(db_, "SELECT send, receive, late_sender_wait_ns, late_receiver_wait_ns FROM message");
+  // The root leaves when all have come. So may others, where a member passes on what those behind it sent: who left after the last had come
+  // is taken to have waited for it. Who left before, but after the root had come, waited for the root; the others for nobody.
+  void gather(const Operation& operation, const Participants& members, const PartInCall& root, int64_t group) {
+    int64_t last_ns = root.interval.begin_ns;
+    bool all = true;
+    for (size_t i = 0; i < members.size(); ++i) {
+      const PartInCall& member = members[i].member;
+      if (member.op != root.op && member.interval.begin_ns >= root.interval.end_ns) {
+        all = false;  // it had nothing to send
+        continue;
+      }
+      result_.replay.after(root.op, member.before);
+      last_ns = std::max(last_ns, member.interval.begin_ns);
+    }
+    result_.replay.meet(root.op, group, static_cast<double>(std::max<int64_t>(0, root.interval.end_ns - last_ns)) * kNs);
+    if (operation.nonblocking) return;  // when the others' parts were over is not known: they computed meanwhile
+    for (size_t i = 0; i < members.size(); ++i) {
+      const PartInCall& member = members[i].member;
+      const auto [begin_ns, end_ns] = member.interval;
+      if (member.op == root.op || end_ns <= root.interval.begin_ns) continue;
+      if (all && end_ns > last_ns) {
+        result_.replay.meet(member.op, group, static_cast<double>(end_ns - last_ns) * kNs);
+      } else {
+        result_.replay.after(member.op, root.before);
+        result_.replay.meet(member.op, -1, static_cast<double>(end_ns - std::max(begin_ns, root.interval.begin_ns)) * kNs);
+      }
+    }
+  }
+
+  /// Both ends of it are known.
+  struct Message {
+    const PartInCall *send, *receive;
+    const PartInCall* send_call;  ///< in which the sender may have waited for the receiver; null: in none, or that is not known
+    const PartInCall* receive_call;
+    int64_t margin_ns;  ///< by less than this nobody knows which of both came first
+  };
+
+  /// A call in which messages are seen to be over.
+  struct Exchange {
+    int64_t last_ns = INT64_MIN;             ///< when the last that it waited for came
+    std::optional<Replay::Op> receive = {};  ///< something that it receives
+  };
+
+  std::vector<Message> read_messages() {
+    constexpr double kSureSigmas = 10;
+    std::vector<Message> messages;
+    Query rows(db_, "SELECT send, receive, send_call, receive_call, late_receiver_wait_ns, sigma_ns FROM message");
     const auto find = [&](int column) -> const PartInCall* {
       const auto at = rows.is_null(column) ? members_by_event_.end() : members_by_event_.find(rows.integer(column));
       return at == members_by_event_.end() ? nullptr : &at->second;
@@ -472,9 +524,64 @@ class RunReader {
         if (const PartInCall* one = send ? send : receive; one && unknown) unsplit_ns_ += static_cast<double>(one->interval.length_ns());
         continue;
       }
-      pass(*receive, *send);
-      if (rows.maybe_integer(3).value_or(0) > 0) pass(*send, *receive);
+      if (send->op == receive->op) continue;
+      const double sigma_ns = rows.is_null(5) ? 0 : rows.real(5);
+      const bool may_wait = !rows.is_null(4) && !sent_[result_.replay.ops()[send->op].kind].buffered;
+      messages.push_back({send, receive, may_wait ? find(2) : nullptr, find(3), static_cast<int64_t>(kSureSigmas * sigma_ns)});
     }
+    return messages;
+  }
+
+  // A receive never ends before its send begins. A send may: small ones are eager, and over before anybody receives them. Up to which size
+  // is seen from those; in a call that receives as well a send of that size is not what it waited for. Of larger ones the sender waits until
+  // the receive is posted. What several messages of one call took is known from when the last of them could begin.
+  void pass_messages() {
+    const std::vector<Message> messages = read_messages();
+    const auto bytes = [&](const Message& m) { return sent_[result_.replay.ops()[m.send->op].kind].bytes; };
+    const auto awaited = [](const Message& m) {
+      if (!m.send_call) return false;
+      const int64_t waited_ns = m.receive->interval.begin_ns - m.send_call->interval.begin_ns;
+      const int64_t rest_ns = m.send_call->interval.end_ns - m.receive->interval.begin_ns;
+      return waited_ns > 0 && rest_ns > 0 && std::max(waited_ns, rest_ns) > m.margin_ns;
+    };
+    std::unordered_map<Replay::Op, Exchange> exchanges;  // by call
+    int64_t eager_bytes = -1;
+    for (const Message& m : messages) {
+      Exchange& exchange = exchanges[m.receive_call ? m.receive_call->op : m.receive->op];
+      exchange.receive = m.receive->op;
+      if (const int64_t came_ns = m.send->interval.begin_ns; came_ns < m.receive->interval.end_ns)
+        exchange.last_ns = std::max(exchange.last_ns, came_ns);
+      if (m.send_call && m.receive->interval.begin_ns > m.send_call->interval.end_ns + m.margin_ns)
+        eager_bytes = std::max(eager_bytes, bytes(m));
+    }
+    int64_t least_bytes = INT64_MAX;  // of those that were not eager
+    std::vector<bool> binds(messages.size(), false);
+    for (size_t i = 0; i < messages.size(); ++i) {
+      const Message& m = messages[i];
+      if (!awaited(m)) continue;
+      Exchange& exchange = exchanges[m.send_call->op];
+      if (bytes(m) <= eager_bytes && exchange.receive) continue;
+      binds[i] = true;
+      exchange.last_ns = std::max(exchange.last_ns, m.receive->interval.begin_ns);
+      if (bytes(m) > eager_bytes) least_bytes = std::min(least_bytes, bytes(m));
+    }
+    for (size_t i = 0; i < messages.size(); ++i) {
+      const Message& m = messages[i];
+      result_.replay.after(m.receive->op, m.send->before);
+      transfer(*m.receive, exchanges.at(m.receive_call ? m.receive_call->op : m.receive->op));
+      const bool came_before = m.send_call && m.receive->interval.begin_ns + m.margin_ns <= m.send_call->interval.begin_ns;
+      if (!binds[i] && !(came_before && bytes(m) >= least_bytes)) continue;
+      const auto exchange = exchanges.find(m.send_call->op);
+      const bool both = m.send->op == m.send_call->op && exchange != exchanges.end() && exchange->second.receive;
+      result_.replay.after(both ? *exchange->second.receive : m.send->op, m.receive->before);  // one call, one operation that takes time
+      if (binds[i] && !both) transfer(*m.send, exchange->second);
+    }
+  }
+
+  /// It takes the time since all have come that its call waited for.
+  void transfer(const PartInCall& part, const Exchange& exchange) {
+    const int64_t begin_ns = std::max(part.interval.begin_ns, exchange.last_ns);
+    result_.replay.meet(part.op, -1, static_cast<double>(std::max<int64_t>(0, part.interval.end_ns - begin_ns)) * kNs);
   }
 
   // Ranks that run the same program compute alike in the same place of a step; stages of a pipeline before the same call. Whichever kinds
@@ -543,14 +650,6 @@ class RunReader {
       if (result_.replay.ops()[request].seconds > 0) result_.replay.meet(call, -1, 0);
   }
 
-  /// `waiter` transfers from when both have come.
-  void pass(const PartInCall& waiter, const PartInCall& other) {
-    if (waiter.op == other.op) return;
-    result_.replay.after(waiter.op, other.before);
-    const int64_t begin_ns = std::max(waiter.interval.begin_ns, other.interval.begin_ns);
-    result_.replay.meet(waiter.op, -1, static_cast<double>(std::max<int64_t>(0, waiter.interval.end_ns - begin_ns)) * kNs);
-  }
-
   SQLite::Database& db_;
   int64_t world_;
   const Regions& within_;
@@ -564,6 +663,7 @@ class RunReader {
   std::vector<Window> windows_;
   std::optional<Replay::Op> before_;  ///< the last operation of the process that is read
   std::unordered_map<KindKey, size_t, HashOfKind> kinds_;
+  std::vector<Sent> sent_;                                      ///< by kind
   std::vector<Participant> participants_;                       ///< in the order of reading
   bool messages_ = false;                                       ///< the run has any
   std::unordered_map<int64_t, PartInCall> members_by_event_;    ///< for messages

@@ -68,13 +68,16 @@ void split_late_root(const Instance& instance, const Member& root, bool moves_no
 
 void split_early_root(const Instance& instance, const Member& root, bool moves_nothing, Split& split) {
   split.method = instance.nonblocking ? WaitMethod::kMaxPost : WaitMethod::kEarlyReduce;
-  // Only until the first other member arrives: from then on there is data to work on.
+  // The root only until the first other member arrives: from then on there is data to work on. The others for the root, as senders wait
+  // for a receiver: one that left before it came had its data taken by the library.
   int64_t first_ns = INT64_MAX;
   for (const Member& m : instance.members) {
     if (&m != &root) first_ns = std::min(first_ns, m.enter_ns);
   }
+  if (first_ns == INT64_MAX) first_ns = root.enter_ns;
   for (const Member& m : instance.members) {
-    split.wait_ns.push_back(&m == &root && !moves_nothing && instance.members.size() > 1 ? waited_ns(m, first_ns) : 0);
+    const bool waits = !moves_nothing && (&m == &root || m.leave_ns() > root.enter_ns);
+    split.wait_ns.push_back(waits ? waited_ns(m, &m == &root ? first_ns : root.enter_ns) : 0);
   }
 }
 
@@ -193,8 +196,7 @@ void split_waiting(const Instance& instance, Split& split) {
   }
   const Member* root = find_root(instance);
   if (root == nullptr && instance.bounded && instance.root) {
-    // Others wait for a late root, for how long nobody knows; for an early one they wait for nobody.
-    split.method = rule == WaitRule::kLateRoot ? WaitMethod::kLowerBound : WaitMethod::kEarlyReduce;
+    split.method = WaitMethod::kLowerBound;  // the others wait for a late root, for how long nobody knows
     split.wait_ns.assign(instance.members.size(), 0);
   } else if (root == nullptr) {
     split.why = Why::kNotApplicable;
@@ -204,7 +206,7 @@ void split_waiting(const Instance& instance, Split& split) {
     split_early_root(instance, *root, moves_nothing, split);
     if (instance.bounded) {  // one without a record may have been the first
       split.method = WaitMethod::kLowerBound;
-      split.wait_ns.assign(instance.members.size(), 0);
+      split.wait_ns[static_cast<size_t>(root - instance.members.data())] = 0;
     }
   }
 }

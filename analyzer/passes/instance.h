@@ -5,7 +5,7 @@
 // same. Non-blocking operations use W2 with the post as the enter; the rest up to the completing call is an upper bound of the transfer.
 //
 // Where members left no record, the last known enter bounds the last one from below: waits are lower bounds, transfers upper ones (J7).
-// Members wait for a root alone, so that only a root without a record, or a root that waits for others, leaves a bound.
+// Members wait for a root alone (W9, W12), so that only a root without a record, or a root that waits for others, leaves a bound.
 //
 // Pure functions over plain values: units are ns on the run's axis; wait_ns + xfer_ns = duration_ns holds exactly by construction.
 #pragma once

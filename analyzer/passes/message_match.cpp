@@ -415,8 +415,9 @@ void MessageMatcher::finish_call(Index i) {
     if (half(h).why != Why::kNone || half(h).partner == kNone || c.tests) continue;
     const int64_t wait_ns = wait_of(half(h), result);
     if (half(h).receives && half(half(h).partner).post_ns > result.leave_ns) ++result.clock_violations;
-    const bool better = longest == kNone || (half(h).receives != half(longest).receives ? half(h).receives : wait_ns > longest_ns);
-    if (wait_ns == 0 || !better) continue;
+    if (wait_ns < longest_ns || wait_ns == 0) continue;
+    // Of equal ones the first late sender, for whom the call stayed without doubt.
+    if (wait_ns == longest_ns && (half(longest).receives || !half(h).receives)) continue;
     longest = h;
     longest_ns = wait_ns;
   }

@@ -18,7 +18,7 @@
 // Definitions. Late sender: in the call in which a receive completes, [a, b], max(0, min(a_send, b) - a); probes wait like the receive of
 // the message that they find. Late receiver: in the call in which a send completes, 0 if b <= a_receive, else max(0, a_receive - a),
 // a_receive being the post of the receive; buffered sends wait for nobody. For all messages that complete in one call only the longest wait
-// counts (the others have 0), a late sender before any late receiver. Calls that only test wait for nobody.
+// counts (the others have 0), be it for a sender or a receiver. Calls that only test wait for nobody.
 //
 // Pure: knows no database. Times are ns on the run's axis. The same events in the same order give the same results in the same order.
 #pragma once

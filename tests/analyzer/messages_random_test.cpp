@@ -437,7 +437,7 @@ class Job {
           receiver_of = message;
         }
       }
-      if (sender_of != SIZE_MAX) {
+      if (sender_of != SIZE_MAX && late_sender >= late_receiver) {
         messages[sender_of].receive.wait_ns = late_sender;
       } else if (receiver_of != SIZE_MAX) {
         messages[receiver_of].send.wait_ns = late_receiver;

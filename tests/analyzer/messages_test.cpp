@@ -90,16 +90,28 @@ TEST(Messages, OfManyInOneCallTheLongestWaitCounts) {
   EXPECT_EQ(run.integer("SELECT late FROM message_blame"), 3);
 }
 
-TEST(Messages, ALateSenderCountsBeforeALateReceiver) {
-  Tables run(2);
-  // Both post a receive and a send and wait for both; rank 1 comes 100 later.
-  RankRows(run, 0).post("MPI_Irecv", 1, 7, 10, 300).post("MPI_Isend", 1, 7, 12, 300).wait(20, 300);
-  RankRows(run, 1).post("MPI_Irecv", 0, 7, 150, 300).post("MPI_Isend", 0, 7, 112, 300).wait(160, 300);
+TEST(Messages, OfSendersAndReceiversInOneCallTheLongestWaitCounts) {
+  Tables run(3);
+  // Rank 0 exchanges with both others. Rank 2 sends 2 late, rank 1 comes 130 later than rank 0 asks: that is what the call stays for.
+  RankRows(run, 0).post("MPI_Irecv", 2, 7, 10, 300).post("MPI_Isend", 1, 7, 12, 300).wait(20, 300);
+  RankRows(run, 1).post("MPI_Irecv", 0, 7, 150, 300).wait(160, 300);
+  RankRows(run, 2).call("MPI_Send", 0, 7, 22, 24);
   run.analyze();
-  EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{0, 92}));  // not the 130 that the receive came later
-  EXPECT_EQ(messages(run, "late_receiver_wait_ns"), (Numbers{0, 0}));
-  EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message_part WHERE rank = 0"), 92);
-  EXPECT_EQ(run.integer("SELECT late_receiver_wait_ns FROM v_message_part WHERE rank = 0"), 0);
+  EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{0, 0}));
+  EXPECT_EQ(messages(run, "late_receiver_wait_ns"), (Numbers{130, 0}));
+  EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message_part WHERE rank = 0"), 0);
+  EXPECT_EQ(run.integer("SELECT late_receiver_wait_ns FROM v_message_part WHERE rank = 0"), 130);
+  EXPECT_EQ(run.text("SELECT group_concat(late || kind || wait_ns) FROM message_blame"), "1late_receiver130");
+}
+
+TEST(Messages, ALateSenderCountsBeforeALateReceiverThatIsAsLate) {
+  Tables run(3);
+  // The first to be told is what the call sends.
+  RankRows(run, 0).post("MPI_Isend", 1, 7, 10, 300).post("MPI_Irecv", 2, 7, 12, 300).wait(20, 300);
+  RankRows(run, 1).post("MPI_Irecv", 0, 7, 112, 300).wait(160, 300);
+  RankRows(run, 2).call("MPI_Send", 0, 7, 112, 300);
+  run.analyze();
+  EXPECT_EQ(run.text("SELECT group_concat(late || kind || wait_ns) FROM message_blame"), "2late_sender92");
 }
 
 TEST(Messages, TestingIsNotWaiting) {
@@ -119,7 +131,7 @@ TEST(Messages, ExchangesSendAndReceive) {
   EXPECT_EQ(messages(run, "source"), (Numbers{0, 1, 2}));
   EXPECT_EQ(messages(run, "destination"), (Numbers{1, 2, 0}));
   EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{0, 0, 40}));  // rank 0 waits for rank 2
-  // Ranks 0 and 1 stay until 100, but what they send is taken late as well: rank 0 already counts as waiting for its sender.
+  // Ranks 0 and 1 stay until 100, but what they send is taken late as well: rank 0 waits longer for its sender.
   EXPECT_EQ(messages(run, "late_receiver_wait_ns"), (Numbers{0, 20, 0}));
 }
 

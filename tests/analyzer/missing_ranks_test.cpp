@@ -95,6 +95,14 @@ TEST(MissingRanks, ALateRankThatMayWaitForOneWithoutARecordSavesAtMost) {
       << second.text("SELECT evidence FROM finding");
 }
 
+TEST(MissingRanks, TheOthersWaitForALateRootThatIsKnown) {
+  Analyzed late(run().ranks(4).steps(20).compute(20_ms).rendezvous().reduce(2_MiB, 1_ms, 1).slow(1, 8_ms).missing(2));
+  EXPECT_EQ(late.integer("SELECT count(*) FROM v_collective WHERE op = 'MPI_Reduce' AND wait_method = 'lower-bound' AND rank IN (0, 3)"
+                         " AND wait_ns = 8000000"),
+            2 * 20);
+  EXPECT_EQ(late.integer("SELECT total(wait_ns) FROM v_collective WHERE rank = 1"), 0);
+}
+
 TEST(MissingRanks, WhatKeepsItsNeighboursKeepsItAsWell) {
   const auto job = [] { return two_levels().on_comm("column").allreduce(2_MiB, 1_ms); };
   // Rank 6 is late, and its node with it. Column 1 seems to transfer for as long, because nobody sees rank 5 come.

@@ -53,6 +53,8 @@ void expect_sums(Analyzed& run) {
 
 SyntheticRun ring_job() { return run().ranks(4).steps(30).compute(29_ms).sendrecv_ring(64_KiB, 500_us); }
 SyntheticRun halo_job() { return run().ranks(6).steps(30).compute(29_ms).halo(64_KiB, 500_us); }
+SyntheticRun ring_by_rendezvous() { return run().ranks(4).steps(30).compute(29_ms).rendezvous().sendrecv_ring(64_KiB, 500_us); }
+SyntheticRun halo_by_rendezvous() { return run().ranks(6).steps(30).compute(29_ms).rendezvous().halo(64_KiB, 500_us); }
 SyntheticRun pipeline_job() {
   SyntheticRun job = run().ranks(4).steps(30);
   for (int stage = 0; stage < 3; ++stage) job.on_rank(stage).compute(10_ms).message(stage, stage + 1, 1_MiB, 200_us, stage == 1);
@@ -108,8 +110,10 @@ SyntheticRun unawaited_pipeline(int64_t slow_ns) {
 TEST(SyntheticMessages, Jobs) {
   for (const SyntheticRun& job :
        {ring_job(), ring_job().jitter(3_ms), ring_job().slow(1, 7_ms, 10), halo_job(), halo_job().jitter(3_ms),
-        halo_job().ranks(2).jitter(1_ms), halo_job().slow(4, 7_ms), unawaited_pipeline(0), pipeline_job().jitter(2_ms),
-        pipeline_job().no_steps(), run().ranks(5).steps(9).jitter(1_ms).compute(3_ms).collect(2, 4_KiB, 100_us).barrier(),
+        halo_job().ranks(2).jitter(1_ms), halo_job().slow(4, 7_ms), ring_by_rendezvous().jitter(3_ms),
+        ring_by_rendezvous().slow(1, 7_ms, 10), halo_by_rendezvous().jitter(3_ms), halo_by_rendezvous().slow(4, 7_ms),
+        unawaited_pipeline(0), pipeline_job().jitter(2_ms), pipeline_job().no_steps(),
+        run().ranks(5).steps(9).jitter(1_ms).compute(3_ms).collect(2, 4_KiB, 100_us).barrier(),
         run().ranks(3).steps(9).jitter(2_ms).compute(3_ms).message(0, 2, 1_MiB, 1_ms, true).message(2, 1, 8_B, 10_us),
         run()
             .ranks(4)
@@ -131,6 +135,15 @@ TEST(SyntheticMessages, Jobs) {
     expect_sums(analyzed);
     EXPECT_EQ(analyzed.integer("SELECT count(*) FROM loss"), 0) << analyzed.text("SELECT group_concat(kind || ': ' || note) FROM loss");
   }
+}
+
+TEST(SyntheticMessages, NeighboursWaitForALateReceiverBesideASenderThatIsALittleLate) {
+  // Rank 0 receives from rank 3, which jitters, and sends to rank 1, which comes 7 ms late: both neighbours wait for that.
+  Analyzed analyzed(ring_by_rendezvous().ranks(4).jitter(50_us).slow(1, 7_ms));
+  const int64_t steps = 30;
+  EXPECT_NEAR(static_cast<double>(analyzed.integer("SELECT total(wait_ns) FROM message_blame WHERE late = 1 AND waiter = 0")),
+              static_cast<double>(steps * 7_ms), static_cast<double>(steps * 200_us));
+  EXPECT_EQ(analyzed.text("SELECT group_concat(kind) FROM message_blame WHERE late = 1 AND waiter = 0"), "late_receiver");
 }
 
 TEST(SyntheticMessages, OfRanksThatDied) {

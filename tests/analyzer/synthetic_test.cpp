@@ -83,6 +83,10 @@ TEST(Synthetic, EveryOperation) {
     job.compute(1_ms).collective(op, 10_KiB, 80_us);
   }
   job.compute(1_ms).collective("MPI_Scatter", 10_KiB, 80_us, 3).compute(1_ms).collective("MPI_Gather", 10_KiB, 80_us, 3);
+  for (const int root : {0, 4}) {
+    job.compute(1_ms).rendezvous().reduce(2_MiB, 400_us, root);
+    job.compute(1_ms).rendezvous().collective("MPI_Gather", 1_MiB, 300_us, root);
+  }
   job.compute(1_ms).on_comm("dp").allreduce(2_MiB, 1_ms);
   for (const char* op : {"MPI_Iallreduce", "MPI_Iallgather", "MPI_Ialltoall", "MPI_Ireduce_scatter", "MPI_Ibarrier"})
     job.compute(1_ms).collective(op, 1_KiB, 90_us);
@@ -152,6 +156,21 @@ TEST(Synthetic, SlowRank) {
     EXPECT_NEAR(static_cast<double>(analyzed.integer("SELECT saving_ns FROM finding WHERE position = 1")), 20e6, 4e6)
         << analyzed.text("SELECT sentence FROM finding");
     EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+  }
+}
+
+TEST(Synthetic, LateForAReductionOrForItsNeighbours) {
+  const auto trained = [] { return run().ranks(4).steps(30).jitter(200_us).compute(30_ms); };
+  for (const SyntheticRun& job : {trained().rendezvous().reduce(2_MiB, 1_ms, 2).bcast(2_MiB, 1_ms, 2),
+                                  trained().rendezvous().collective("MPI_Gather", 1_MiB, 1_ms, 2).bcast(2_MiB, 1_ms, 2),
+                                  trained().rendezvous().sendrecv_ring(2_MiB, 1_ms), trained().ranks(6).rendezvous().halo(2_MiB, 1_ms)}) {
+    Analyzed analyzed(SyntheticRun(job).slow(2, 20_ms));
+    const std::string name = job.plan().step[1].name;
+    ASSERT_FALSE(analyzed.findings().empty()) << name;
+    EXPECT_EQ(analyzed.findings().front(), "straggler") << name;
+    EXPECT_EQ(analyzed.integer("SELECT rank FROM finding WHERE position = 1"), 2) << name;
+    EXPECT_NEAR(static_cast<double>(analyzed.integer("SELECT saving_ns FROM finding WHERE position = 1")), 20e6, 1e6) << name;
+    EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait") << name;
   }
 }
 

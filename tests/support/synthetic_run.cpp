@@ -25,6 +25,7 @@ SyntheticRun& SyntheticRun::add(Item item) {
   item.comm = next_.comm;
   item.every = next_.every;
   item.only_rank = next_.only_rank;
+  item.synchronous |= next_.synchronous;
   next_ = {};
   (plan_.*items_).push_back(std::move(item));
   return *this;

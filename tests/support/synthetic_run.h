@@ -12,11 +12,13 @@
 // The time model. Ranges and values cost nothing. Computing costs what it says (plus jitter, slow ranks, delays).
 //   blocking symmetric   leaves everywhere at max(enter) + transfer; so do scans, neighbourhoods and what synchronises windows
 //   bcast, scatter       root: enter + transfer. Others: max(own enter, root's enter) + transfer
-//   reduce, gather       root: max(enter) + transfer. Others: enter + kCallNs
+//   reduce, gather       root: max(enter) + transfer. Others: enter + kCallNs; by rendezvous as the root (a chain), in a gather
+//                        max(own enter, root's enter) + transfer
 //   non-blocking         the post takes kCallNs. Bytes move from when the last rank has posted and the members' earlier transfers are over
 //   Wait, Waitall        leaves when what it waits for is over, but takes kCallNs at least
 //   messages             eager: a send takes `transfer`; a receive leaves at max(own enter, send's enter) + transfer. A synchronous send
-//                        leaves when its receive does, an isend() after kCallNs
+//                        leaves when its receive does, an isend() after kCallNs. By rendezvous bytes of rings and halos move from when both
+//                        ends were posted, and are over for both at once
 //   MPI_Init             [10 us, 2 ms] on all ranks; the first step begins at 2.1 ms; MPI_Finalize is entered 100 us after the last item
 // A rank that is hung, killed or aborted goes no further; whoever needs it stays in its call for good.
 #pragma once
@@ -80,7 +82,7 @@ struct Item {
   double value = 0;
   uint64_t every = 1;        ///< only in steps that are multiples of it
   int only_rank = -1;        ///< compute and values: -1 = all
-  bool synchronous = false;  ///< messages: MPI_Ssend
+  bool synchronous = false;  ///< messages: MPI_Ssend; rings, halos, reductions: by rendezvous
 };
 
 /// What the run is made of; the simulation reads it, SyntheticRun fills it.
@@ -183,6 +185,7 @@ class SyntheticRun {
   SyntheticRun& on_comm(const std::string& name) { return set(next_.comm, name); }
   SyntheticRun& every(uint64_t steps) { return set(next_.every, steps); }
   SyntheticRun& on_rank(int rank) { return set(next_.only_rank, rank); }
+  SyntheticRun& rendezvous() { return set(next_.synchronous, true); }
 
   /// Any collective of the table in synthetic_run_ops.cpp. `bytes`: what a rank sends; of rooted ones what the root (bcast, scatter: all of
   /// it) or a member (reduce, gather) sends.

@@ -98,8 +98,10 @@ void Simulation::blocking(const Item& item, const Op& op, uint32_t site, Comm& c
     std::optional<int64_t> leave_ns;
     if (op.op_class == OpClass::kRootToAll) {
       if (root_enter) leave_ns = std::max(m.enter_ns, *root_enter) + item.time_ns;
-    } else if (op.op_class == OpClass::kAllToRoot && !is_root) {
+    } else if (op.op_class == OpClass::kAllToRoot && !is_root && !item.synchronous) {
       leave_ns = m.enter_ns + kCallNs;
+    } else if (op.op_class == OpClass::kAllToRoot && !is_root && !op.reduces) {
+      if (root_enter) leave_ns = std::max(m.enter_ns, *root_enter) + item.time_ns;
     } else if (all) {
       leave_ns = last + item.time_ns;
     }

@@ -103,7 +103,8 @@ std::optional<int64_t> waited_until(const InstanceTruth& instance, const Op& op,
   }
   if (instance.bytes == 0) return member.enter_ns;
   if (op.op_class == OpClass::kRootToAll) return is_root ? member.enter_ns : root_enter;
-  return is_root && first_other != INT64_MAX ? first_other : member.enter_ns;
+  if (!is_root) return member.leave_ns > root_enter ? root_enter : member.enter_ns;
+  return first_other != INT64_MAX ? first_other : member.enter_ns;
 }
 
 void split(InstanceTruth& instance) {
@@ -128,14 +129,13 @@ void split(InstanceTruth& instance) {
 
 }  // namespace
 
-/// Late senders of every call in which messages ended, and late receivers where there are none.
+/// The longest wait of every call in which messages ended.
 void Ledger::split_messages() {
   for (const auto& [call, ends] : message_calls_) {
     const auto& [rank, enter_ns, leave_ns] = call;
-    bool waited = false;
+    std::optional<int64_t>* longest = nullptr;
+    int64_t longest_ns = 0;
     for (const bool received : {true, false}) {
-      std::optional<int64_t>* longest = nullptr;
-      int64_t longest_ns = 0;
       for (const auto& [number, is_receive] : ends) {
         if (is_receive != received) continue;
         MessageTruth& m = truth_.messages[number];
@@ -146,11 +146,10 @@ void Ledger::split_messages() {
         longest = &wait;
         longest_ns = wait_ns;
       }
-      if (longest == nullptr || waited) continue;
-      waited = true;
-      *longest = longest_ns;
-      ranks_[static_cast<size_t>(rank)].waiting.push_back({enter_ns, enter_ns + longest_ns});
     }
+    if (longest == nullptr) continue;
+    *longest = longest_ns;
+    ranks_[static_cast<size_t>(rank)].waiting.push_back({enter_ns, enter_ns + longest_ns});
   }
 }
 

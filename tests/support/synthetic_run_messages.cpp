@@ -32,13 +32,14 @@ void Simulation::ring(const Item& item, uint32_t site) {
     }
     for (size_t i = 0; i < n; ++i) {
       const int r = comm->members[i];
-      const size_t from = (i + n - 1) % n;
+      const size_t from = (i + n - 1) % n, to = item.synchronous ? (i + 1) % n : i;
       if (!calls[i]) continue;
-      if (!calls[from] || at(r).doomed || at(comm->members[from]).doomed) {
+      const auto is_there = [&](size_t member) { return calls[member] && !at(comm->members[member]).doomed; };
+      if (!is_there(i) || !is_there(from) || !is_there(to)) {
         stay(r, *calls[i], op, comm);
         continue;
       }
-      leave_ns[i] = std::max(enter_ns[i], enter_ns[from]) + item.time_ns;
+      leave_ns[i] = std::max({enter_ns[i], enter_ns[from], enter_ns[to]}) + item.time_ns;
       leave(r, *calls[i], op, comm, *leave_ns[i], payload);
       calls[i]->record.peer = static_cast<int32_t>(from);  // the half that was received has a record of its own
       at(r).process->request(*calls[i], at(r).now, payload);
@@ -83,7 +84,8 @@ void Simulation::post_ring(const Item& item, uint32_t site, std::span<const int>
       for (size_t d = 0; d < directions.size() && alive(r); ++d) {
         Call call = enter(r, send, site, comm, kTag + static_cast<uint32_t>(d), static_cast<int32_t>(neighbour(i, directions[d])), payload);
         sent[d][i] = {at(r).now, at(r).pending.size()};
-        at(r).pending.push_back({call, std::nullopt, at(r).now + item.time_ns, payload, false, ++posts_});
+        const auto over_ns = item.synchronous ? std::nullopt : std::optional(at(r).now + item.time_ns);
+        at(r).pending.push_back({call, std::nullopt, over_ns, payload, false, ++posts_});
         leave(r, call, send, comm, at(r).now + kCallNs, payload);
         at(r).pending.back().post = call;
       }
@@ -97,6 +99,7 @@ void Simulation::post_ring(const Item& item, uint32_t site, std::span<const int>
         const int sender = comm->members[from], receiver = comm->members[i];
         Pending& pending = at(receiver).pending[receiving.pending];
         pending.done = std::max(*sending.at, *receiving.at) + item.time_ns;
+        if (item.synchronous) at(sender).pending[sending.pending].done = pending.done;
         pending.message = at(sender).pending[sending.pending].message =
             add_message(sender, receiver, *comm, kTag + static_cast<uint32_t>(d), item.bytes, *sending.at, *receiving.at);
       }

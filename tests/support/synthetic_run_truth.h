@@ -17,7 +17,7 @@ struct MemberTruth {
   int64_t payload_bytes = 0;        ///< as recorded for this rank
   // Nothing while a member is missing or never left.
   std::optional<int64_t>
-      wait_ns;  ///< symmetric: for the last to enter; non-roots of a bcast: for the root; root of a reduce: for the first other
+      wait_ns;  ///< symmetric: for the last to enter; root of a reduce: for the first other; non-roots: for the root, of a reduce if they stay
   std::optional<int64_t> transfer_ns;  ///< leave - enter - wait. Non-blocking: an upper bound of the transfer
 };
 
@@ -50,8 +50,8 @@ struct MessageTruth {
   int64_t bytes = 0;
   int64_t send_ns = 0, receive_ns = 0;  ///< when each was posted
   std::optional<uint64_t> step;         ///< of the receiver
-  // Nothing while an end is not over. Among several messages that end in one call only the longest wait counts, a late sender before a late
-  // receiver.
+  // Nothing while an end is not over. Among several messages that end in one call only the longest wait counts, a late sender's if a late
+  // receiver's is as long.
   std::optional<int64_t> late_sender_wait_ns;    ///< of the receiver, in the call in which the receive ended
   std::optional<int64_t> late_receiver_wait_ns;  ///< of the sender, in the call in which the send ended
 };
