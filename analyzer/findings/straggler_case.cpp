@@ -29,8 +29,10 @@ constexpr double kSureDeviations = 6;    // standard errors by which the blame i
 constexpr double kAsSure =
     0.9973;  // confidence that it is above, of a rank that is late at times, whose mean one odd step may make, or since a step that was chosen
 constexpr double kMaxOneSided = 0.05;  // probability that as many waits fall to one rank by chance
+constexpr double kMaxOfChosen = 0.01;  // the same of steps that are chosen for their waits among those in which ranks met
 constexpr double kHiddenByMedian = 2;  // mean waiting against the median: the rank is late in some steps, which the median hides
 constexpr double kAbout = 1.1;         // of waiting, which a replay's saving may be above as it is another way to know it
+constexpr double kLongWait = 0.5;      // of the step that half of all waiting is in steps of as much or more
 constexpr double kOwnShare = 0.5;      // of the lateness, that ranks without a record cannot have caused
 constexpr double kClearIncrease = 4;   // blame after the change against before it
 constexpr double kTogether = 0.5;      // of what the others wait longer: the waits of several that are late together differ by no more
@@ -228,16 +230,39 @@ bool is_by_chance(const std::optional<double>& standard_error, size_t steps) {
   return !standard_error || *standard_error * student_t(static_cast<double>(steps) - 1, kAsSure) > 1;
 }
 
-/// Whether the waits are too even in size, and too many for one side, to be chance. `more_ns`: by step in which ranks met, blame of the
-/// suspects less that of all others. `share`: suspects of all ranks.
-bool are_one_sided(const std::vector<double>& more_ns, double share) {
+/// Whether the waits are too even in size, and too many for one side, to be chance. `more_ns`: by step with long waits, blame of the suspects less
+/// that of all others. `regular`: these are no accident, whoever they are of. `share`: suspects of all ranks. `most`: probability.
+bool are_one_sided(const std::vector<double>& more_ns, bool regular, double share, double most) {
   const std::optional<double> error = relative_standard_error(more_ns);
   const auto n = static_cast<double>(more_ns.size());
   if (share >= 1 || is_by_chance(error, more_ns.size())) return false;
   const auto own = static_cast<double>(std::count_if(more_ns.begin(), more_ns.end(), [](double ns) { return ns > 0; }));
+  if (regular && own == n) return true;
   double log_term = n * std::log(share), probability = std::exp(log_term);  // of as many of n or more, if each falls to any of the ranks
   for (double k = n; k > own; --k) probability += std::exp(log_term += std::log(k / (n - k + 1) * (1 - share) / share));
-  return probability / share <= kMaxOneSided;  // whoever they fall to is the suspect
+  return probability / share <= most;  // whoever they fall to is the suspect
+}
+
+/// The steps with long waits, by their places among those in which ranks met: what short ones are of is noise, however many they are.
+std::vector<size_t> with_long_waits(const std::vector<StepBlame>& met) {
+  std::vector<double> waits_ns;
+  for (const StepBlame& step : met) waits_ns.push_back(step.all_ns);
+  std::sort(waits_ns.rbegin(), waits_ns.rend());
+  const double half_ns = std::accumulate(waits_ns.begin(), waits_ns.end(), 0.0) / 2;
+  size_t middle = 0;
+  for (double sum_ns = 0; middle + 1 < waits_ns.size() && (sum_ns += waits_ns[middle]) < half_ns;) ++middle;
+  std::vector<size_t> places;
+  for (size_t i = 0; i < met.size(); ++i)
+    if (met[i].all_ns > 0 && met[i].all_ns >= kLongWait * waits_ns[middle]) places.push_back(i);
+  return places;
+}
+
+/// Every k-th, with k > 1: what the program does on purpose, and no chance.
+bool are_every_kth(const std::vector<size_t>& places) {
+  if (places.size() < kStragglerMinSteps || places[1] - places[0] < 2) return false;
+  for (size_t i = 2; i < places.size(); ++i)
+    if (places[i] - places[i - 1] != places[1] - places[0]) return false;
+  return true;
 }
 
 TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, const Late& suspects, const std::vector<StepBlame>& steps,
@@ -249,11 +274,12 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
   c.bounded = input.bounded;
   double all_ns = 0;
   double own_ns = 0;
-  std::vector<double> more_ns, more_met_ns;  // by step, and by step in which ranks met: blame of the suspects less that of all others
+  std::vector<double> more_ns;  // by step: blame of the suspects less that of all others
+  std::vector<StepBlame> met;
   std::set<int64_t> numbers;
   for (size_t i = first; i < steps.size(); ++i) {
     more_ns.push_back(2 * steps[i].own_ns - steps[i].all_ns);
-    if (steps[i].met) more_met_ns.push_back(more_ns.back());
+    if (steps[i].met) met.push_back(steps[i]);
     all_ns += steps[i].all_ns;
     own_ns += steps[i].own_ns;
     c.instances += steps[i].instances;
@@ -269,12 +295,17 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
   c.standard_error = relative_standard_error(more_ns);
   c.by_chance = is_by_chance(c.standard_error, more_ns.size());
   const double share = static_cast<double>(suspects.size()) / static_cast<double>(input.ranks);
-  c.one_sided = c.by_chance && are_one_sided(more_met_ns, share);
+  if (c.by_chance) {
+    const std::vector<size_t> places = with_long_waits(met);
+    std::vector<double> more_long_ns;
+    for (const size_t i : places) more_long_ns.push_back(2 * met[i].own_ns - met[i].all_ns);
+    c.one_sided = are_one_sided(more_long_ns, are_every_kth(places), share, places.size() < met.size() ? kMaxOfChosen : kMaxOneSided);
+  }
   const double least = std::min(2 * share, (1 + share) / 2);
   // Among many small collectives of a step it may be late to one alone: then the step is what it makes late, or does not.
-  const bool in_most_steps = input.annotated && !c.by_chance &&
-                             static_cast<double>(std::count_if(more_met_ns.begin(), more_met_ns.end(), [](double ns) { return ns > 0; })) >
-                                 least * static_cast<double>(more_met_ns.size());
+  const auto own_steps = std::count_if(met.begin(), met.end(), [](const StepBlame& step) { return 2 * step.own_ns > step.all_ns; });
+  const bool in_most_steps =
+      input.annotated && !c.by_chance && static_cast<double>(own_steps) > least * static_cast<double>(met.size());
   const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
   const auto judged = [&](const StragglerCosts& costs) {
     const bool together = suspects.size() == 1 || costs.apart_ns <= kTogether * costs.least_wait_ns;

@@ -107,7 +107,7 @@ struct StragglerCase {
   std::optional<double>
       standard_error;       ///< of the blame above that of all others, over the steps, as a share of it; nothing: it is not above
   bool by_chance = true;    ///< the standard error says that it may be above by chance
-  bool one_sided = false;   ///< the standard error says chance over all steps, but not over those in which ranks met
+  bool one_sided = false;   ///< the standard error says chance over all steps, but not over those with long waits
   bool negotiated = false;  ///< as StragglerInput
   bool bounded = false;     ///< as StragglerInput
   StragglerCosts costs;

@@ -7,6 +7,10 @@
 // step ahead. They are rows of `step`, as if annotated, of processes that have a row in `inferred_steps`; events carry their number from
 // then on, also what GPUs did, by when they did it.
 //
+// Layers that are all alike (tensor parallelism) repeat several times in a step. So collectives with ranks beyond that communicator belong to
+// the sequence, if with them it repeats less often. Where nothing else tells equal collectives apart (fences), what is sent between them does,
+// if no two of a step have the same before them. In both cases the other members must see it, too.
+//
 // Layers. The k-th collective of an operation and call site within the step is one layer, "MPI_Allreduce #2 lmp+0x1a2b"; messages and what
 // completes them are one layer per operation and call site. Regions of kind 'inferred' stand for them, in the place of "outside every
 // range". Computing between two calls belongs to the layer of the later one, as backward does that leads to a gradient's allreduce. What
@@ -20,6 +24,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cstddef>
+#include <initializer_list>
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -32,47 +39,126 @@
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/repetition.h"
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 
 namespace ddl {
 namespace {
 
 constexpr int64_t kMaxPosition = 1000;  // of a call site in a step: what comes later has no layer
 
-struct Collectives {
-  std::vector<Beat> beats;
-  std::vector<int64_t> seqs;
+constexpr size_t kMostByMessages = 16;  // collectives of a step that only the messages between them tell apart
+constexpr double kSeenByOthers = 0.9;   // of the steps, or of the collectives
+
+/// Where a collective is in the sequence of any member.
+struct SequencePlace {
+  int64_t seq = 0;    ///< its number on the communicator that the steps are of, or that of the last one before it
+  int64_t after = 0;  ///< it is on another communicator, the how manyth after that
+  int64_t op = 0;     ///< then; so that members which make others there do not count as the same
+
+  auto operator<=>(const SequencePlace&) const = default;
 };
 
-int64_t token_of(int64_t op, std::optional<int64_t> site, int64_t bytes) {
+struct Collectives {
+  std::vector<Beat> beats;
+  std::vector<SequencePlace> places;
+  std::vector<int64_t> threads;
+};
+
+/// Collectives of `communicator` in each step.
+size_t own_in_step(const Repetition& found, const std::vector<SequencePlace>& places) {
+  std::vector<int64_t> own;
+  for (const auto& [first, last] : found.steps) {
+    const auto begin = places.begin() + static_cast<std::ptrdiff_t>(first), end = places.begin() + static_cast<std::ptrdiff_t>(last);
+    own.push_back(std::count_if(begin, end, [](const SequencePlace& place) { return place.after == 0; }));
+  }
+  return static_cast<size_t>(upper_median_of(std::move(own)));
+}
+
+int64_t token_of(std::initializer_list<int64_t> parts) {
   uint64_t hash = 0xcbf29ce484222325;
-  for (const int64_t part : {op, site.value_or(-1), bytes}) hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15;
+  for (const int64_t part : parts) hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15;
   return static_cast<int64_t>(hash);
 }
 
 /// Events that tell when a collective ran: MPI's are calls and requests; NCCL's what a device did, not the call that enqueued it.
 const char* kinds_of(const CommunicatorInfo& communicator) { return communicator.kind == "nccl" ? "kind = 4" : "kind < 3"; }
 
-Collectives read(SQLite::Database& db, int64_t process, const CommunicatorInfo& communicator, bool by_size) {
+/// Calls on `communicator`, and on `others` in between.
+Collectives read(SQLite::Database& db, const Catalog& catalog, int64_t process, const CommunicatorInfo& communicator,
+                 const std::set<int64_t>& others, bool by_size) {
+  std::string all = std::to_string(communicator.id);
+  for (const int64_t other : others) all += fmt::format(", {}", other);
   Query rows(
-      db,
-      fmt::format(
-          "SELECT op, site, bytes, start_ns, start_ns + duration_ns, seq FROM event WHERE process = ?1 AND +comm = ?2 AND seq IS NOT NULL"
-          " AND {} AND id NOT IN (SELECT event FROM coordination) ORDER BY start_ns, seq",
-          kinds_of(communicator)));
-  rows.bind(process, communicator.id);
+      db, fmt::format(
+              "SELECT op, site, bytes, start_ns, start_ns + duration_ns, seq, comm, thread FROM event WHERE process = ?1 AND +comm IN ({})"
+              " AND seq IS NOT NULL AND {} AND id NOT IN (SELECT event FROM coordination) ORDER BY start_ns, seq",
+              all, kinds_of(communicator)));
+  rows.bind(process);
   Collectives result;
+  SequencePlace place;
   while (rows.next()) {
-    result.beats.push_back(
-        {token_of(rows.integer(0), rows.maybe_integer(1), by_size ? rows.integer(2) : 0), rows.integer(3), rows.integer(4)});
-    result.seqs.push_back(rows.integer(5));
+    const bool own = rows.integer(6) == communicator.id;
+    place = own ? SequencePlace{rows.integer(5), 0, 0} : SequencePlace{place.seq, place.after + 1, rows.integer(0)};
+    // Each member has others of its own: they are alike by their size.
+    const int64_t size = own ? 0 : catalog.communicators.at(rows.integer(6)).size;
+    result.beats.push_back({token_of({rows.integer(0), rows.maybe_integer(1).value_or(-1), by_size ? rows.integer(2) : 0, size}),
+                            rows.integer(3), rows.integer(4)});
+    result.places.push_back(place);
+    result.threads.push_back(rows.integer(7));
   }
   return result;
 }
 
-/// The communicator of two or more on which each process made most collectives, or its background threads most that move data: communicator ->
-/// processes.
-std::map<int64_t, std::vector<int64_t>> main_communicators(SQLite::Database& db, const Catalog& catalog,
-                                                           const std::map<int64_t, BackgroundProcess>& background, int64_t world) {
+/// What the process sends, receives or moves one-sidedly before each of `beats`, as their tokens. How often does not count: that may depend on who
+/// comes first.
+std::vector<Beat> told_by_messages(SQLite::Database& db, const Catalog& catalog, int64_t process, std::vector<Beat> beats) {
+  Query rows(db, "SELECT op, site, start_ns FROM event WHERE process = ?1 AND kind = 1 AND seq IS NULL ORDER BY start_ns");
+  rows.bind(process);
+  const auto moves = [&] {
+    const Operation& operation = catalog.operation(rows.integer(0));
+    const MessageRole role = message_operation(operation).role;
+    return role == MessageRole::kSend || role == MessageRole::kReceive || role == MessageRole::kExchange ||
+           operation.op_class == OpClass::kRequestStart || operation.op_class == OpClass::kOneSided;
+  };
+  bool more = rows.next();
+  for (Beat& beat : beats) {
+    std::set<std::pair<int64_t, int64_t>> before;
+    for (; more && rows.integer(2) < beat.enter_ns; more = rows.next())
+      if (moves()) before.emplace(rows.integer(0), rows.maybe_integer(1).value_or(-1));
+    beat.token = 0;
+    for (const auto& [op, site] : before) beat.token = token_of({beat.token, op, site});
+  }
+  return beats;
+}
+
+/// Share of the collectives that are as the one `lag` before.
+double agreement_at(const std::vector<Beat>& beats, size_t lag) {
+  if (beats.size() <= lag) return 0;
+  size_t same = 0;
+  for (size_t i = lag; i < beats.size(); ++i) same += beats[i].token == beats[i - lag].token ? 1 : 0;
+  return static_cast<double>(same) / static_cast<double>(beats.size() - lag);
+}
+
+/// No two collectives of a step are alike, in nearly all steps.
+bool are_all_different(const Repetition& found, const std::vector<Beat>& beats) {
+  const auto different = std::count_if(found.steps.begin(), found.steps.end(), [&](const auto& step) {
+    std::set<int64_t> tokens;
+    for (size_t i = step.first; i < step.second; ++i) tokens.insert(beats[i].token);
+    return tokens.size() == step.second - step.first;
+  });
+  return static_cast<double>(different) >= kSeenByOthers * static_cast<double>(found.steps.size());
+}
+
+/// The communicators of a world on which collectives repeat.
+struct Communicators {
+  /// Each process's of two or more members on which it made most collectives, or its background threads most that move data: communicator ->
+  /// processes.
+  std::map<int64_t, std::vector<int64_t>> main;
+  std::map<int64_t, std::set<int64_t>> used;  ///< by process
+};
+
+Communicators communicators_of(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
+                               int64_t world) {
   std::map<int64_t, std::pair<int64_t, int64_t>> most;  // by process: calls, communicator
   Query rows(db, "SELECT process, comm, op, sum(calls) FROM profile WHERE comm IS NOT NULL GROUP BY process, comm, op");
   std::map<std::pair<int64_t, int64_t>, int64_t> calls;
@@ -105,8 +191,9 @@ std::map<int64_t, std::vector<int64_t>> main_communicators(SQLite::Database& db,
     auto& best = most[key.first];
     if (count > best.first) best = {count, key.second};
   }
-  std::map<int64_t, std::vector<int64_t>> result;
-  for (const auto& [process, best] : most) result[best.second].push_back(process);
+  Communicators result;
+  for (const auto& [process, best] : most) result.main[best.second].push_back(process);
+  for (const auto& [key, count] : calls) result.used[key.first].insert(key.second);
   return result;
 }
 
@@ -139,28 +226,67 @@ class Inference {
     }
   }
 
-  void infer(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes) {
+  /// `used`: by process, the communicators of its collectives.
+  void infer(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes,
+             const std::map<int64_t, std::set<int64_t>>& used) {
     const int64_t reference = processes.front();
-    Collectives sequence;
-    const std::optional<Repetition> found = background_.contains(reference) ? find_batches(reference, communicator, sequence)
-                                                                            : find_sequence(reference, communicator, sequence);
-    if (!found) return;
-    const Leaves leaves = leaves_of(communicator, *found, sequence.seqs);
-    for (const int64_t process : processes) {
-      insert_process_.run(process, communicator.id, static_cast<int64_t>(found->period), found->agreement);
-      mark(process, *found, sequence.seqs, leaves);
+    if (background_.contains(reference)) {
+      Collectives sequence;
+      if (const std::optional<Repetition> found = find_batches(reference, communicator, sequence))
+        mark_all(communicator, processes, *found, sequence.places, leaves_of(communicator, *found, sequence.places));
+      return;
     }
+    Collectives own, with_others;
+    std::optional<Repetition> found = find_sequence(reference, communicator, {}, own);
+    const std::set<int64_t> others = reaching_beyond(communicator, used.at(reference));
+    const std::optional<Repetition> beyond = others.empty() ? std::nullopt : find_sequence(reference, communicator, others, with_others);
+    if (beyond && (!found || own_in_step(*beyond, with_others.places) > own_in_step(*found, own.places))) {
+      const Leaves leaves = leaves_in_sequences(communicator, processes, used, *beyond, with_others.places);
+      if (are_seen_by_all(processes, *beyond, with_others.places, leaves))
+        return mark_all(communicator, processes, *beyond, with_others.places, leaves);
+    }
+    if (!found) return;
+    if (found->period == 1) {
+      if (std::optional<Repetition> told = find_told_by_messages(communicator, processes, own)) found = std::move(told);
+    }
+    mark_all(communicator, processes, *found, own.places, leaves_of(communicator, *found, own.places));
   }
 
  private:
-  std::optional<Repetition> find_sequence(int64_t process, const CommunicatorInfo& communicator, Collectives& sequence) {
+  /// Communicators with a rank that is none of `communicator`, of the same kind.
+  std::set<int64_t> reaching_beyond(const CommunicatorInfo& communicator, const std::set<int64_t>& used) const {
+    std::set<int64_t> result;
+    for (const int64_t id : used) {
+      const CommunicatorInfo& other = catalog_.communicators.at(id);
+      if (other.kind == "inter" || (other.kind == "nccl") != (communicator.kind == "nccl")) continue;
+      const auto is_beyond = [&](int64_t rank) { return rank >= 0 && !communicator.comm_rank.contains(rank); };
+      if (std::any_of(other.ranks.begin(), other.ranks.end(), is_beyond)) result.insert(id);
+    }
+    return result;
+  }
+
+  std::optional<Repetition> find_sequence(int64_t process, const CommunicatorInfo& communicator, const std::set<int64_t>& others,
+                                          Collectives& sequence) {
     for (const bool by_size : {true, false}) {  // sizes may change from step to step, if call sites tell collectives apart
-      sequence = read(db_, process, communicator, by_size);
+      sequence = read(db_, catalog_, process, communicator, others, by_size);
       const auto other = [&](const Beat& beat) { return beat.token != sequence.beats.front().token; };
       if (!by_size && std::none_of(sequence.beats.begin(), sequence.beats.end(), other)) break;
       if (std::optional<Repetition> found = find_repetition(sequence.beats)) return found;
     }
     return std::nullopt;
+  }
+
+  std::optional<Repetition> find_told_by_messages(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes,
+                                                  const Collectives& sequence) {
+    const std::vector<Beat> told = told_by_messages(db_, catalog_, processes.front(), sequence.beats);
+    std::optional<Repetition> found = find_repetition(told);
+    if (!found || found->period == 1 || found->period > kMostByMessages || !are_all_different(*found, told)) return std::nullopt;
+    for (const int64_t process : processes) {
+      const std::vector<Beat> own = told_by_messages(db_, catalog_, process, read(db_, catalog_, process, communicator, {}, false).beats);
+      const double agreement = agreement_at(own, found->period);
+      if (agreement < kSeenByOthers || agreement <= agreement_at(own, 1)) return std::nullopt;
+    }
+    return found;
   }
 
   /// What a background thread fuses as it becomes ready differs from step to step; its bytes add up. Its rooted collectives are no step's.
@@ -174,10 +300,10 @@ class Inference {
       ORDER BY e.start_ns, e.seq)");
     rows.bind(process, communicator.id);
     std::vector<Batch> batches;
-    sequence.seqs.clear();
+    sequence = {};
     while (rows.next()) {
       batches.push_back({rows.integer(0), rows.integer(1), rows.integer(2)});
-      sequence.seqs.push_back(rows.integer(3));
+      sequence.places.push_back({rows.integer(3), 0, 0});
     }
     return find_equal_sums(batches);
   }
@@ -190,26 +316,62 @@ class Inference {
   struct Leave {
     int64_t at_ns, thread;
   };
-  using Leaves = std::unordered_map<int64_t, std::unordered_map<int64_t, Leave>>;
+  using Leaves = std::unordered_map<int64_t, std::map<SequencePlace, Leave>>;
 
-  Leaves leaves_of(const CommunicatorInfo& communicator, const Repetition& found, const std::vector<int64_t>& seqs) {
+  Leaves leaves_of(const CommunicatorInfo& communicator, const Repetition& found, const std::vector<SequencePlace>& places) {
     std::set<int64_t> wanted;
-    for (const auto& [first, last] : found.steps) wanted.insert({seqs[first - 1], seqs[last - 1]});
+    for (const auto& [first, last] : found.steps) wanted.insert({places[first - 1].seq, places[last - 1].seq});
     Query rows(db_, fmt::format("SELECT process, start_ns + duration_ns, thread FROM event WHERE comm = ?1 AND seq = ?2 AND {}",
                                 kinds_of(communicator)));
     Leaves leaves;
     for (const int64_t seq : wanted) {
       rows.bind(communicator.id, seq);
-      while (rows.next()) leaves[rows.integer(0)][seq] = {rows.integer(1), rows.integer(2)};
+      while (rows.next()) leaves[rows.integer(0)][{seq, 0, 0}] = {rows.integer(1), rows.integer(2)};
     }
     return leaves;
   }
 
-  void mark(int64_t process, const Repetition& found, const std::vector<int64_t>& seqs, const Leaves& leaves) {
+  /// The same where the sequences have several communicators.
+  Leaves leaves_in_sequences(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes,
+                             const std::map<int64_t, std::set<int64_t>>& used, const Repetition& found,
+                             const std::vector<SequencePlace>& places) {
+    std::set<SequencePlace> wanted;
+    for (const auto& [first, last] : found.steps) wanted.insert({places[first - 1], places[last - 1]});
+    Leaves leaves;
+    for (const int64_t process : processes) {
+      const Collectives own = read(db_, catalog_, process, communicator, reaching_beyond(communicator, used.at(process)), false);
+      for (size_t i = 0; i < own.places.size(); ++i)
+        if (wanted.contains(own.places[i])) leaves[process][own.places[i]] = {own.beats[i].leave_ns, own.threads[i]};
+    }
+    return leaves;
+  }
+
+  static bool are_seen_by_all(const std::vector<int64_t>& processes, const Repetition& found, const std::vector<SequencePlace>& places,
+                              const Leaves& leaves) {
+    return std::all_of(processes.begin(), processes.end(), [&](int64_t process) {
+      const auto own = leaves.find(process);
+      if (own == leaves.end()) return false;
+      const auto is_seen = [&](const auto& step) {
+        return own->second.contains(places[step.first - 1]) && own->second.contains(places[step.second - 1]);
+      };
+      const auto seen = std::count_if(found.steps.begin(), found.steps.end(), is_seen);
+      return static_cast<double>(seen) >= kSeenByOthers * static_cast<double>(found.steps.size());
+    });
+  }
+
+  void mark_all(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes, const Repetition& found,
+                const std::vector<SequencePlace>& places, const Leaves& leaves) {
+    for (const int64_t process : processes) {
+      insert_process_.run(process, communicator.id, static_cast<int64_t>(found.period), found.agreement);
+      mark(process, found, places, leaves);
+    }
+  }
+
+  void mark(int64_t process, const Repetition& found, const std::vector<SequencePlace>& places, const Leaves& leaves) {
     layers_.clear();
     const auto own = leaves.find(process);
     for (size_t k = 0; k < found.steps.size() && own != leaves.end(); ++k) {
-      const auto begin = own->second.find(seqs[found.steps[k].first - 1]), end = own->second.find(seqs[found.steps[k].second - 1]);
+      const auto begin = own->second.find(places[found.steps[k].first - 1]), end = own->second.find(places[found.steps[k].second - 1]);
       if (begin == own->second.end() || end == own->second.end() || end->second.at_ns <= begin->second.at_ns) continue;
       const auto number = static_cast<int64_t>(k);
       insert_step_.run(process, end->second.thread, number, begin->second.at_ns, end->second.at_ns - begin->second.at_ns);
@@ -302,9 +464,11 @@ void infer_steps(SQLite::Database& db, const Catalog& catalog, const std::map<in
   for (const int64_t world : worlds) {
     if (!marks_no_step(db, world)) continue;
     Inference inference(db, catalog, background);
-    for (const auto& [communicator, processes] : main_communicators(db, catalog, background, world)) {
+    const Communicators communicators = communicators_of(db, catalog, background, world);
+    for (const auto& [communicator, processes] : communicators.main) {
       const auto thinned = [&](int64_t process) { return catalog.process(process).thinned; };
-      if (std::none_of(processes.begin(), processes.end(), thinned)) inference.infer(catalog.communicators.at(communicator), processes);
+      if (std::none_of(processes.begin(), processes.end(), thinned))
+        inference.infer(catalog.communicators.at(communicator), processes, communicators.used);
     }
   }
 }

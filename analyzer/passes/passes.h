@@ -59,7 +59,8 @@ void analyze_negotiations(SQLite::Database& db, const Catalog& catalog, const st
 // A rank that computes longer makes its neighbours wait; they are late in turn and make theirs wait, in this step or the next, and soon
 // every rank but one waits for another that is not to blame. So each row of blame walks up: from the late rank to the rank whose messages
 // that one waited for most in the same step, as long as it waited at least half as long as the wait in question. In a cycle (A waits for
-// B, B for A) the row stays where it was.
+// B, B for A) the row stays where it was; in a run without steps, where sums over all of it have nothing but cycles (a server and its workers), each
+// wait is looked at by itself: for whom the late rank waited in that time, if for half of it.
 //
 // Sums per step suffice, because findings are about lateness that recurs step after step; table message_blame keeps the direct waits.
 /// Needs `late` (blame.h) and `message_late` (below). Moves the rows of `late` to the ranks where the lateness

@@ -95,9 +95,13 @@ std::optional<Period> find_period(std::span<const Beat> beats) {
   return Period{lag, agreement, stretch.first, stretch.last};
 }
 
-/// Where the step begins: all places that follow the run of `length` calls ending there; the longest pause wins.
+/// Where the step begins: all places that follow the run of `length` calls ending there; the longest pause wins. Longer runs tell more places apart,
+/// up to a length.
 std::vector<size_t> find_begins(std::span<const Beat> beats, const Period& found) {
   const size_t period = found.length;
+  std::vector<size_t> begins;
+  double longest_ns = -std::numeric_limits<double>::infinity();
+  size_t told_before = 0;
   for (size_t length = 1; length <= std::min(period, kLongestRun); ++length) {
     std::map<std::vector<int64_t>, std::vector<size_t>> places;
     std::vector<int64_t> run;
@@ -107,19 +111,20 @@ std::vector<size_t> find_begins(std::span<const Beat> beats, const Period& found
       places[run].push_back(i);
     }
     const double wanted = static_cast<double>(found.last - found.first) / static_cast<double>(period);
-    const std::vector<size_t>* best = nullptr;
-    double longest_ns = -std::numeric_limits<double>::infinity();
+    size_t told = 0;
     for (const auto& [tokens, at] : places) {
       const auto times = static_cast<double>(at.size());
       if (times < (1 - kOncePerPeriod) * wanted - 1 || times > (1 + kOncePerPeriod) * wanted + 1) continue;
+      ++told;
       std::vector<double> pauses_ns;
       for (const size_t i : at) pauses_ns.push_back(static_cast<double>(beats[i].enter_ns - beats[i - 1].leave_ns));
       const double pause_ns = median_of(pauses_ns);
-      if (pause_ns > longest_ns) longest_ns = pause_ns, best = &at;
+      if (pause_ns > longest_ns) longest_ns = pause_ns, begins = at;
     }
-    if (best) return *best;
+    if (told > 0 && (told >= period || told <= told_before)) break;
+    told_before = told;
   }
-  return {};
+  return begins;
 }
 
 }  // namespace

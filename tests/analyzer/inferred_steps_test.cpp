@@ -54,6 +54,14 @@ TEST(Repetition, ManyEqualCallsAndAnother) {
   EXPECT_EQ(found->period, 41u);
 }
 
+// The other one is told apart by itself, what comes behind it only together with it.
+TEST(Repetition, BeginsAfterTheLongestPauseAmongEqualCalls) {
+  const auto found = find_repetition(beats({1, 1, 1, 1, 2}, {5'000'000, 100'000, 100'000, 100'000, 100'000}, 12));
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->period, 5u);
+  EXPECT_EQ(found->steps.front(), (std::pair<size_t, size_t>{5, 10}));
+}
+
 TEST(Repetition, OneCollectiveEachStep) {
   const auto found = find_repetition(beats({1}, {3'000'000}, 20));
   ASSERT_TRUE(found);
@@ -154,6 +162,96 @@ TEST(InferredSteps, SubgroupsCountTheirOwnSteps) {
   EXPECT_EQ(run.integer("SELECT count(DISTINCT comm) FROM inferred_steps"), 2);
   // Before the first collective nothing tells where the first step begins.
   EXPECT_EQ(run.integer("SELECT count(*) FROM (SELECT rank FROM v_step GROUP BY rank HAVING count(*) = 19)"), 4);
+}
+
+/// Four ranks, two and two of which share a tensor: four reductions of equal size, 5 ms of computing between them, from one place of the program,
+/// then one with the same place of the other tensor. `extra_ms`: of rank 3. `all_reduce`: data on all ranks.
+Tables grid_job(int64_t steps, int64_t extra_ms, bool all_reduce) {
+  Tables run(4);
+  const int64_t tensors[] = {run.communicator("tensor", {0, 1}), run.communicator("tensor#2", {2, 3})};
+  const int64_t data[] = {run.communicator("data", {0, 2}), run.communicator("data#2", {1, 3})};
+  std::vector<int64_t> now_ns(4, 1_s);
+  const auto reduce = [&](int64_t comm, const std::vector<size_t>& ranks, int64_t seq, int64_t bytes, int64_t xfer_ns) {
+    const std::vector<int64_t> enter_ns = now_ns;
+    int64_t last_ns = 0;
+    for (const size_t rank : ranks) last_ns = std::max(last_ns, now_ns[rank]);
+    for (const size_t rank : ranks) {
+      now_ns[rank] = last_ns + xfer_ns;
+      run.add({.rank = static_cast<int64_t>(rank),
+               .enter_ns = enter_ns[rank],
+               .leave_ns = now_ns[rank],
+               .bytes = bytes,
+               .comm = comm,
+               .seq = seq});
+    }
+  };
+  run.exec("BEGIN");
+  for (int64_t s = 0; s < steps; ++s) {
+    for (size_t rank = 0; rank < 4; ++rank) now_ns[rank] += 20_ms + (rank == 3 ? extra_ms * 1_ms : 0);
+    for (int64_t layer = 0; layer < 4; ++layer) {
+      for (size_t rank = 0; rank < 4; ++rank) now_ns[rank] += 5_ms + static_cast<int64_t>(rank) * 10_us;
+      reduce(tensors[0], {0, 1}, s * 4 + layer + 1, 1_MB, 1_ms);
+      reduce(tensors[1], {2, 3}, s * 4 + layer + 1, 1_MB, 1_ms);
+    }
+    reduce(data[0], {0, 2}, s + 1, 8_MB, 4_ms);
+    if (all_reduce) reduce(data[1], {1, 3}, s + 1, 8_MB, 4_ms);
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  return run;
+}
+
+TEST(InferredSteps, LayersThatAreAllAlikeAreToldByTheReductionsAcrossThem) {
+  Tables run = grid_job(30, 15, true);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM inferred_steps WHERE period = 5"), 4);
+  EXPECT_EQ(run.integer("SELECT count(DISTINCT step) FROM step"), 29) << "nothing tells when the first began";
+  EXPECT_NEAR(*run.metric("step_time"), 63e6, 0.2e6);
+  EXPECT_EQ(run.text("SELECT id || ' ' || rank FROM finding WHERE position = 1"), "straggler 3");
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding WHERE position = 1"), 15e6, 0.5e6);
+}
+
+TEST(InferredSteps, WhatAnotherMemberDoesNotSeeTellsNothing) {
+  Tables run = grid_job(30, 0, false);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM inferred_steps WHERE period = 1"), 4);
+}
+
+/// Equal reductions of all three ranks; `messages`: what each rank calls before the first, second ... of each step. `others`: ranks but 0, too.
+Tables ring_job_of_equal_reductions(int64_t steps, const std::vector<std::string>& messages, bool others) {
+  Tables run(3);
+  int64_t now_ns = 1_s, seq = 0;
+  run.exec("BEGIN");
+  for (int64_t s = 0; s < steps; ++s) {
+    for (const std::string& message : messages) {
+      for (int64_t rank = 0; rank < 3; ++rank) {
+        const int64_t begin_ns = now_ns + 5_ms;
+        if (!message.empty() && (rank == 0 || others))
+          run.add({.rank = rank,
+                   .op = message,
+                   .enter_ns = begin_ns,
+                   .leave_ns = begin_ns + 100_us,
+                   .bytes = 1_MB,
+                   .peer = (rank + 1) % 3,
+                   .tag = 0});
+        run.add({.rank = rank, .enter_ns = begin_ns + 200_us, .leave_ns = begin_ns + 1_ms, .bytes = 1_MB, .seq = seq + 1});
+      }
+      now_ns += 6_ms;
+      ++seq;
+    }
+  }
+  run.exec("COMMIT");
+  run.analyze();
+  return run;
+}
+
+TEST(InferredSteps, EqualCollectivesAreToldByTheMessagesBetweenThem) {
+  const auto period = [](const std::vector<std::string>& messages, bool others = true) {
+    return ring_job_of_equal_reductions(40, messages, others).integers("SELECT DISTINCT period FROM inferred_steps");
+  };
+  EXPECT_EQ(period({"", "MPI_Isend", "MPI_Sendrecv"}), (std::vector<int64_t>{3}));
+  EXPECT_EQ(period({"MPI_Isend", ""}), (std::vector<int64_t>{2}));
+  EXPECT_EQ(period({"MPI_Isend", "MPI_Isend"}), (std::vector<int64_t>{1})) << "a halo before each";
+  EXPECT_EQ(period({"", "", "", "", "MPI_Isend"}), (std::vector<int64_t>{1})) << "every fifth step something is sent";
+  EXPECT_EQ(period({"", "MPI_Isend", "MPI_Sendrecv"}, false), (std::vector<int64_t>{1})) << "only one rank would see it";
 }
 
 /// Two ranks with a GPU each that reduce twice in a step of 100 ms: rank 1 computes 70 ms before the first, rank 0 40. Calls are enqueued a

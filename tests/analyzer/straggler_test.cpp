@@ -488,6 +488,31 @@ TEST(Findings, FewWaitsForOneRankMayBeChance) {
   }
 }
 
+/// Every tenth step rank 0 evaluates: five waits that are all of the waiting, among 50 of less than a ms for whoever comes last.
+TEST(Findings, ARankThatEvaluatesEveryTenthStepIsAStraggler) {
+  for (const int64_t ranks : {2, 3, 8}) {
+    Tables run =
+        training(ranks, 58, 2_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 900_us) + (r == 0 && s % 10 == 9 ? 400_ms : 0); });
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"straggler"}) << ranks;
+    EXPECT_EQ(run.integer("SELECT rank FROM finding"), 0);
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 400e6 * 5 / 53, 1.5e6) << ranks;
+    EXPECT_EQ(run.text("SELECT confidence FROM finding"), "likely");
+  }
+}
+
+/// As many of two ranks at odd times, and one of five that is the other's.
+TEST(Findings, FewLongWaitsAmongManyShortOnesMayBeChance) {
+  for (const bool odd : {false, true}) {
+    Tables run = training(2, 58, 2_ms, [&](int64_t s, int64_t r) {
+      const bool late = odd ? s == 9 || s == 14 || s == 29 || s == 40 || s == 49 : s % 10 == 9;
+      return 40_ms + jitter(s, r, 900_us) + (late && r == (!odd && s == 29 ? 1 : 0) ? 400_ms : 0);
+    });
+    run.analyze();
+    EXPECT_EQ(run.findings(), Ids{}) << odd << run.text("SELECT group_concat(sentence) FROM finding");
+  }
+}
+
 /// Steps of 10 to 16 ms on all ranks, and rank 1 0.4 ms late to each: the replay, in which it computes for the mean of the others' steps, wins
 /// nothing. What a rank does between its steps is mended there, too.
 /// The work of all differs from step to step by many times the lateness: mending the rank still saves what it is late by in each.

@@ -217,6 +217,34 @@ TEST(SyntheticMessages, CleanRunsHaveNoFindings) {
   }
 }
 
+/// A parameter server, rank 0, takes gradients in the order of the workers and sends back to all; `slow_ns`: of rank 2.
+SyntheticRun parameter_server_job(int64_t slow_ns) {
+  SyntheticRun job = run().ranks(4).steps(40).jitter(500_us);
+  for (int rank = 1; rank < 4; ++rank) job.on_rank(rank).compute(rank == 2 ? 60_ms + slow_ns : 60_ms);
+  for (int rank = 1; rank < 4; ++rank) job.message(rank, 0, 160_KiB, 200_us);
+  job.on_rank(0).compute(1_ms);
+  for (int rank = 1; rank < 4; ++rank) job.message(0, rank, 160_KiB, 200_us);
+  return job.no_steps();
+}
+
+// Over the run the server waits for its workers, and longest for the one that it asks first, while they wait for it.
+TEST(SyntheticMessages, ASlowWorkerIsNamedThroughItsServerWithoutSteps) {
+  Analyzed analyzed(parameter_server_job(30_ms));
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM step"), 0);
+  ASSERT_EQ(analyzed.findings(), Ids{"straggler"});
+  EXPECT_EQ(analyzed.integer("SELECT rank FROM finding"), 2);
+  EXPECT_NEAR(static_cast<double>(analyzed.integer("SELECT saving_ns FROM finding")), 40 * 30e6, 0.1 * 40 * 30e6);
+  EXPECT_EQ(analyzed.integer("SELECT sum(wait_ns) FROM late WHERE message"), analyzed.integer("SELECT sum(wait_ns) FROM message_blame"));
+  EXPECT_EQ(Analyzed(parameter_server_job(0)).findings(), Ids{});
+}
+
+TEST(SyntheticMessages, ASlowStageIsNamedWithoutSteps) {
+  Analyzed analyzed(unawaited_pipeline(2_ms).no_steps());
+  ASSERT_FALSE(analyzed.findings().empty());
+  EXPECT_EQ(analyzed.text("SELECT id || ' ' || rank FROM finding WHERE position = 1"), "straggler 1");
+  EXPECT_EQ(Analyzed(unawaited_pipeline(0).no_steps()).findings(), Ids{});
+}
+
 TEST(SyntheticMessages, WaitingForMessagesBoundsTheJob) {
   Analyzed analyzed(ring_job().slow(1, 20_ms));
   EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
