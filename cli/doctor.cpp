@@ -112,6 +112,8 @@ std::vector<Check> check_run(SQLite::Database& db) {
          .hint = is_whole ? ""
                  : value == "none"
                      ? "ddl record --no-python, python -I, -S or -E, a frozen program, or one that replaces sys.meta_path or PYTHONPATH"
+                 : value.ends_with("; without its RPC")
+                     ? "nothing is missing if RPC (TensorPipe) does not matter: waiting for its answers is idle time"
                      : "this torch is not known to this version of ddl"});
   }
   if (Query row(db, "SELECT value, count(DISTINCT process) FROM process_fact WHERE key = 'torch.steps' GROUP BY value"); row.next())

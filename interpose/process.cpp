@@ -308,6 +308,12 @@ void write_peak_memory() {
   write_fact("peak_memory_bytes", g_text[1]);
 }
 
+constexpr int kUnknownCode = -1;
+int g_exit_code = kUnknownCode;
+
+/// Runs before at_exit(): it is registered later than the loader's end.
+void keep_exit_code(int status, void*) { g_exit_code = status & 0xff; }
+
 int is_torch(dl_phdr_info* library, size_t, void*) {
   return library->dlpi_name && strstr(library->dlpi_name, "/libtorch_python.so") ? 1 : 0;
 }
@@ -318,6 +324,10 @@ __attribute__((destructor)) void at_exit() {
   if (!g_hooks[0] && dl_iterate_phdr(is_torch, nullptr) == 1) write_fact(kTorchHooks, "none");
   write_placement_if_moved();
   write_peak_memory();
+  if (g_exit_code != kUnknownCode) {
+    snprintf(g_text[1], kTextBytes, "%d", g_exit_code);
+    write_fact("exit_code", g_text[1]);
+  }
   end_node_health();
   __atomic_fetch_or(&spool_header()->flags, kExited, __ATOMIC_RELAXED);
   write_clock();
@@ -337,7 +347,10 @@ bool try_start() {
     reset_requests();
   }
   static bool hooked = false;
-  if (!hooked) pthread_atfork(nullptr, nullptr, in_forked_child);
+  if (!hooked) {
+    pthread_atfork(nullptr, nullptr, in_forked_child);
+    on_exit(keep_exit_code, nullptr);
+  }
   hooked = true;
   int error = 0;
   if (const char* why = activate(options_from_environment(), &error)) {

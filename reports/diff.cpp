@@ -100,8 +100,7 @@ void add_differences(const NamedRun& before, const NamedRun& after, Document& do
     if (run.ranks < run.expected_ranks)
       document.alerts.push_back(fmt::format("{}: {} of {} ranks left no record: what they do is in no number, and in no finding", when,
                                             run.expected_ranks - run.ranks, run.expected_ranks));
-    if (run.worlds > 1)
-      document.alerts.push_back(fmt::format("{}: the run has {} worlds (MPI_COMM_WORLD), this is world {}", when, run.worlds, run.world));
+    if (run.worlds > 1) document.alerts.push_back(fmt::format("{}: the run has {} worlds, this is world {}", when, run.worlds, run.world));
   }
   if (before.view.has_steps != after.view.has_steps)
     document.alerts.push_back("only one of the runs has steps: its numbers are per step, the other's of the whole run");

@@ -33,8 +33,7 @@ std::string taken_for(const Goodput& goodput) {
   for (const RunGoodput& run : goodput.runs) {
     ++starts[run.recording];
     if (run.worlds > 1)
-      text += fmt::format("{}{}: {} worlds (MPI_COMM_WORLD) that overlap in time count as one run", text.empty() ? "" : "; ", run.name,
-                          run.worlds);
+      text += fmt::format("{}{}: {} worlds that overlap in time count as one run", text.empty() ? "" : "; ", run.name, run.worlds);
     if (run.unranked > 1)
       text += fmt::format("{}{}: {} processes without a rank that overlap in time count as ranks of one run", text.empty() ? "" : "; ",
                           run.name, run.unranked);

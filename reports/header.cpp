@@ -110,10 +110,9 @@ void add_alerts(const RunView& run, Document& document) {
     if (!ranks.empty()) document.alerts.push_back(fmt::format("{} {} {}", ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks), what));
   };
   tell(ranks_that(run, "exited", true), "exited without MPI_Finalize.");
-  tell(ranks_that(run, "exec"), "became another program (exec) without MPI_Finalize.");
-  tell(ranks_that(run, "lost"),
-       fmt::format("ended without MPI_Finalize or exit: killed, crashed{} All that was recorded until then is here.",
-                   end.seen ? " or _exit." : ", _exit, or still running."));
+  tell(ranks_that(run, "exec"), end.mpi ? "became another program (exec) without MPI_Finalize." : "became another program (exec).");
+  tell(ranks_that(run, "lost"), fmt::format("ended without {}exit: killed, crashed{} All that was recorded until then is here.",
+                                            end.mpi ? "MPI_Finalize or " : "", end.seen ? " or _exit." : ", _exit, or still running."));
   Query lost(run.db,
              "SELECT pid, coalesce(exe, '?'), (SELECT o.name FROM open_call x JOIN op o ON o.id = x.op WHERE x.process = p.id LIMIT 1)"
              " FROM process p WHERE world = ? AND rank IS NULL AND ended = 'lost' ORDER BY id");
@@ -123,8 +122,9 @@ void add_alerts(const RunView& run, Document& document) {
                                           lost.text(1).substr(lost.text(1).rfind('/') + 1),
                                           lost.is_null(2) ? "" : fmt::format(", in {}", lost.text(2))));
   if (run.worlds > 1)
-    document.alerts.push_back(fmt::format(
-        "The run holds {} worlds (MPI_Comm_spawn, or several mpirun); this is world {}. Others: --world N", run.worlds, run.world));
+    document.alerts.push_back(
+        fmt::format("The run holds {} worlds ({}); this is world {}. Others: --world N", run.worlds,
+                    end.mpi ? "MPI_Comm_spawn, or several mpirun" : "torchrun started the ranks again, or several jobs ran", run.world));
 }
 
 }  // namespace

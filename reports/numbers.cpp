@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "analyzer/findings/job_end.h"
 #include "analyzer/query.h"
 #include "reports/format.h"
 #include "reports/overview.h"
@@ -86,7 +87,7 @@ void add_step(const RunView& run, Document& document) {
 }
 
 /// The parts of `time`, which add up to 1 as printed. What cannot be told stays a part: "not split", or "in MPI" where nothing can be told.
-NumberLine parts_line(const JobTime& time, Resource resource) {
+NumberLine parts_line(const RunView& run, const JobTime& time, Resource resource) {
   const auto share = [&](double TimeParts::*part) {
     const bool is_bound = time.bounded && (part == &TimeParts::wait_ns || part == &TimeParts::transfer_ns);
     const Value::Bound bound = part == &TimeParts::wait_ns ? Value::Bound::kLower : Value::Bound::kUpper;
@@ -95,7 +96,8 @@ NumberLine parts_line(const JobTime& time, Resource resource) {
   NumberLine line;
   line.items.push_back({"compute_ratio", "compute", Value::ratio(time.shown_computing()), ""});
   if (time.nothing_split()) {
-    line.items.push_back({"exposed_ratio", resource == Resource::kThread ? "in MPI" : "in collectives", share(&TimeParts::unsplit_ns), ""});
+    line.items.push_back({"exposed_ratio", resource == Resource::kThread && calls_mpi(run.db) ? "in MPI" : "in collectives",
+                          share(&TimeParts::unsplit_ns), ""});
     line.items.push_back({"waiting_ratio", "of which waiting", Value::absent(Unit::kRatio, time.why), ""});
   } else {
     line.items.push_back({"exposed_transfer_ratio", "exposed transfer", share(&TimeParts::transfer_ns), ""});
@@ -113,14 +115,15 @@ NumberLine parts_line(const JobTime& time, Resource resource) {
 void add_where_it_goes(const RunView& run, Document& document) {
   const Facts& facts = run.facts;
   const std::string whole = run.has_steps ? " and steps" : "";
+  const char* outside = calls_mpi(run.db) ? "outside MPI" : "outside collectives";
   const std::string of[] = {
       facts.coordination.ranks > 0 ? fmt::format("all ranks{}: their training threads, for which background threads communicate", whole)
                                    : fmt::format("all ranks{}", whole),
       fmt::format("all GPUs{}; compute: kernels that are not collectives", whole),
-      fmt::format("the GPUs of {}, the threads of {} without{}; compute: kernels that are not collectives, or what is outside MPI",
-                  plural(facts.ranks_by(Resource::kDevice), "rank"), plural(facts.ranks_by(Resource::kThread), "rank"), whole)};
+      fmt::format("the GPUs of {}, the threads of {} without{}; compute: kernels that are not collectives, or what is {}",
+                  plural(facts.ranks_by(Resource::kDevice), "rank"), plural(facts.ranks_by(Resource::kThread), "rank"), whole, outside)};
   if (facts.headline.is_known()) {
-    NumberLine line = parts_line(facts.headline, facts.resource);
+    NumberLine line = parts_line(run, facts.headline, facts.resource);
     line.id = "where_it_goes";
     line.title = "WHERE IT GOES";
     line.remark = of[static_cast<size_t>(facts.resource)];
@@ -130,10 +133,10 @@ void add_where_it_goes(const RunView& run, Document& document) {
     document.lines.push_back(std::move(line));
   }
   if (facts.resource == Resource::kThread || !facts.threads_tell()) return;
-  NumberLine line = parts_line(facts.threads, Resource::kThread);
+  NumberLine line = parts_line(run, facts.threads, Resource::kThread);
   line.id = "hosts";
   line.title = "HOSTS";
-  line.remark = fmt::format("all ranks{}; compute: everything outside MPI, waiting for the GPU too", whole);
+  line.remark = fmt::format("all ranks{}; compute: everything {}, waiting for the GPU too", whole, outside);
   document.lines.push_back(std::move(line));
 }
 

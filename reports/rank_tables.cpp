@@ -26,7 +26,7 @@ Table ranks_table(const RunView& run) {
       .id = "ranks",
       .caption = fmt::format("Ranks, {}{}. Late: {} later than the median rank{}.", run.has_steps ? "mean step" : "whole run",
                              run.facts.resource == Resource::kThread   ? ""
-                             : run.facts.resource == Resource::kUnseen ? "; by their threads in MPI: what their GPUs did was not recorded"
+                             : run.facts.resource == Resource::kUnseen ? "; by their threads: what their GPUs did was not recorded"
                              : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
                              : run.facts.resource == Resource::kDevice ? ", by their GPUs"
                                                                        : ", by their GPUs where they have any",

@@ -223,7 +223,7 @@ Table calls_table(const RunView& run) {
                           {"bytes", "Bytes", Unit::kBytes, 4, "NO_DATA"},
                           {"name", "Name", Unit::kText},
                           {"time_estimated", "", Unit::kCount, 0}},
-              .when_empty = "No MPI call was completed."};
+              .when_empty = "No call was completed."};
   Query row(run.db, R"(
     SELECT sum(f.time_ns) * 1.0 / nullif(sum(sum(f.time_ns)) OVER (), 0), sum(f.time_ns), sum(f.calls),
            (sum(f.time_ns) + sum(f.calls) / 2) / nullif(sum(f.calls), 0), min(f.min_ns), max(f.max_ns),

@@ -30,7 +30,7 @@ JobEnd job_end(SQLite::Database& db) {
   JobEnd end;
   end.seen = number(db, "ended_realtime_ns").has_value();
   end.exit_code = number(db, "exit_code");
-  end.mpi = Query(db, "SELECT 1 FROM op WHERE name LIKE 'MPI!_%' ESCAPE '!'").next();
+  end.mpi = calls_mpi(db);
   Query launcher(db, "SELECT 1 FROM meta WHERE key = 'launcher' AND value <> ''");
   if (const auto signal = number(db, "signal"); signal && is_signal(*signal)) {
     end.signal = *signal;
@@ -45,6 +45,8 @@ JobEnd job_end(SQLite::Database& db) {
     end.told_to_end = "--on-stall abort";
   return end;
 }
+
+bool calls_mpi(SQLite::Database& db) { return Query(db, "SELECT 1 FROM op WHERE name LIKE 'MPI!_%' ESCAPE '!'").next(); }
 
 std::string signal_name(int64_t number) {
   return is_signal(number) ? fmt::format("SIG{}", sigabbrev_np(static_cast<int>(number))) : fmt::format("signal {}", number);

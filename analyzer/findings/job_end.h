@@ -23,6 +23,9 @@ struct JobEnd {
 };
 JobEnd job_end(SQLite::Database& db);
 
+/// Did the job call MPI? Others communicate by Gloo or NCCL alone.
+bool calls_mpi(SQLite::Database& db);
+
 /// "SIGSEGV"
 std::string signal_name(int64_t number);
 

@@ -1,5 +1,6 @@
 // A run that did not end by itself: which rank went first, and what is missing from the record because of it.
 #include <fmt/format.h>
+#include <signal.h>
 
 #include <algorithm>
 
@@ -16,6 +17,7 @@ constexpr int64_t kMayHaveHungNs = 5'000'000'000;  // until the next start: a la
 
 struct Ends {
   std::vector<int64_t> aborted, exited, replaced, lost;
+  std::vector<int64_t> left;  ///< by exit, without MPI: as it should be, or because it failed
   int64_t ranks = 0;
 };
 
@@ -31,12 +33,18 @@ Ends how_they_ended(const FindingInput& input) {
     ++ends.ranks;
     if (process.damaged && finalized) continue;
     if (process.ended == "aborted") ends.aborted.push_back(process.rank);
-    if (process.ended == "exited" && process.init_ns) ends.exited.push_back(process.rank);
+    if (process.ended == "exited") (process.init_ns ? ends.exited : ends.left).push_back(process.rank);
     if (process.ended == "exec") ends.replaced.push_back(process.rank);
     if (process.ended == "lost") ends.lost.push_back(process.rank);
   }
-  for (auto* ranks : {&ends.aborted, &ends.exited, &ends.replaced, &ends.lost}) std::sort(ranks->begin(), ranks->end());
+  for (auto* ranks : {&ends.aborted, &ends.exited, &ends.left, &ends.replaced, &ends.lost}) std::sort(ranks->begin(), ranks->end());
   return ends;
+}
+
+int64_t last_seen_ns(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  int64_t last_ns = 0;
+  for (const int64_t rank : ranks) last_ns = std::max(last_ns, input.catalog.process_of(input.world, rank)->end_ns);
+  return last_ns;
 }
 
 /// "at 12.3 s in step 41"
@@ -68,6 +76,73 @@ std::string what_is_missing(const FindingInput& input, const Ends& ends, const J
   return text + ". Every call that had returned before is in the record.";
 }
 
+/// What the rank gave exit(); nothing: not recorded.
+std::optional<int64_t> exit_code_of(const FindingInput& input, int64_t rank) {
+  Query code(input.db,
+             "SELECT CAST(f.value AS INTEGER) FROM process_fact f JOIN process p ON p.id = f.process"
+             " WHERE p.world = ? AND p.rank = ? AND f.key = 'exit_code'");
+  code.bind(input.world, rank);
+  return code.next() ? code.maybe_integer(0) : std::nullopt;
+}
+
+/// Did the rank leave because something went wrong? As far as its exit code, or else that of the job, tells. Who handles the launcher's SIGTERM
+/// was ended by it.
+bool may_have_failed(const FindingInput& input, const JobEnd& end, int64_t rank) {
+  const std::optional<int64_t> code = exit_code_of(input, rank);
+  return code ? *code != 0 && *code != 128 + SIGTERM : end.rank_failed() || end.over;
+}
+
+/// The rank of the world that a message of `call` is from or to; nothing: not known, or no message.
+std::optional<int64_t> awaited_by(const FindingInput& input, const UnfinishedCall& call) {
+  if (!call.comm || !call.peer || call.seq) return std::nullopt;
+  const auto communicator = input.catalog.communicators.find(*call.comm);
+  if (communicator == input.catalog.communicators.end()) return std::nullopt;
+  const size_t at = communicator->second.index_of(call.rank, *call.peer);
+  return at < communicator->second.ranks.size() ? std::optional(communicator->second.ranks[at]) : std::nullopt;
+}
+
+bool ended_after_a_message(const FindingInput& input, int64_t rank) {
+  Query last(input.db, "SELECT peer IS NOT NULL AND seq IS NULL FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns DESC LIMIT 1");
+  last.bind(input.catalog.process_of(input.world, rank)->id);
+  return last.next() && last.integer(0) != 0;
+}
+
+/// Without MPI: who left by itself while others were lost, because it failed. Not who waited for others until an exception ended that: such a
+/// collective stays open, such a message ends like any other.
+std::vector<int64_t> failed_first(const FindingInput& input, const Ends& ends, const JobEnd& end, const std::optional<Stall>& stall) {
+  if (end.mpi || ends.lost.empty() || !end.told_to_end.empty()) return {};
+  const std::vector<UnfinishedCall> open = open_calls(input);
+  const auto in = [](const std::vector<int64_t>& ranks, int64_t rank) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  };
+  std::vector<int64_t> ranks;
+  for (const int64_t rank : ends.left) {
+    bool waits = false, is_awaited = stall && !stall->circular && in(stall->missing, rank);
+    for (const UnfinishedCall& call : open) {
+      waits |= call.rank == rank;
+      is_awaited |= in(ends.lost, call.rank) && awaited_by(input, call) == rank;
+    }
+    const bool left_alone = open.empty() && end.rank_failed() && !ended_after_a_message(input, rank);
+    if (may_have_failed(input, end, rank) && !waits && (is_awaited || left_alone)) ranks.push_back(rank);
+  }
+  return ranks;
+}
+
+/// Every rank is lost, in no call and after the same step: as if all had left by _exit. What kills a rank hits one before the others.
+bool all_lost_alike(const FindingInput& input, const Ends& ends) {
+  if (static_cast<int64_t>(ends.lost.size()) != ends.ranks || !open_calls(input).empty()) return false;
+  Query steps(input.db,
+              "SELECT count(DISTINCT last), count(*) FROM (SELECT max(s.step) AS last FROM step s JOIN process p ON p.id = s.process"
+              " WHERE p.world = ? AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL GROUP BY s.process)");
+  steps.bind(input.world);
+  return steps.next() && (steps.integer(1) == 0 || (steps.integer(0) == 1 && steps.integer(1) == ends.ranks));
+}
+
+/// An exit code that is not a signal's, and nothing that tells one rank from the others: it may be that of all of them.
+bool may_have_left_alike(const FindingInput& input, const Ends& ends, const JobEnd& end) {
+  return end.exit_code && end.signal == 0 && ends.lost.size() > 1 && all_lost_alike(input, ends);
+}
+
 /// Nobody says how these ranks ended. The job's exit code tells of one of them, and its launcher ended the others; which one it was follows
 /// if the others waited for it, or have left a collective that it sits in.
 void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& end, const std::optional<Stall>& stall,
@@ -79,6 +154,8 @@ void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& en
   const bool is_told = all && !one && transfer && transfer->left && (end.rank_failed() || end.over);
   const bool cause_known = waited_for || (is_told && transfer->first);
   const bool one_of_some = is_told && !cause_known;
+  const bool may_be_ended_by_others =
+      std::any_of(ends.left.begin(), ends.left.end(), [&](int64_t rank) { return may_have_failed(input, end, rank); });
   if (one || !(all || end.rank_failed()))
     first = ends.lost;
   else if (cause_known)
@@ -94,7 +171,7 @@ void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& en
         "see who ended it: Ctrl-C, scancel, the batch system's limit of time, timeout; where the ranks were then: ddl report open_calls";
     return;
   }
-  if (end.rank_failed() && !one) {
+  if (end.rank_failed() && !one && !may_have_left_alike(input, ends, end) && !may_be_ended_by_others) {
     finding.sentence = cause_known ? fmt::format("{} {} {}", ranks_text(first), fate(end, first.size() > 1), when(input, first.front()))
                                    : fmt::format("one of {} {}", ranks_text(one_of_some ? transfer->ranks : ends.lost), fate(end, false));
     finding.sentence += ", and the others were ended";
@@ -107,7 +184,7 @@ void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& en
     finding.sentence = fmt::format("{} {}; one of {} stopped first", who, fate(end, true), ranks_text(transfer->ranks));
   } else {
     finding.sentence = fmt::format("{} {}, last seen {}", who, fate(end, !one),
-                                   first.empty() ? "at " + duration_text(last_sign_of_life_ns(input)) : when(input, first.front()));
+                                   first.empty() ? "at " + duration_text(last_seen_ns(input, ends.lost)) : when(input, first.front()));
   }
 }
 
@@ -124,6 +201,9 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
   const std::optional<Stall> stall = find_stall(input);
   const std::optional<MidTransfer> transfer = find_mid_transfer(input);
   const JobEnd end = end_of_world(input);
+  const bool ended_well = end.exit_code == 0 && end.told_to_end.empty();
+  if (ended_well && all_lost_alike(input, ends)) return {};
+  const std::vector<int64_t> failed = failed_first(input, ends, end, stall);
   finding.advice =
       "read the job's own error output; for a kill without a message, the kernel log of that host (dmesg: out of memory) and the limits of "
       "the batch system";
@@ -139,14 +219,24 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
     finding.confidence = "sure";
   } else if (!ends.replaced.empty()) {
     first = ends.replaced;
-    finding.sentence =
-        fmt::format("{} became another program (exec) without MPI_Finalize {}", ranks_text(first), when(input, first.front()));
+    finding.sentence = fmt::format("{} became another program (exec){} {}", ranks_text(first), end.mpi ? " without MPI_Finalize" : "",
+                                   when(input, first.front()));
     finding.confidence = "sure";
+  } else if (!failed.empty()) {
+    first = failed;
+    const std::optional<int64_t> code = exit_code_of(input, first.front());
+    finding.sentence = fmt::format("{} exited first{}, {}; {} {} ended", ranks_text(first), code ? fmt::format(" with code {}", *code) : "",
+                                   when(input, first.front()), ranks_text(ends.lost), ends.lost.size() == 1 ? "was" : "were");
+    finding.confidence = "likely";
+    finding.advice = fmt::format("read the error output of {}: {} ended by an exception, or by an exit of the script's own",
+                                 ranks_text(first), first.size() == 1 ? "it" : "they");
   } else {
     describe_lost(input, ends, end, stall, transfer, finding, first);
   }
   if (first.size() == 1) finding.rank = first.front();
   finding.evidence = what_is_missing(input, ends, end);
+  if (end.rank_failed() && end.told_to_end.empty() && may_have_left_alike(input, ends, end))
+    finding.evidence += " Whether one of them failed and the others were ended, or all left by _exit, is not known.";
   if (const std::optional<MessageStall> by_message = find_message_stall(input)) {
     if (!by_message->circular) finding.evidence += fmt::format(" {}.", by_message->sentence);
   } else if (stall && !stall->circular) {

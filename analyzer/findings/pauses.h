@@ -36,7 +36,7 @@ double mean_before_ns(const std::vector<StepPauses>& steps);
 
 /// SQL over table `region`: which ranges. Layers of the network may have any name.
 inline constexpr std::string_view kCheckpointRanges =
-    "kind NOT IN ('step', 'layer') AND (lower(name) IN ('checkpoint', 'checkpointing', 'checkpoint_save', 'torch.save')"
+    "kind NOT IN ('step', 'layer') AND (lower(name) IN ('checkpoint', 'checkpointing', 'checkpoint_save', 'torch.save', 'async_save')"
     " OR lower(name) LIKE '%save%checkpoint%')";
 inline constexpr std::string_view kCollectionRanges =
     "kind NOT IN ('step', 'layer') AND lower(name) IN ('garbage collection', 'garbage_collection', 'gc', 'gc.collect')";

@@ -5,6 +5,7 @@
 
 #include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/job_end.h"
 
 namespace ddl {
 namespace {
@@ -39,7 +40,7 @@ DDL_FINDING(shared_cores, kSpeed, "late", "more ranks than CPUs", "the CPUs that
   finding.sentence = sentence(groups[0]);
   if (groups.size() > 1) finding.sentence += fmt::format(", and {} more group{} like it", groups.size() - 1, groups.size() == 2 ? "" : "s");
   finding.confidence = crowding.all_seen_at_end ? "sure" : "likely";
-  finding.evidence = "What the ranks could run on when MPI started:";
+  finding.evidence = fmt::format("What the ranks could run on when {} started:", calls_mpi(input.db) ? "MPI" : "they");
   for (size_t i = 0; i < std::min(groups.size(), kShownGroups); ++i)
     finding.evidence += fmt::format("{} {} on {}", i == 0 ? "" : ";", ranks_text(groups[i].ranks), cpus_text(groups[i]));
   finding.evidence +=

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/job_end.h"
 #include "analyzer/findings/late_ranks.h"
 #include "analyzer/findings/layer_imbalance.h"
 #include "analyzer/findings/loader_stall.h"
@@ -196,9 +197,10 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
                   percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
                   found.since_step ? fmt::format(" since step {}", *found.since_step) : "", duration_text(found.compute_ns), plural,
                   duration_text(found.others_compute_ns));
-  finding.evidence = fmt::format(
-      "In {} of {} steps; {} inside MPI for {}/step less than the other{}, loading data not counted as computing.", found.late_steps,
-      found.steps, one ? "it is" : fmt::format("{} are", ranks_text(found.ranks)), duration_text(found.less_in_mpi_ns), plural);
+  finding.evidence =
+      fmt::format("In {} of {} steps; {} inside {} for {}/step less than the other{}, loading data not counted as computing.",
+                  found.late_steps, found.steps, one ? "it is" : fmt::format("{} are", ranks_text(found.ranks)),
+                  calls_mpi(input.db) ? "MPI" : "collectives and messages", duration_text(found.less_in_mpi_ns), plural);
   finding.evidence += health_of(input, found.ranks);
   bound_by_missing(input, finding, found.ranks);
   finding.evidence_sql = fmt::format(

@@ -87,7 +87,7 @@ std::string how_it_ended(SQLite::Database& db, const Start& start, bool last, bo
   std::string text = end.signal != 0              ? fmt::format("killed by {}", signal_name(end.signal))
                      : exit_code.value_or(0) != 0 ? fmt::format("exit code {}", *exit_code)
                      : failed                     ? fmt::format("{} ended abnormally", lost_processes == 1 ? "a process" : "some processes")
-                     : !last && left.next()       ? "exited"  // with which code was not recorded
+                     : !last && left.next()       ? "exited"  // its launcher's code was not recorded
                                                   : kFinished;
   Query blamed(db,
                fmt::format("SELECT sentence FROM finding WHERE id IN ('missing_rank', 'mismatched_calls', 'killed_rank') AND ({} OR world"

@@ -7,7 +7,8 @@ objects that the job may copy or pickle, and uses no random numbers. Ranges go t
   step        ends with the optimizer's; begins where the last one ended. The first one, and that after an evaluation, begins when a loader that feeds training
               is asked for a batch, else with the forward of a model that trains. Among several optimizers the one counts that stepped first (another, if that
               one has stopped). A step that a gradient scaler skips counts: the iteration was run. The recorder drops them once the program marks its own
-  phase       forward or evaluation (the outermost call of a module), backward, optimizer, input (a loader's next batch), checkpoint, garbage collection (full ones),
+  phase       forward or evaluation (the outermost call of a module), backward, optimizer, input (a loader's next batch), checkpoint (of torch.distributed.checkpoint's
+              async_save: what it takes before it writes, as async_save), garbage collection (full ones),
               compilation (torch.compile)
   layer       the path of the module from the outermost one, without what wraps it (DDP, FSDP, torch.compile, checkpointing)
   samples     what the loader's sampler put into the batches of the step
@@ -309,7 +310,9 @@ def _before_forward(module, _arguments):
             _Steps.follows = False
         _push(_PHASE, b"forward" if trains else b"evaluation", 0)
     name = _Layers.names.get(key)
-    named = name is not None and key not in _Layers.quiet
+    # What a wrapper (FSDP) calls has its name: one layer. A checkpointing one's is called alone when it is done again.
+    within = calls[-1][0] if calls else key
+    named = name is not None and key not in _Layers.quiet and (within == key or _Layers.names.get(within) != name)
     if named:
         _push(_LAYER, name, 0)
     calls.append((key, named, _now() if _Layers.times is not None else 0))
@@ -370,7 +373,7 @@ def _hook_checkpoints(torch):
     save = torch.save
 
     def marked(obj, f, *arguments, **keywords):
-        if not (_active and _trains):
+        if not _saves_here():
             return save(obj, f, *arguments, **keywords)
         start = _place(f)
         _begin_saving()
@@ -385,10 +388,15 @@ def _hook_checkpoints(torch):
     torch.save = _wrapped(save, marked)
 
 
-def _begin_saving():
+def _saves_here():
+    """What another thread writes, as that of async_save, holds nobody up."""
+    return _active and _trains and threading.current_thread() is threading.main_thread()
+
+
+def _begin_saving(phase=b"checkpoint"):
     _here.saving += 1
     if _here.saving == 1:
-        _push(_PHASE, b"checkpoint", 0)
+        _push(_PHASE, phase, 0)
 
 
 def _end_saving():
@@ -398,12 +406,12 @@ def _end_saving():
 
 
 def _hook_sharded_checkpoints(module):
-    """torch.distributed.checkpoint. What async_save writes in a thread of its own holds nobody up: only what it takes before that is marked."""
-    def around(function):
+    """torch.distributed.checkpoint. Of async_save what it takes before it writes: to plan, and to copy the state."""
+    def around(function, phase):
         def marked(*arguments, **keywords):
-            if not (_active and _trains) or threading.current_thread() is not threading.main_thread():
+            if not _saves_here():
                 return function(*arguments, **keywords)
-            _begin_saving()
+            _begin_saving(phase)
             try:
                 saved = function(*arguments, **keywords)
                 if _here.saving == 1:
@@ -414,9 +422,9 @@ def _hook_sharded_checkpoints(module):
 
         return _wrapped(function, marked)
 
-    for name in ("save", "save_state_dict", "async_save"):
+    for name, phase in (("save", b"checkpoint"), ("save_state_dict", b"checkpoint"), ("async_save", b"async_save")):
         if hasattr(module, name):
-            setattr(module, name, around(getattr(module, name)))
+            setattr(module, name, around(getattr(module, name), phase))
 
 
 def _tell_sharded_bytes(metadata):
@@ -700,6 +708,23 @@ def _hook_messages(module):
     module.monitored_barrier = _wrapped(barrier, marked)
 
 
+# ---------------------------------------------------------------------------------------------------------------- what is not recorded
+
+def _hook_rpc(module):
+    """The report says that there is something which it does not know of."""
+    start = getattr(module, "init_rpc", None)
+    if start is None:  # a torch without it
+        return
+
+    def marked(*arguments, **keywords):
+        if _active and "its RPC" not in _missing:
+            _missing.append("its RPC")
+            _tell(sys.modules.get("torch"))
+        return start(*arguments, **keywords)
+
+    module.init_rpc = _wrapped(start, marked)
+
+
 # ---------------------------------------------------------------------------------------------------------------- all of it
 
 _missing = []  # parts that are not hooked
@@ -728,6 +753,7 @@ _PARTS = {
     "torch.utils.data.dataloader": [("loaders", _hook_loaders)],
     "torch.distributed.distributed_c10d": [("process groups", _hook_groups), ("messages", _hook_messages)],
     "torch.distributed.checkpoint.state_dict_saver": [("torch.distributed.checkpoint", _hook_sharded_checkpoints)],
+    "torch.distributed.rpc": [("RPC", _hook_rpc)],
     "torch._dynamo": [("compilations", _hook_compiler)],
 }
 

@@ -38,7 +38,7 @@ def _install():
     class Waiter:
         """First of sys.meta_path until torch is there: it finds nothing itself, and looks at how torch is found by the others."""
 
-        waits_for = {"torch", "torch.utils.data.dataloader", "torch.distributed.distributed_c10d", "torch.distributed.checkpoint.state_dict_saver", "torch._dynamo"}
+        waits_for = {"torch", "torch.utils.data.dataloader", "torch.distributed.distributed_c10d", "torch.distributed.checkpoint.state_dict_saver", "torch.distributed.rpc", "torch._dynamo"}
         busy = False
 
         @classmethod

@@ -73,7 +73,7 @@ LaneStyle style_of_ranks() {
           {{"compute", "c0", &Lane::compute},
            {"transfer", "c2", &Lane::transfer},
            {"waiting for others", "c3", &Lane::wait},
-           {"in MPI, waiting not known", "c4", &Lane::unsplit}}};
+           {"in calls, waiting not known", "c4", &Lane::unsplit}}};
 }
 
 LaneStyle style_of_gpus() {

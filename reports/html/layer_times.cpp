@@ -48,8 +48,8 @@ void add_host(const RunView& run, std::vector<Figure>& figures) {
   const size_t compute = column_of(table, "compute_ns"), exposed = column_of(table, "exposed_ns"), wait = column_of(table, "wait_ns");
   Bars bars{.id = "layers",
             .title = "Layers",
-            .description = "A bar for each layer, the longest first: computing, then time inside MPI.",
-            .parts = {{"compute", "c0"}, {"in MPI: transfer", "c2"}, {"in MPI: waiting", "c3"}, {"in MPI, waiting not known", "c4"}}};
+            .description = "A bar for each layer, the longest first: computing, then time in calls.",
+            .parts = {{"compute", "c0"}, {"in calls: transfer", "c2"}, {"in calls: waiting", "c3"}, {"in calls, waiting not known", "c4"}}};
   // For non-blocking collectives the waiting counts where they were posted, and is not inside the time in MPI there.
   Query nonblocking(run.db, "SELECT 1 FROM collective_group WHERE world = ? AND upper_bound = 1 LIMIT 1");
   nonblocking.bind(run.world);

@@ -22,7 +22,7 @@ struct Part {
   const char* css;
 };
 constexpr std::array<Part, 5> kStepParts = {
-    {{"compute", "c0"}, {"exposed transfer", "c2"}, {"waiting for others", "c3"}, {"in MPI, waiting not known", "c4"}, {"idle", "c6"}}};
+    {{"compute", "c0"}, {"exposed transfer", "c2"}, {"waiting for others", "c3"}, {"in calls, waiting not known", "c4"}, {"idle", "c6"}}};
 using Parts = std::array<double, kStepParts.size()>;  // ns of the mean rank
 
 struct StepTime {

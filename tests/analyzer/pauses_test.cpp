@@ -78,6 +78,19 @@ TEST(Pauses, ACheckpointOfAllRanks) {
   EXPECT_TRUE(has(judged.sentence, "all ranks stand still while they write a checkpoint")) << judged.sentence;
 }
 
+// The job writes beside training already: what is left is the copy.
+TEST(Pauses, WhatAsyncSaveTakesBeforeItWrites) {
+  Judged all({{"async_save", 30, -1, 500_ms}}, "checkpoint_stall");
+  EXPECT_TRUE(has(all.sentence, "all ranks stand still while async_save copies their state: in ")) << all.sentence;
+  const std::string advice = all.with.text("SELECT try FROM finding");
+  EXPECT_TRUE(has(advice, "pinned or shared")) << advice;
+  EXPECT_FALSE(has(advice, "checkpoint.async_save")) << advice;
+  Judged one({{"async_save", 30, 3, 900_ms}, {"checkpoint", 60, 3, 100_ms}}, "checkpoint_stall");
+  EXPECT_TRUE(has(one.sentence, "the others wait for rank 3 while async_save copies its state: in ")) << one.sentence;
+  Judged written({{"async_save", 30, -1, 20_ms}, {"checkpoint", 30, -1, 500_ms}}, "checkpoint_stall");
+  EXPECT_TRUE(has(written.sentence, "all ranks stand still while they write a checkpoint")) << written.sentence;
+}
+
 TEST(Pauses, GarbageCollectionsAtDifferentTimes) {
   Judged judged({{"garbage collection", 7, 3, 100_ms}, {"garbage collection", 11, 8, 100_ms}, {"garbage collection", 13, 12, 100_ms}},
                 "garbage_collection");

@@ -342,6 +342,11 @@ TEST(Pipelines, OfTwoStagesTheLongerOneIsNamed) {
     EXPECT_TRUE(has(run.text("SELECT try FROM finding WHERE id = 'straggler'"), "give stage " + std::to_string(stage) + " less to do"));
     const auto saving_ns = static_cast<double>(run.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'"));
     EXPECT_NEAR(saving_ns / (step_ns(run) - step_ns(even)), 1, 0.1) << "stage " << stage << ": " << saving_ns << " of " << step_ns(run);
+    const auto evidence = [&] { return run.text("SELECT coalesce(min(evidence), '') FROM finding WHERE id = 'straggler'"); };
+    EXPECT_TRUE(has(evidence(), " inside MPI for ")) << evidence();
+    run.db.exec("UPDATE op SET name = 'gloo::' || name WHERE name LIKE 'MPI%'");
+    ddl::analyze(run.db);
+    EXPECT_TRUE(has(evidence(), " inside collectives and messages for ")) << evidence();
   }
 }
 

@@ -303,6 +303,88 @@ TEST(Findings, WithoutMpiTheExitCodeIsTheCommands) {
             "rank 1 stopped (the command's exit code: 1) at 1.55 s in step 9, and the others were ended");
 }
 
+void over_gloo(Tables& run) {
+  run.exec("UPDATE op SET name = 'gloo::' || name WHERE name LIKE 'MPI%'; UPDATE process SET init_ns = NULL, finalize_ns = NULL");
+}
+
+/// A job of Gloo in which all ranks have left the same step.
+Tables after_a_step(int64_t ranks, const std::string& ended) {
+  Tables run = training(ranks, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+  over_gloo(run);
+  for (int64_t rank = 0; rank < ranks; ++rank) run.ended(rank, ended, 1'560_ms);
+  return run;
+}
+
+void exit_code(Tables& run, int64_t rank, int64_t code) {
+  run.exec("INSERT INTO process_fact SELECT id, 'exit_code', '" + std::to_string(code) +
+           "' FROM process WHERE rank = " + std::to_string(rank));
+}
+
+// An exception ends rank 1, and seconds later torchrun ends the others, which sleep outside of collectives.
+TEST(Findings, WhoExitsWhileTheOthersAreEndedWentFirst) {
+  for (const bool known : {false, true}) {
+    Tables run = after_a_step(3, "lost");
+    run.ended(1, "exited", 4'900_ms);
+    if (known) exit_code(run, 1, 3);
+    EXPECT_EQ(sentence_after_exit_code(std::move(run), 1),
+              known ? "rank 1 exited first with code 3, at 4.90 s in step 9; ranks 0 and 2 were ended"
+                    : "rank 1 exited first, at 4.90 s in step 9; ranks 0 and 2 were ended");
+  }
+  Tables waited_for = hung(3);
+  over_gloo(waited_for);
+  waited_for.ended(1, "exited", 2'500_ms);
+  EXPECT_EQ(sentence_after_exit_code(std::move(waited_for), 1), "rank 1 exited first, at 2.50 s in step 9; ranks 0 and 2 were ended");
+  Tables message = after_a_step(2, "lost");
+  message.ended(1, "exited", 4'900_ms);
+  message.open_call(0, "MPI_Recv", 1, {}, 1'558_ms);
+  message.exec("UPDATE open_call SET peer = 1");
+  over_gloo(message);
+  EXPECT_EQ(sentence_after_exit_code(std::move(message), 1), "rank 1 exited first, at 4.90 s in step 9; rank 0 was ended");
+}
+
+// A rank that waits for one that was killed ends by an exception, too; one that is through with its work, or handles SIGTERM, exits as it should.
+TEST(Findings, WhoExitsIsNotBlamedForOneThatWasKilled) {
+  Tables waits = hung(2);
+  over_gloo(waits);
+  waits.ended(0, "exited", 2'500_ms);
+  exit_code(waits, 0, 1);
+  EXPECT_EQ(sentence_after_exit_code(std::move(waits), 1), "rank 1 stopped (the command's exit code: 1), last seen at 1.55 s in step 9");
+  for (const int64_t code : {0, 143}) {
+    Tables run = after_a_step(3, "lost");
+    run.ended(2, "exited", 1'700_ms);
+    exit_code(run, 2, code);
+    EXPECT_EQ(sentence_after_exit_code(std::move(run), 1),
+              "one of ranks 0 and 1 stopped (the command's exit code: 1), and the others were ended");
+  }
+  Tables received = after_a_step(3, "lost");  // and then? It may have computed, or waited for rank 0 in vain
+  Row row{.rank = 1, .op = "MPI_Recv", .enter_ns = 1'556_ms, .leave_ns = 1'558_ms};
+  row.peer = 0;
+  received.add(row);
+  over_gloo(received);
+  received.ended(1, "exited", 4'900_ms);
+  EXPECT_EQ(sentence_after_exit_code(std::move(received), 1), "ranks 0 and 2 stopped (the command's exit code: 1), last seen at 1.56 s");
+}
+
+// os._exit(0) at the end of the script.
+TEST(Findings, AJobThatEndsWellWithoutExitHandlersIsNoKill) {
+  const auto ended_with = [](Tables run, int64_t code) {
+    saw_it_end(run, 2'000_ms);
+    run.meta("exit_code", std::to_string(code));
+    run.analyze();
+    return run.integer("SELECT count(*) FROM finding WHERE id = 'killed_rank'") == 0
+               ? ""
+               : run.text("SELECT sentence FROM finding WHERE position = 1");
+  };
+  EXPECT_EQ(ended_with(after_a_step(2, "lost"), 0), "");
+  EXPECT_EQ(ended_with(after_a_step(2, "lost"), 3), "all 2 ranks stopped (the command's exit code: 3), last seen at 1.56 s");
+  Tables one = after_a_step(2, "lost");  // whatever the script that started it returned
+  one.exec("DELETE FROM step WHERE process = 2 AND step = 9");
+  EXPECT_EQ(ended_with(std::move(one), 0), "all 2 ranks stopped (the command's exit code: 0), last seen at 1.56 s");
+  Tables told = after_a_step(2, "lost");
+  told.meta("told_to_end", "15");
+  EXPECT_EQ(ended_with(std::move(told), 0), "the job was told to end (SIGTERM) before any rank had ended");
+}
+
 // Rank 1 hangs and somebody ends the job: no rank stopped by itself, whatever the launcher's exit code.
 TEST(Findings, AJobThatWasToldToEndAccusesNobody) {
   for (const int64_t code : {1, 143}) {

@@ -170,6 +170,27 @@ TEST(Overview, UnknownWaitingIsNotZero) {
   EXPECT_NE(nothing.find("in MPI 25.0%   of which waiting n/a(PARTIAL_RANKS)"), std::string::npos) << nothing;
 }
 
+TEST(Overview, MpiIsSaidOnlyOfJobsThatCallIt) {
+  for (const bool mpi : {true, false}) {
+    HandmadeRun run;
+    if (!mpi) run.db().exec("UPDATE op SET name = 'gloo::' || name WHERE name LIKE 'MPI%'; UPDATE process SET init_ns = NULL");
+    run.db().exec(
+        "UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS'; UPDATE process SET ended = 'lost' WHERE rank = 0;"
+        "UPDATE process SET ended = 'exec' WHERE rank = 1;"
+        "INSERT INTO process SELECT id + 10, 1, rank, world_size, host, pid + 1000, end_ns + 1, end_ns + 2, NULL, NULL, 'exited', NULL,"
+        " thread_level, clock, 0, 0, exe, command, 't', 0 FROM process");
+    const std::string text = overview_of(run.db(), {.width = 500, .color = false});
+    const std::string head = text.substr(0, text.find("BY RANK"));
+    EXPECT_EQ(head.find("MPI") != std::string::npos, mpi) << head;
+    EXPECT_NE(head.find(mpi ? "The run holds 2 worlds (MPI_Comm_spawn, or several mpirun)"
+                            : "The run holds 2 worlds (torchrun started the ranks again, or several jobs ran)"),
+              std::string::npos)
+        << head;
+    EXPECT_NE(head.find(mpi ? "rank 0 ended without MPI_Finalize or exit" : "rank 0 ended without exit"), std::string::npos) << head;
+    EXPECT_NE(head.find(mpi ? "in MPI 25.0%" : "in collectives 25.0%"), std::string::npos) << head;
+  }
+}
+
 TEST(Overview, SaysHowFarClocksMayBeOff) {
   const auto two_hosts = [](HandmadeRun& run, const std::string& first, const std::string& second) {
     run.db().exec("UPDATE host SET sigma_ns = " + first + "; UPDATE process SET host = 1 + rank;" +

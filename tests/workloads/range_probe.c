@@ -12,6 +12,7 @@ void ddl_value_record(const char* name, double value);
 void ddl_hooked_step_begin(uint64_t number, int follows);
 void ddl_hooked_step_end(void);
 void ddl_hooks_tell_steps(const char* text);
+void ddl_hooks_tell(const char* text);
 void ddl_group_begin(const char* name, const int* ranks, int count);
 uint32_t ddl_group_end(void);
 void ddl_told_begin(const char* name, uint32_t group, int peer, uint32_t number, uint64_t bytes);
@@ -53,6 +54,8 @@ void ddl_hooked_step_begin(uint64_t number, int follows) {
 void ddl_hooked_step_end(void) { ddl_range_pop(1); }
 
 void ddl_hooks_tell_steps(const char* text) { fprintf(out(), "%*stold %s\n", 2 * depth, "", text); }
+
+void ddl_hooks_tell(const char* text) { fprintf(out(), "hooks %s\n", text); }
 
 static uint32_t groups;
 

@@ -36,6 +36,9 @@ def every_ending(folder):
         fault.reported(what, run, *says)
         db = job.reported_store(run)
         job.check({r["rank"]: r["ended"] for r in db.execute("select rank, ended from v_rank")} == ended, f"{what}: ended otherwise than {ended}")
+        codes = dict(db.execute("select rank, value from process_fact f join process p on p.id = f.process where key = 'exit_code'").fetchall())
+        exited = {rank: "3" if way == "exit" else "0" for rank, how in ended.items() if how in ("finalized", "exited")}
+        job.check(way == "return" or codes == exited, f"{what}: exit codes {codes}, expected {exited}")
         fault.complete(what, db, logs, in_mid_call={0} if who == 1 else ())
         job.check(db.execute("select count(*) from region where kind <> 'inferred'").fetchone()[0] == 1, f"{what}: ranges of a child are in the record")
 

@@ -144,7 +144,7 @@ TEST(Figures, TheTreeNamesItsWeakestLeaf) {
 
 TEST(Figures, LayersSplitWhatWasInsideTheCall) {
   HandmadeRun run;
-  const char* const kUnsplit = "in MPI, waiting not known";
+  const char* const kUnsplit = "in calls, waiting not known";
   {
     const RunView view = test::view_of(run.db());
     const Figure figure = only(layer_times(view));
@@ -159,7 +159,7 @@ TEST(Figures, LayersSplitWhatWasInsideTheCall) {
   const RunView view = test::view_of(other.db());
   const Figure figure = only(layer_times(view));
   EXPECT_FALSE(has(figure.svg, kUnsplit)) << figure.svg;
-  EXPECT_TRUE(has(figure.svg, "in MPI: waiting 15.0 ms")) << figure.svg;
+  EXPECT_TRUE(has(figure.svg, "in calls: waiting 15.0 ms")) << figure.svg;
 }
 
 TEST(Figures, StepTimesKeepTheFirstSteps) {
