@@ -22,25 +22,24 @@ std::string how_it_ended(const Query& row, int ended, int abort_code) {
 // A rank's lateness: how much later than the median rank it enters the collectives of a step. Entering late and waiting little are the same
 // number: all members of a collective leave off waiting at the same moment.
 Table ranks_table(const RunView& run) {
-  Table table{
-      .id = "ranks",
-      .caption = fmt::format("Ranks, {}{}. Late: {} later than the median rank{}.", run.has_steps ? "mean step" : "whole run",
-                             run.facts.resource == Resource::kThread   ? ""
-                             : run.facts.resource == Resource::kUnseen ? "; by their threads: what their GPUs did was not recorded"
-                             : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
-                             : run.facts.resource == Resource::kDevice ? ", by their GPUs"
-                                                                       : ", by their GPUs where they have any",
-                             run.facts.coordination.ranks > 0 ? "is ready for reductions" : "enters collectives",
-                             run.facts.parts.empty() ? "" : " of those that it may wait for"),
-      .columns = {{"rank", "Rank", Unit::kCount},
-                  {"late_ns", "Late", Unit::kDuration},
-                  {"wait_ns", "Wait", Unit::kDuration},
-                  {"xfer_ns", "Transfer", Unit::kDuration, 1},
-                  {"compute_ns", "Compute", Unit::kDuration},
-                  {"ended", "Ended", Unit::kText},
-                  {"host", "Host", Unit::kText, 2},
-                  {"cpus", "CPUs", Unit::kText, 0}},
-      .when_empty = "No process is a rank of this world: ddl report processes lists those that recorded something."};
+  Table table{.id = "ranks",
+              .caption = fmt::format("Ranks, {}{}. Late: {} later than the median rank{}.", run.has_steps ? "mean step" : "whole run",
+                                     run.facts.resource == Resource::kThread   ? ""
+                                     : run.facts.resource == Resource::kUnseen ? "; by their threads: what their GPUs did was not recorded"
+                                     : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
+                                     : run.facts.resource == Resource::kDevice ? ", by their GPUs"
+                                                                               : ", by their GPUs where they have any",
+                                     run.facts.coordination.ranks > 0 ? "is ready for reductions" : "enters collectives",
+                                     run.facts.parts.empty() ? "" : " of those that it may wait for"),
+              .columns = {{"rank", "Rank", Unit::kCount},
+                          {"late_ns", "Late", Unit::kDuration},
+                          {"wait_ns", "Wait", Unit::kDuration},
+                          {"xfer_ns", "Transfer", Unit::kDuration, 1},
+                          {"compute_ns", "Compute", Unit::kDuration},
+                          {"ended", "Ended", Unit::kText},
+                          {"host", "Host", Unit::kText, 2},
+                          {"cpus", "CPUs", Unit::kText, 0}},
+              .when_empty = "No process is a rank of this world: ddl report processes lists those that recorded something."};
   Query row(run.db, "SELECT rank, ended, abort_code, cpus FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank, process");
   row.bind(run.world);
   constexpr size_t kCpus = 7;

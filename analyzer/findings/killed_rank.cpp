@@ -92,15 +92,6 @@ bool may_have_failed(const FindingInput& input, const JobEnd& end, int64_t rank)
   return code ? *code != 0 && *code != 128 + SIGTERM : end.rank_failed() || end.over;
 }
 
-/// The rank of the world that a message of `call` is from or to; nothing: not known, or no message.
-std::optional<int64_t> awaited_by(const FindingInput& input, const UnfinishedCall& call) {
-  if (!call.comm || !call.peer || call.seq) return std::nullopt;
-  const auto communicator = input.catalog.communicators.find(*call.comm);
-  if (communicator == input.catalog.communicators.end()) return std::nullopt;
-  const size_t at = communicator->second.index_of(call.rank, *call.peer);
-  return at < communicator->second.ranks.size() ? std::optional(communicator->second.ranks[at]) : std::nullopt;
-}
-
 bool ended_after_a_message(const FindingInput& input, int64_t rank) {
   Query last(input.db, "SELECT peer IS NOT NULL AND seq IS NULL FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns DESC LIMIT 1");
   last.bind(input.catalog.process_of(input.world, rank)->id);
@@ -120,7 +111,7 @@ std::vector<int64_t> failed_first(const FindingInput& input, const Ends& ends, c
     bool waits = false, is_awaited = stall && !stall->circular && in(stall->missing, rank);
     for (const UnfinishedCall& call : open) {
       waits |= call.rank == rank;
-      is_awaited |= in(ends.lost, call.rank) && awaited_by(input, call) == rank;
+      is_awaited |= in(ends.lost, call.rank) && !call.seq && peer_in_world(input, call) == rank;
     }
     const bool left_alone = open.empty() && end.rank_failed() && !ended_after_a_message(input, rank);
     if (may_have_failed(input, end, rank) && !waits && (is_awaited || left_alone)) ranks.push_back(rank);

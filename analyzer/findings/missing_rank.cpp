@@ -138,6 +138,7 @@ std::vector<Finding> find_unready(const FindingInput& input) {
 /// How long ranks had been waiting in a call when it was given up, or at the end.
 struct Waited {
   int64_t since_ns = 0, ns = 0;
+  int64_t gone_ns = 0;       ///< of that, after all that they waited for had exited or aborted
   double mean_ns = 0;        ///< of that call; 0: there is no other
   bool until_known = false;  ///< the end of the run is known, or the call was given up
   const char* until = "the end of the run";
@@ -145,7 +146,7 @@ struct Waited {
   bool lasts(int64_t least_ns, double times) const { return ns >= least_ns && static_cast<double>(ns) > times * mean_ns; }
   bool is_short() const { return !lasts(kShortNs, kShortTimes); }
   /// As any job that is killed, or that its launcher ends.
-  bool looks_healthy(const FindingInput& input) const { return until_known && (is_short() || (ns < kGraceNs && ended_by_launcher(input))); }
+  bool looks_healthy(const FindingInput& input) const { return until_known && (is_short() || (gone_ns < kGraceNs && ended_by_launcher(input))); }
   const char* confidence() const { return lasts(kHangNs, kHangTimes) ? "sure" : "likely"; }
 
   /// "The last to wait came at 12.1 s, 60.0 s before the end of the run; MPI_Allreduce takes 1.20 ms on average."
@@ -159,12 +160,21 @@ struct Waited {
   }
 };
 
-Waited waited_in(const FindingInput& input, const std::string& sits_in, int64_t since_ns, std::optional<int64_t> gave_up_ns) {
+/// `causes`: those that were waited for.
+Waited waited_in(const FindingInput& input, const std::string& sits_in, const std::vector<int64_t>& causes, int64_t since_ns,
+                 std::optional<int64_t> gave_up_ns) {
   Waited waited;
   const std::optional<int64_t> read_ns = read_while_running_ns(input);
   const std::optional<int64_t> known_ns = gave_up_ns ? gave_up_ns : read_ns ? read_ns : end_of_run_ns(input);
   waited.since_ns = since_ns;
   waited.ns = known_ns.value_or(last_sign_of_life_ns(input)) - since_ns;
+  waited.gone_ns = waited.ns;
+  for (const int64_t rank : causes) {
+    const ProcessInfo* process = input.catalog.process_of(input.world, rank);
+    if (process == nullptr || (process->ended != "exited" && process->ended != "aborted")) continue;
+    const int64_t gone_ns = waited.ns - (process->end_ns - since_ns);
+    if (gone_ns >= 0) waited.gone_ns = std::min(waited.gone_ns, gone_ns);  // else it gave up before it went
+  }
   waited.mean_ns = mean_duration_ns(input, sits_in);
   waited.until_known = known_ns.has_value();
   if (gave_up_ns)
@@ -230,14 +240,14 @@ DDL_FINDING(missing_rank, kStuck, "hang", "the run went wrong: a rank did not co
   if (std::vector<Finding> unready = find_unready(input); !unready.empty()) return unready;
   if (std::vector<Finding> stuck = find_stuck_in_init(input); !stuck.empty()) return stuck;
   if (const std::optional<MessageStall> by_message = find_message_stall(input)) {
-    const Waited waited = waited_in(input, by_message->sits_in, by_message->since_ns, by_message->gave_up_ns);
+    const Waited waited = waited_in(input, by_message->sits_in, by_message->causes, by_message->since_ns, by_message->gave_up_ns);
     if (waited.looks_healthy(input)) return {};
     // Any job that is killed has messages under way; how long they were is not known of one that nobody saw end.
     if (!waited.is_short()) return {message_finding(input, *by_message, waited)};
   }
   const std::optional<Stall> stall = find_stall(input);
   if (!stall) return {};
-  const Waited waited = waited_in(input, stall->sits_in, stall->since_ns, gave_up_ns(input, *stall));
+  const Waited waited = waited_in(input, stall->sits_in, stall->missing, stall->since_ns, gave_up_ns(input, *stall));
   if (waited.looks_healthy(input)) return {};
 
   Finding finding;

@@ -304,8 +304,7 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
   const double least = std::min(2 * share, (1 + share) / 2);
   // Among many small collectives of a step it may be late to one alone: then the step is what it makes late, or does not.
   const auto own_steps = std::count_if(met.begin(), met.end(), [](const StepBlame& step) { return 2 * step.own_ns > step.all_ns; });
-  const bool in_most_steps =
-      input.annotated && !c.by_chance && static_cast<double>(own_steps) > least * static_cast<double>(met.size());
+  const bool in_most_steps = input.annotated && !c.by_chance && static_cast<double>(own_steps) > least * static_cast<double>(met.size());
   const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
   const auto judged = [&](const StragglerCosts& costs) {
     const bool together = suspects.size() == 1 || costs.apart_ns <= kTogether * costs.least_wait_ns;

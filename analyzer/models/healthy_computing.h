@@ -33,7 +33,7 @@ struct PlacedComputing {
 class HealthyComputing {
  public:
   HealthyComputing(const Replay& replay, std::span<const PlacedComputing> computing, const std::unordered_set<int64_t>& late);
-  /// Of an operation of a late rank that is among `computing`. Nothing: no other rank ever has its place.
+  /// `one`: of a late rank, among `computing`. Nothing: no other rank ever has its place.
   std::optional<double> of(const PlacedComputing& one) const;
 
  private:
