@@ -173,7 +173,8 @@ class TextReport {
       if (!item.note.empty()) part += ' ' + item.note;
       parts.push_back(std::move(part));
     }
-    if (!numbers.remark.empty()) parts.push_back("(" + numbers.remark + ")");
+    if (!numbers.remark.empty())
+      for (const std::string& part : wrap(printable("(" + numbers.remark + ")"), width_ - kTitleColumns, limited_)) parts.push_back(part);
     const size_t start = out_.size();
     items(left_aligned(numbers.title, kTitleColumns), parts, "   ");
     if (options_.color) out_.replace(start, numbers.title.size(), styled(numbers.title, Style::kBold, options_));

@@ -146,7 +146,9 @@ struct Waited {
   bool lasts(int64_t least_ns, double times) const { return ns >= least_ns && static_cast<double>(ns) > times * mean_ns; }
   bool is_short() const { return !lasts(kShortNs, kShortTimes); }
   /// As any job that is killed, or that its launcher ends.
-  bool looks_healthy(const FindingInput& input) const { return until_known && (is_short() || (gone_ns < kGraceNs && ended_by_launcher(input))); }
+  bool looks_healthy(const FindingInput& input) const {
+    return until_known && (is_short() || (gone_ns < kGraceNs && ended_by_launcher(input)));
+  }
   const char* confidence() const { return lasts(kHangNs, kHangTimes) ? "sure" : "likely"; }
 
   /// "The last to wait came at 12.1 s, 60.0 s before the end of the run; MPI_Allreduce takes 1.20 ms on average."

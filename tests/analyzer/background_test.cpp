@@ -43,7 +43,7 @@ struct BackgroundJob {
 
 /// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the cycle that begins when the last
 /// one is (within 80 ms) is the last: it agrees on 5 tensors, whose data moves in the last 10 ms of the step, in batches that differ.
-Tables training(const BackgroundJob& job) {
+Tables background_training(const BackgroundJob& job) {
   Tables run(2);
   run.exec("BEGIN");
   run.exec("INSERT INTO thread VALUES (1, 1, 5001, 'hvd'), (2, 1, 5002, 'hvd')");
@@ -225,7 +225,7 @@ using Parts = std::vector<int64_t>;
 
 TEST(Background, WhereTheTrainingThreadsTimeWent) {
   for (const bool by_bits : {true, false}) {
-    Tables run = training({.by_bits = by_bits});
+    Tables run = background_training({.by_bits = by_bits});
     EXPECT_EQ(run.integer("SELECT count(*) FROM background_process WHERE sampled AND thread = 0"), 2);
     EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 2 * 9 * kSteps) << by_bits;
     EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10})) << by_bits;
@@ -240,7 +240,7 @@ TEST(Background, WhereTheTrainingThreadsTimeWent) {
 // Both are ready at 30 ms and asleep until the cycle that begins at 40 ms, and on until the data moves at 90 ms.
 TEST(Background, ACycleThatIsLongAgainstTheStepIsNamedAsTheCause) {
   const auto found = [](const char* set_ms, int64_t cycle_ms) {
-    Tables run = training({.computes_ms = {30, 30}, .cycle_ms = cycle_ms});
+    Tables run = background_training({.computes_ms = {30, 30}, .cycle_ms = cycle_ms});
     if (set_ms) {
       run.meta("env.HOROVOD_CYCLE_TIME", set_ms);
       run.analyze();
@@ -266,7 +266,7 @@ TEST(Background, ACycleThatIsLongAgainstTheStepIsNamedAsTheCause) {
 /// mpi4py's COMM_WORLD.Barrier() in a script of Horovod: the training thread's own calls are time in MPI, with their waiting.
 TEST(Background, AFewCallsOfTheTrainingThreadsOwn) {
   for (const bool marks : {true, false}) {
-    Tables run = training({.marks = marks, .own_from = 6});
+    Tables run = background_training({.marks = marks, .own_from = 6});
     EXPECT_EQ(run.integer("SELECT count(*) FROM background_process WHERE sampled AND thread = 0"), 2) << marks;
     EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 2 * 9 * kSteps) << marks;
     EXPECT_EQ(parts_of(run, 0), (Parts{40, 34, 16, 10})) << marks;
@@ -277,7 +277,7 @@ TEST(Background, AFewCallsOfTheTrainingThreadsOwn) {
 }
 
 TEST(Background, WhoCallsMpiInEachStepCommunicatesItself) {
-  Tables run = training({.own_from = 0, .own_steps = kSteps});
+  Tables run = background_training({.own_from = 0, .own_steps = kSteps});
   EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 0);
 }
 
@@ -294,7 +294,7 @@ TEST(Background, PollingForMessagesIsNoCollective) {
 }
 
 TEST(Background, CountersAreNoCoordination) {
-  Tables run = training({.counts = true});
+  Tables run = background_training({.counts = true});
   EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 2 * 9 * kSteps);
   EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10}));
   EXPECT_EQ(run.findings().front(), "straggler");
@@ -310,7 +310,7 @@ TEST(Background, CountersAreNoCoordination) {
 /// hvd.broadcast(torch.tensor([step])): Horovod's tensors have types of fixed width, its own words the types of C.
 TEST(Background, ABroadcastOfOneIntegerIsNoCoordination) {
   for (const bool by_bits : {true, false}) {
-    Tables run = training({.by_bits = by_bits, .flags = true});
+    Tables run = background_training({.by_bits = by_bits, .flags = true});
     EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 2 * 9 * kSteps) << by_bits;
     EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10})) << by_bits;
     EXPECT_EQ(parts_of(run, 1), (Parts{80, 0, 10, 10})) << by_bits;
@@ -550,20 +550,20 @@ TEST(Background, StepsOfAProcessSet) {
 // A third rank may have kept both waiting within what looks like transfer; of two ranks of four nothing is known.
 TEST(Background, RanksWithoutARecordLeaveBoundsOrNothing) {
   const std::string split = "SELECT count(*) FROM step_part WHERE wait_ns IS NOT NULL AND coalesce(why, '') = ";
-  Tables all = training({});
+  Tables all = background_training({});
   EXPECT_EQ(all.integer(split + "''"), 2 * kSteps);
-  Tables one = training({.unrecorded = 1});
+  Tables one = background_training({.unrecorded = 1});
   EXPECT_EQ(one.integer(split + "'PARTIAL_RANKS'"), 2 * kSteps);
   EXPECT_EQ(parts_of(one, 0), (Parts{50, 30, 10, 10}));
   EXPECT_EQ(one.integer("SELECT bounded FROM steady_world"), 1);
-  Tables two = training({.unrecorded = 2});
+  Tables two = background_training({.unrecorded = 2});
   EXPECT_EQ(two.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL AND why = 'PARTIAL_RANKS'"), 2 * kSteps);
   EXPECT_EQ(two.integer("SELECT bounded FROM steady_world"), 0);
 }
 
 TEST(Background, WhoWasLate) {
   for (const bool by_bits : {true, false}) {
-    Tables run = training({.by_bits = by_bits});
+    Tables run = background_training({.by_bits = by_bits});
     EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1}) << by_bits;
     EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), kSteps * 30'000'000) << by_bits;
     ASSERT_EQ(run.findings().front(), "straggler") << by_bits;
@@ -575,7 +575,7 @@ TEST(Background, WhoWasLate) {
 
 TEST(Background, RankZeroIsLateWhenAllOthersWereReady) {
   for (const bool by_bits : {true, false}) {
-    Tables run = training({.by_bits = by_bits, .computes_ms = {80, 50}});
+    Tables run = background_training({.by_bits = by_bits, .computes_ms = {80, 50}});
     EXPECT_EQ(parts_of(run, 0), (Parts{80, 0, 10, 10})) << by_bits;
     EXPECT_EQ(parts_of(run, 1), (Parts{50, 30, 10, 10})) << by_bits;
     EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{0}) << by_bits;
@@ -584,16 +584,16 @@ TEST(Background, RankZeroIsLateWhenAllOthersWereReady) {
 
 /// Rank 0 sends no requests to itself: its sleep before it computes could be waiting, unless a timeline says since when it was ready.
 TEST(Background, ATimelineSaysWhenRankZeroWasReady) {
-  Tables untold = training({.by_bits = false, .computes_ms = {40, 80}, .sleeps_ms = {20, 0}});
+  Tables untold = background_training({.by_bits = false, .computes_ms = {40, 80}, .sleeps_ms = {20, 0}});
   EXPECT_EQ(parts_of(untold, 0), (Parts{40, 40, 10, 10}));
-  Tables run = training({.by_bits = false, .computes_ms = {40, 80}, .sleeps_ms = {20, 0}, .told = true});
+  Tables run = background_training({.by_bits = false, .computes_ms = {40, 80}, .sleeps_ms = {20, 0}, .told = true});
   EXPECT_EQ(parts_of(run, 0), (Parts{40, 20, 10, 30}));
   EXPECT_EQ(parts_of(run, 1), (Parts{80, 0, 10, 10}));
   EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1});
 }
 
 TEST(Background, SleepIsNeitherComputingNorWaiting) {
-  Tables run = training({.computes_ms = {40, 40}, .sleeps_ms = {0, 30}});
+  Tables run = background_training({.computes_ms = {40, 40}, .sleeps_ms = {0, 30}});
   EXPECT_EQ(parts_of(run, 0), (Parts{40, 30, 10, 20}));
   EXPECT_EQ(parts_of(run, 1), (Parts{40, 0, 10, 50}));
   EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1});
@@ -606,7 +606,7 @@ TEST(Background, SleepIsNeitherComputingNorWaiting) {
 
 /// A share of the mean step is made of the mean saving.
 TEST(Background, AStepInWhichItDoesNotSleepSavesNothing) {
-  Tables run = training({.computes_ms = {40, 40}, .sleeps_ms = {0, 30}, .awake = 8});
+  Tables run = background_training({.computes_ms = {40, 40}, .sleeps_ms = {0, 30}, .awake = 8});
   ASSERT_EQ(run.findings().front(), "straggler");
   EXPECT_EQ(run.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'"), 30'000'000 * 6 / 7);
   EXPECT_NEAR(run.number("SELECT share_ratio FROM finding WHERE id = 'straggler'"), 0.3 * 6 / 7, 1e-6);
@@ -615,7 +615,7 @@ TEST(Background, AStepInWhichItDoesNotSleepSavesNothing) {
 /// Local SGD by groups: torch takes each rank alone in most steps.
 TEST(Background, AGroupOfOneDoesNotCommunicate) {
   for (const char* id : {"ccr_raw", "ccr_xfer", "ccr_exposed", "overlap"}) {
-    Tables run = training({.computes_ms = {50, 50}}), more = training({.computes_ms = {50, 50}, .alone = true});
+    Tables run = background_training({.computes_ms = {50, 50}}), more = background_training({.computes_ms = {50, 50}, .alone = true});
     EXPECT_GT(more.integer("SELECT count(*) FROM event"), run.integer("SELECT count(*) FROM event"));
     EXPECT_DOUBLE_EQ(more.metric(id).value_or(-1), run.metric(id).value_or(-2)) << id;
   }
@@ -623,14 +623,14 @@ TEST(Background, AGroupOfOneDoesNotCommunicate) {
 
 /// A layer that is uneven by less does not excuse it.
 TEST(Background, SleepBesideAnUnevenLayerIsTold) {
-  Tables run = training({.computes_ms = {40, 40}, .sleeps_ms = {0, 30}, .uneven = true});
+  Tables run = background_training({.computes_ms = {40, 40}, .sleeps_ms = {0, 30}, .uneven = true});
   EXPECT_EQ(run.findings(), (std::vector<std::string>{"straggler", "layer_imbalance"}));
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE id = 'straggler'"), 1);
   EXPECT_EQ(run.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'"), 30'000'000);
 }
 
 TEST(Background, LoadingIsToldWhereTheTrainingThreadsAreBlocked) {
-  Tables run = training({.computes_ms = {20, 20}, .sleeps_ms = {50, 50}, .loads = true});
+  Tables run = background_training({.computes_ms = {20, 20}, .sleeps_ms = {50, 50}, .loads = true});
   for (const int64_t rank : {0, 1}) EXPECT_EQ(parts_of(run, rank), (Parts{20, 0, 10, 70}));
   EXPECT_EQ(run.integers("SELECT DISTINCT input_ns FROM step_part"), std::vector<int64_t>{50'000'000});
   EXPECT_NEAR(*run.metric("f_input"), 0.5, 1e-6);
@@ -639,15 +639,15 @@ TEST(Background, LoadingIsToldWhereTheTrainingThreadsAreBlocked) {
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict.text'"),
             "bound by input: input 50.0%, idling 20.0%, transfer 10.0%, wait 0.0% of the step (threshold 5%)");
 
-  Tables inferred = training({.marks = false, .computes_ms = {20, 20}, .sleeps_ms = {50, 50}, .loads = true});
+  Tables inferred = background_training({.marks = false, .computes_ms = {20, 20}, .sleeps_ms = {50, 50}, .loads = true});
   EXPECT_EQ(inferred.integers("SELECT DISTINCT input_ns FROM step_part"), std::vector<int64_t>{50'000'000});
-  Tables unnamed = training({.computes_ms = {20, 20}, .sleeps_ms = {50, 50}});
+  Tables unnamed = background_training({.computes_ms = {20, 20}, .sleeps_ms = {50, 50}});
   EXPECT_EQ(unnamed.integer("SELECT count(input_ns) FROM step_part"), 0);
   EXPECT_EQ(unnamed.text("SELECT value FROM meta WHERE key = 'verdict'"), "idling");
 }
 
 TEST(Background, ASlowLoaderIsThatRanksAlone) {
-  Tables run = training({.computes_ms = {30, 30}, .sleeps_ms = {10, 50}, .loads = true});
+  Tables run = background_training({.computes_ms = {30, 30}, .sleeps_ms = {10, 50}, .loads = true});
   ASSERT_EQ(run.findings().front(), "loader_stall");
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE id = 'loader_stall'"), 1);
   EXPECT_EQ(run.integer("SELECT saving_ns FROM finding WHERE id = 'loader_stall'"), 40'000'000);
@@ -655,7 +655,7 @@ TEST(Background, ASlowLoaderIsThatRanksAlone) {
 
 /// What rank 1 idles longer is what rank 0 waits for.
 TEST(Background, OnlyWhatAllRanksIdleIsIdling) {
-  Tables run = training({.computes_ms = {40, 40}, .sleeps_ms = {0, 40}});
+  Tables run = background_training({.computes_ms = {40, 40}, .sleeps_ms = {0, 40}});
   EXPECT_EQ(parts_of(run, 1), (Parts{40, 0, 10, 50}));
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict.text'"),
             "bound by wait: wait 20.0%, transfer 10.0%, idling 10.0% of the step (threshold 5%)");
@@ -716,32 +716,32 @@ TEST(Background, ReductionsBesideTheBackwardPassDoNotBlock) {
 }
 
 TEST(Background, AHangSaysWhoseTrainingThreadDoesNotCome) {
-  Tables by_bits = training({.silent_ms = 4000});
+  Tables by_bits = background_training({.silent_ms = 4000});
   ASSERT_EQ(by_bits.findings().front(), "missing_rank");
   EXPECT_EQ(by_bits.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"),
             "no data was moved since 2.20 s: the training thread of rank 1 is asleep in clock_nanosleep, that of rank 0 waits for it");
   EXPECT_EQ(by_bits.integers("SELECT rank FROM finding WHERE id = 'missing_rank'"), std::vector<int64_t>{1});
   EXPECT_EQ(by_bits.text("SELECT group_concat(thread) FROM pending_negotiation"), "polling,asleep");
 
-  Tables lists = training({.silent_ms = 4000, .lists_first = true});
+  Tables lists = background_training({.silent_ms = 4000, .lists_first = true});
   EXPECT_EQ(lists.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"),
             by_bits.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"));
   EXPECT_EQ(lists.text("SELECT group_concat(requested_bytes) FROM pending_negotiation"), "0,0") << "what they asked for has been moved";
 
-  Tables rank_0 = training({.silent_ms = 4000, .ready = {0, 1}});
+  Tables rank_0 = background_training({.silent_ms = 4000, .ready = {0, 1}});
   EXPECT_EQ(rank_0.integers("SELECT rank FROM finding WHERE id = 'missing_rank'"), std::vector<int64_t>{0});
 }
 
 TEST(Background, NobodyIsMissingWhereAllAreAsFarOrTheSilenceIsShort) {
-  Tables both = training({.silent_ms = 4000, .ready = {1, 1}});
-  Tables none = training({.silent_ms = 4000, .ready = {0, 0}});
-  Tables killed = training({.silent_ms = 1000});
+  Tables both = background_training({.silent_ms = 4000, .ready = {1, 1}});
+  Tables none = background_training({.silent_ms = 4000, .ready = {0, 0}});
+  Tables killed = background_training({.silent_ms = 1000});
   for (Tables* run : {&both, &none, &killed}) EXPECT_EQ(run->integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0);
 }
 
 // Where its background thread sits says nothing of where the training thread died.
 TEST(Background, ARankDiesMeanwhileNotInWhatItsBackgroundThreadSitsIn) {
-  Tables run = training({});
+  Tables run = background_training({});
   const int64_t next = run.integer("SELECT max(seq) + 1 FROM event WHERE comm = 1"), end_ns = 2'200_ms;
   for (int64_t rank = 0; rank < 2; ++rank) {
     run.open_call(rank, "MPI_Allreduce", 1, next, end_ns);
@@ -796,20 +796,20 @@ TEST(RequestedBytes, StartOverWhenAllHaveAskedForTheSame) {
 }
 
 TEST(Background, LessThanACycleIsNotLate) {
-  Tables run = training({.computes_ms = {70, 80}});
+  Tables run = background_training({.computes_ms = {70, 80}});
   EXPECT_EQ(run.integers("SELECT cycle_ns FROM background_process"), (std::vector<int64_t>{10'000'000, 10'000'000}));
   EXPECT_EQ(run.integers("SELECT late FROM blame"), std::vector<int64_t>{1});
   EXPECT_EQ(run.findings(), std::vector<std::string>{});
 }
 
 TEST(Background, EqualRanksAreNotLate) {
-  Tables run = training({.computes_ms = {70, 70}});
+  Tables run = background_training({.computes_ms = {70, 70}});
   EXPECT_EQ(parts_of(run, 0), (Parts{70, 0, 10, 20}));
   EXPECT_EQ(run.findings(), std::vector<std::string>{});
 }
 
 TEST(Background, StepsAreInferredFromBytes) {
-  Tables run = training({.marks = false});
+  Tables run = background_training({.marks = false});
   EXPECT_EQ(run.integer("SELECT count(*) FROM step WHERE process = 1"), kSteps - 1);  // of the first nobody knows when it began
   EXPECT_EQ(run.integer("SELECT min(duration_ns) FROM step"), 100'000'000);
   EXPECT_EQ(run.integer("SELECT max(duration_ns) FROM step"), 100'000'000);
@@ -819,7 +819,7 @@ TEST(Background, StepsAreInferredFromBytes) {
 
 /// The kernel may forbid to read the bits (seccomp): then nobody knows who was ready when, and waiting is not 0.
 TEST(Background, UnreadReadinessLeavesWaitingUnknown) {
-  Tables run = training({.bits_read = false});
+  Tables run = background_training({.bits_read = false});
   EXPECT_EQ(run.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL AND xfer_ns IS NULL AND why = 'NO_DATA'"), 2 * kSteps);
   EXPECT_EQ(run.integer("SELECT compute_ns FROM step_part WHERE process = 1 AND step = 6"), 50'000'000);
   EXPECT_EQ(run.integer("SELECT count(*) FROM blame"), 0);
@@ -827,7 +827,7 @@ TEST(Background, UnreadReadinessLeavesWaitingUnknown) {
 }
 
 TEST(Background, WithoutSamplesTheVerdictIsWithheld) {
-  Tables run = training({.sampled = false});
+  Tables run = background_training({.sampled = false});
   EXPECT_EQ(run.findings(), std::vector<std::string>{"unseen_training"});
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "withheld");
   EXPECT_EQ(run.integer("SELECT count(*) FROM step_part"), 0);
@@ -839,7 +839,7 @@ TEST(Background, WithoutSamplesTheVerdictIsWithheld) {
 
 /// The first thread of a JVM sleeps while main() runs on another: that one trains and communicates.
 TEST(Background, AThreadThatNeverRunsDoesNotTrain) {
-  Tables run = training({.marks = false, .computes_ms = {0, 0}});
+  Tables run = background_training({.marks = false, .computes_ms = {0, 0}});
   EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 0);
   EXPECT_EQ(run.integer("SELECT count(*) FROM coordination"), 0);
 }

@@ -197,19 +197,19 @@ TEST_F(DevicesTest, WaitingInsideKernelsIsSplitOff) {
 /// More than are in memory at a time: every 100 us a kernel of 60 us, every second one with a collective from its 50th to its 75th us, and a copy
 /// beside the first 25,500.
 TEST_F(DevicesTest, WhatIsCutIntoPiecesAddsUp) {
-  constexpr int64_t kKernels = 40'000, kSteps = 4, kCopied = 25'500, kUs = 1000;
+  constexpr int64_t kKernels = 40'000, kKernelSteps = 4, kCopied = 25'500, kMicrosecond = 1000;
   const auto kernels = [&](const char* name, int64_t from_us, int64_t us, int64_t every) {
     run_.exec(
         "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, launch_ns)"
         " WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + " +
         std::to_string(every) + " FROM n WHERE i + " + std::to_string(every) + " < 40000) SELECT 1, 1, " + name +
-        ", 0, 1, 7, 70, i / 10000, i * 100000 + " + std::to_string(from_us * kUs) + ", " + std::to_string(us * kUs) +
+        ", 0, 1, 7, 70, i / 10000, i * 100000 + " + std::to_string(from_us * kMicrosecond) + ", " + std::to_string(us * kMicrosecond) +
         ", 0, i * 100000 - 90000 FROM n");
   };
-  event(0, 2, 3, 0, 0, kCopied * 100 * kUs, -1);
+  event(0, 2, 3, 0, 0, kCopied * 100 * kMicrosecond, -1);
   kernels("1", 0, 60, 1);
   kernels("2", 50, 25, 2);
-  for (int64_t s = 0; s < kSteps; ++s) run_.step(0, s, s * 1'000'000'000, (s + 1) * 1'000'000'000, 0);
+  for (int64_t s = 0; s < kKernelSteps; ++s) run_.step(0, s, s * 1'000'000'000, (s + 1) * 1'000'000'000, 0);
   run_.exec("UPDATE process SET init_ns = 0, finalize_ns = 4000000000, end_ns = 4000000000");
   run_.analyze();
   // Every pair of kernels computes for 120 us and communicates for 25, 15 of them beside no kernel; 25 and 40 us are left.
@@ -217,24 +217,25 @@ TEST_F(DevicesTest, WhatIsCutIntoPiecesAddsUp) {
   const auto of_run = [&](const std::string& column) {
     return run_.integer("SELECT " + column + " FROM gpu_part WHERE step IS NULL AND process = 1");
   };
-  EXPECT_EQ(of_run("duration_ns"), kKernels * 100 * kUs);
-  EXPECT_EQ(of_run("compute_ns"), kPairs * 120 * kUs);
-  EXPECT_EQ(of_run("comm_ns"), kPairs * 25 * kUs);
-  EXPECT_EQ(of_run("exposed_comm_ns"), kPairs * 15 * kUs);
-  EXPECT_EQ(of_run("copy_ns"), kCopied * 100 * kUs);
-  EXPECT_EQ(of_run("exposed_copy_ns"), kCopiedPairs * 65 * kUs);
-  EXPECT_EQ(of_run("idle_kernel_ns"), (kPairs - kCopiedPairs) * 25 * kUs);
-  EXPECT_EQ(of_run("idle_other_ns"), (kPairs - kCopiedPairs) * 40 * kUs);
-  EXPECT_EQ(of_run("idle_ns"), (kPairs - kCopiedPairs) * 65 * kUs);
+  EXPECT_EQ(of_run("duration_ns"), kKernels * 100 * kMicrosecond);
+  EXPECT_EQ(of_run("compute_ns"), kPairs * 120 * kMicrosecond);
+  EXPECT_EQ(of_run("comm_ns"), kPairs * 25 * kMicrosecond);
+  EXPECT_EQ(of_run("exposed_comm_ns"), kPairs * 15 * kMicrosecond);
+  EXPECT_EQ(of_run("copy_ns"), kCopied * 100 * kMicrosecond);
+  EXPECT_EQ(of_run("exposed_copy_ns"), kCopiedPairs * 65 * kMicrosecond);
+  EXPECT_EQ(of_run("idle_kernel_ns"), (kPairs - kCopiedPairs) * 25 * kMicrosecond);
+  EXPECT_EQ(of_run("idle_other_ns"), (kPairs - kCopiedPairs) * 40 * kMicrosecond);
+  EXPECT_EQ(of_run("idle_ns"), (kPairs - kCopiedPairs) * 65 * kMicrosecond);
   EXPECT_EQ(run_.integers("SELECT idle_kernel_ns FROM gpu_part WHERE step IS NOT NULL ORDER BY step"),
-            (std::vector<int64_t>{0, 0, 2250 * 25 * kUs, 5000 * 25 * kUs}));
+            (std::vector<int64_t>{0, 0, 2250 * 25 * kMicrosecond, 5000 * 25 * kMicrosecond}));
   EXPECT_EQ(run_.integers("SELECT exposed_copy_ns FROM gpu_part WHERE step IS NOT NULL ORDER BY step"),
-            (std::vector<int64_t>{5000 * 65 * kUs, 5000 * 65 * kUs, 2750 * 65 * kUs, 0}));
+            (std::vector<int64_t>{5000 * 65 * kMicrosecond, 5000 * 65 * kMicrosecond, 2750 * 65 * kMicrosecond, 0}));
   EXPECT_EQ(run_.integers("SELECT exposed_ns FROM gpu_axis_part WHERE step IS NOT NULL ORDER BY step"),
-            (std::vector<int64_t>(kSteps, 5000 * 15 * kUs)));
+            (std::vector<int64_t>(kKernelSteps, 5000 * 15 * kMicrosecond)));
   EXPECT_EQ(run_.integers("SELECT compute_ns + comm_ns + exposed_comm_ns FROM gpu_layer_part ORDER BY step"),
-            (std::vector<int64_t>(kSteps, 5000 * (120 + 25 + 15) * kUs)));
-  EXPECT_EQ(run_.integers("SELECT copy_ns FROM gpu_layer_part ORDER BY step"), (std::vector<int64_t>{kCopied * 100 * kUs, 0, 0, 0}));
+            (std::vector<int64_t>(kKernelSteps, 5000 * (120 + 25 + 15) * kMicrosecond)));
+  EXPECT_EQ(run_.integers("SELECT copy_ns FROM gpu_layer_part ORDER BY step"),
+            (std::vector<int64_t>{kCopied * 100 * kMicrosecond, 0, 0, 0}));
 }
 
 /// Random operations, of which some last for pieces, in windows that overlap: what the pieces add up to, and the partition of each whole window.

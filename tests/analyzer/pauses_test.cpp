@@ -8,7 +8,7 @@
 namespace ddl::test {
 namespace {
 
-constexpr int kRanks = 16;
+constexpr int kPausedRanks = 16;
 
 /// A step of 60 ms computing and 5 ms of allreduce, with phases in which `ns` are spent in some steps of some ranks.
 struct Pause {
@@ -20,7 +20,7 @@ struct Pause {
 };
 
 SyntheticRun job(const std::vector<Pause>& pauses, bool with_them) {
-  SyntheticRun made = run().ranks(kRanks).hosts(2, 0).steps(120).jitter(100_us);
+  SyntheticRun made = run().ranks(kPausedRanks).hosts(2, 0).steps(120).jitter(100_us);
   for (const Pause& pause : pauses) {
     made.phase(pause.phase);
     made.every(pause.every).on_rank(pause.rank).compute(with_them || !pause.is_fault ? pause.ns : 0);

@@ -29,12 +29,12 @@ struct Planned {
   int kernels = 1;  ///< in the range
 };
 
-const std::string kAllReduce = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
+const std::string kAllReduceKernel = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
                   kAllGather = "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)",
                   kBroadcast = "ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclWorkElem)",
                   kSendRecv = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", kGeneric = "ncclDevKernel_Generic(ncclDevComm*)";
 
-const Planned kGradients{kAllReduce, "nccl:all_reduce", "[[1000, 250]]", R"(["float"])"};
+const Planned kGradients{kAllReduceKernel, "nccl:all_reduce", "[[1000, 250]]", R"(["float"])"};
 const Planned kWeights{kAllGather, "nccl:_all_gather_base", "[[4096]]", R"(["c10::BFloat16"])"};
 const Planned kBuffers{kBroadcast, "nccl:broadcast", "[[7]]", R"(["long int"])"};
 

@@ -293,29 +293,29 @@ TEST(Sections, EveryLossIsShown) {
 
 TEST(Json, KeepsTheContract) {
   HandmadeRun run;
-  const auto json = json_of(run.db());
-  EXPECT_EQ(json["schema"], 1);
+  const auto report = json_of(run.db());
+  EXPECT_EQ(report["schema"], 1);
   for (const char* key :
        {"run", "findings", "metrics", "collectives", "calls", "layers", "ranks", "steps", "loss", "open_calls", "where_it_goes", "verdict"})
-    EXPECT_TRUE(json.contains(key)) << key;
+    EXPECT_TRUE(report.contains(key)) << key;
   for (const char* key : {"id", "sentence", "rank", "saving_ns", "share_ratio", "confidence", "evidence", "try"})
-    EXPECT_TRUE(json["findings"][0].contains(key)) << key;
-  for (const char* key : {"id", "value", "unit", "why", "lo", "hi"}) EXPECT_TRUE(json["metrics"][0].contains(key)) << key;
-  for (const char* key : {"rank", "kind", "count", "note"}) EXPECT_TRUE(json["loss"][0].contains(key)) << key;
-  EXPECT_EQ(json["findings"][0]["rank"], 1);
-  EXPECT_EQ(json["findings"][0]["saving_ns"], 30'000'000);
-  EXPECT_TRUE(json["findings"][1]["rank"].is_null());
-  for (const auto& metric : json["metrics"])
+    EXPECT_TRUE(report["findings"][0].contains(key)) << key;
+  for (const char* key : {"id", "value", "unit", "why", "lo", "hi"}) EXPECT_TRUE(report["metrics"][0].contains(key)) << key;
+  for (const char* key : {"rank", "kind", "count", "note"}) EXPECT_TRUE(report["loss"][0].contains(key)) << key;
+  EXPECT_EQ(report["findings"][0]["rank"], 1);
+  EXPECT_EQ(report["findings"][0]["saving_ns"], 30'000'000);
+  EXPECT_TRUE(report["findings"][1]["rank"].is_null());
+  for (const auto& metric : report["metrics"])
     if (metric["id"] == "ccr_xfer") {
       EXPECT_TRUE(metric["value"].is_null());
       EXPECT_EQ(metric["why"], "ZERO_DENOM");
     }
-  for (const auto& group : json["collectives"])
+  for (const auto& group : report["collectives"])
     if (group["op"] == "MPI_Iallreduce") {
       EXPECT_TRUE(group["wait_ns"].is_null());
       EXPECT_EQ(group["wait_ns_why"], "PARTIAL_RANKS");
     }
-  EXPECT_EQ(json["run"]["ranks"], 2);
+  EXPECT_EQ(report["run"]["ranks"], 2);
 }
 
 std::string written(const RunView& view, size_t rows_by_rank) {
