@@ -247,7 +247,6 @@ bool are_waited_for(const FindingInput& input, const LongerComputing& found) {
 }
 
 constexpr double kSmallWait = 0.05;   // of the step
-constexpr double kLeastSaved = 0.01;  // of the step
 constexpr double kPausedShare = 0.5;  // of the time that a rank stalls
 constexpr size_t kShownStalls = 5;
 
@@ -394,7 +393,7 @@ DDL_FINDING(straggler, kSpeed, "late",
   if (longer) {
     // The replay may know that mending it saves nothing: the step then waits for another.
     Finding finding = describe(input, *longer, ranks);
-    if (static_cast<double>(*finding.saving_ns) >= kLeastSaved * static_cast<double>(input.step_ns))
+    if (static_cast<double>(*finding.saving_ns) >= kStragglerMinSavingShare * static_cast<double>(input.step_ns))
       return beside_others(input, std::move(finding));
   }
   return rare_stalls(input, rows);
