@@ -81,8 +81,8 @@ struct RankFacts {
   std::optional<double> step_ns;      ///< duration; nothing: no steady step of it, or the run has no steps
   std::optional<int64_t> compute_ns;  ///< this and the next three: unset if a step of the rank lacks it, and `why` says why
   std::optional<int64_t> wait_ns, xfer_ns;
-  /// The median rank's waiting less its own, by how much later it enters collectives: of those that may wait for each other (Facts::parts). For GPUs it is all waiting inside their kernels: what
-  /// computing hides is lateness as well.
+  /// The median rank's waiting less its own, by how much later it enters collectives; the median is over the ranks that it may wait for
+  /// (Facts::parts). For GPUs it is all waiting inside their kernels: what computing hides is lateness as well.
   std::optional<int64_t> late_ns;
   std::string why;
   bool bounded = false;  ///< wait_ns is a lower bound, xfer_ns an upper one

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/shared.h"
 #include "analyzer/query.h"
 
 namespace ddl {
@@ -145,6 +146,20 @@ std::optional<UnfinishedCall> given_up_call(const FindingInput& input, const Pro
   return lacks_member ? std::optional(last) : std::nullopt;
 }
 
+std::vector<UnfinishedCall> look_for_vain_calls(const FindingInput& input) {
+  std::vector<UnfinishedCall> calls = open_calls(input);
+  const JobEnd end = end_of_world(input);
+  if (end.exit_code == 0) return calls;
+  const CollectivesEntered entered = collectives_entered(input, calls);
+  std::vector<UnfinishedCall> given_up;
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0 || process.ended == "finalized" || process.ended == "imported") continue;
+    if (auto call = given_up_call(input, process, entered)) given_up.push_back(*call);
+  }
+  calls.insert(calls.begin(), given_up.begin(), given_up.end());
+  return calls;
+}
+
 bool is_followed(const FindingInput& input) { return next_world_ns(input).has_value(); }
 
 }  // namespace
@@ -197,25 +212,21 @@ std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
   return calls;
 }
 
-std::vector<UnfinishedCall> vain_calls(const FindingInput& input) {
-  std::vector<UnfinishedCall> calls = open_calls(input);
-  const JobEnd end = end_of_world(input);
-  if (end.exit_code == 0) return calls;
-  const CollectivesEntered entered = collectives_entered(input, calls);
-  std::vector<UnfinishedCall> given_up;
-  for (const auto& [id, process] : input.catalog.processes) {
-    if (process.world != input.world || process.rank < 0 || process.ended == "finalized" || process.ended == "imported") continue;
-    if (auto call = given_up_call(input, process, entered)) given_up.push_back(*call);
-  }
-  calls.insert(calls.begin(), given_up.begin(), given_up.end());
-  return calls;
+const std::vector<UnfinishedCall>& vain_calls(const FindingInput& input) {
+  return input.shared.vain_calls.get([&] { return look_for_vain_calls(input); });
 }
 
-std::vector<int64_t> members_missing_in(const FindingInput& input, const std::vector<UnfinishedCall>& calls, const UnfinishedCall& call) {
-  if (!call.comm || !call.seq) return {};
-  const auto communicator = input.catalog.communicators.find(*call.comm);
-  if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") return {};
-  return members_behind(input, collectives_entered(input, calls), communicator->second, *call.seq);
+MissingMembers missing_members(const FindingInput& input, const std::vector<UnfinishedCall>& calls) {
+  const CollectivesEntered entered = collectives_entered(input, calls);
+  MissingMembers missing;
+  for (const UnfinishedCall& call : calls) {
+    if (!call.comm || !call.seq) continue;
+    const auto communicator = input.catalog.communicators.find(*call.comm);
+    if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
+    const auto [members, is_new] = missing.try_emplace({*call.comm, *call.seq});  // thousands of ranks may be in it
+    if (is_new) members->second = members_behind(input, entered, communicator->second, *call.seq);
+  }
+  return missing;
 }
 
 double mean_duration_ns(const FindingInput& input, const std::string& op) {

@@ -6,8 +6,10 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "analyzer/findings/finding.h"
@@ -34,7 +36,7 @@ struct Stall : StallCase {
 std::vector<UnfinishedCall> open_calls(const FindingInput& input);
 
 /// The same, and before them the last calls of ranks that waited in them in vain until the framework's timeout ended them, and with them the rank.
-std::vector<UnfinishedCall> vain_calls(const FindingInput& input);
+const std::vector<UnfinishedCall>& vain_calls(const FindingInput& input);
 
 /// "MPI_Recv with rank 1 on MPI_COMM_WORLD"
 std::string call_text(const FindingInput& input, const UnfinishedCall& call);
@@ -42,8 +44,9 @@ std::string call_text(const FindingInput& input, const UnfinishedCall& call);
 /// The rank of the world that a call's peer is; nothing: it has none, or nobody knows who that is.
 std::optional<int64_t> peer_in_world(const FindingInput& input, const UnfinishedCall& call);
 
-/// Members that have not entered the collective that the call is in, or waits for.
-std::vector<int64_t> members_missing_in(const FindingInput& input, const std::vector<UnfinishedCall>& calls, const UnfinishedCall& call);
+/// By communicator and number of a collective that `calls` are in, or wait for: members that have not entered it.
+using MissingMembers = std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>>;
+MissingMembers missing_members(const FindingInput& input, const std::vector<UnfinishedCall>& calls);
 
 /// What a call of that operation takes on average, those in vain left out; 0: there is no other.
 double mean_duration_ns(const FindingInput& input, const std::string& op);

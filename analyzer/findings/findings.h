@@ -9,9 +9,9 @@
 
 namespace ddl {
 
-/// Ranks that there were, with those that left no record.
 /// What shares are over (specification.md J8): the mean steady step; of runs without steps the run.
 double mean_step_ns(const FindingInput& input);
+/// Ranks that there were, with those that left no record.
 size_t world_size(const FindingInput& input);
 /// Steps of the world whose events were kept.
 double recorded_steps(const FindingInput& input);

@@ -11,6 +11,9 @@
 namespace ddl {
 namespace {
 
+constexpr int64_t kTimeoutCode = 124;        // of timeout(1) that ended its command
+constexpr int64_t kMpirunTimeoutCode = 110;  // of Open MPI's mpirun --timeout (ETIMEDOUT)
+
 std::optional<int64_t> number(SQLite::Database& db, const char* key) {
   Query row(db, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = ?");
   row.bind(key);
@@ -43,6 +46,8 @@ JobEnd job_end(SQLite::Database& db) {
     end.told_to_end = signal_name(*told);
   else if (Query(db, "SELECT 1 FROM stall WHERE action = 'abort'").next())
     end.told_to_end = "--on-stall abort";
+  end.time_limit = end.told_to_end.empty() && end.exit_code && (*end.exit_code == kTimeoutCode || *end.exit_code == kMpirunTimeoutCode);
+  if (end.time_limit) end.told_to_end = fmt::format("a time limit, exit code {}", *end.exit_code);
   return end;
 }
 

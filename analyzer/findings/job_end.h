@@ -15,6 +15,7 @@ struct JobEnd {
   bool mpi = false;                  ///< it called MPI: its launcher gives the exit code of a rank; torchrun has its own
   bool launcher_killed = false;      ///< the signal hit the launcher (mpirun), not a rank
   std::string told_to_end;           ///< what told the job to end while it ran: "SIGTERM", "--on-stall abort"; empty: nothing
+  bool time_limit = false;           ///< it did so, as the exit code says, which a rank may have given as well
   bool over = false;                 ///< of it only this is known: the launcher was started again
   int64_t signal = 0;                ///< of the command, or of a rank: launchers and shells return 128 + number; 0: none
 

@@ -156,7 +156,7 @@ void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& en
   if (!end.told_to_end.empty()) {
     // Whoever was left was ended with the job, and its exit code tells of that.
     first.clear();
-    finding.confidence = "sure";
+    finding.confidence = end.time_limit ? "likely" : "sure";
     finding.sentence = fmt::format("the job was told to end ({}) before {} had ended", end.told_to_end, all && !one ? "any rank" : who);
     finding.advice =
         "see who ended it: Ctrl-C, scancel, the batch system's limit of time, timeout; where the ranks were then: ddl report open_calls";

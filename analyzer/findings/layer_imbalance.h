@@ -31,7 +31,7 @@ const std::optional<UnevenLayer>& find_uneven_layer(const FindingInput& input);
 
 /// Whether a rank that computes `longer_ns` longer than the others, and costs them `lost_ns`, from `since` on, only happens to be the one that the
 /// uneven layer takes longest in those steps: most of what that layer takes longer, over the run, is on others, and in those steps it makes up most
-/// of both. Never a rank that computes no longer, but sleeps.
+/// of both. A rank that does not compute longer, but sleeps, is never such a one.
 bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<int64_t> since, double longer_ns, double lost_ns);
 
 }  // namespace ddl

@@ -21,7 +21,7 @@ struct VainWait {
   bool is_message = false;
 };
 
-/// Of several requests the record of a waiting call names the first peer only (docs/decisions/0006), which may have come.
+/// A call that waits for several requests records the peer of the first one only (docs/decisions/0006), which may have come.
 bool waits_for_its_peer(const Operation& operation) {
   constexpr std::array<std::string_view, 3> kOfSeveral = {"MPI_Waitall", "MPI_Waitany", "MPI_Waitsome"};
   if (operation.nonblocking || std::find(kOfSeveral.begin(), kOfSeveral.end(), operation.name) != kOfSeveral.end()) return false;
@@ -31,14 +31,12 @@ bool waits_for_its_peer(const Operation& operation) {
 
 std::vector<VainWait> vain_waits(const FindingInput& input) {
   std::vector<VainWait> waits;
-  const std::vector<UnfinishedCall> calls = vain_calls(input);
-  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> missing;  // thousands of ranks may be in one collective
+  const std::vector<UnfinishedCall>& calls = vain_calls(input);
+  const MissingMembers missing = missing_members(input, calls);
   for (const UnfinishedCall& call : calls) {
     VainWait wait{call, {}};
     if (call.comm && call.seq) {
-      const auto [known, is_new] = missing.try_emplace({*call.comm, *call.seq});
-      if (is_new) known->second = members_missing_in(input, calls, call);
-      wait.whom = known->second;
+      if (const auto members = missing.find({*call.comm, *call.seq}); members != missing.end()) wait.whom = members->second;
     } else if (const auto peer = peer_in_world(input, call);
                peer && *peer != call.rank && waits_for_its_peer(input.catalog.operation(call.op))) {
       wait.whom = {*peer};

@@ -3,7 +3,9 @@
 
 #include <mutex>
 #include <optional>
+#include <vector>
 
+#include "analyzer/findings/behind.h"
 #include "analyzer/findings/checkpoint_stall.h"
 #include "analyzer/findings/layer_imbalance.h"
 #include "analyzer/findings/loader_stall.h"
@@ -30,6 +32,7 @@ struct SharedAnswers {
   FoundOnce<std::optional<SlowLoader>> slow_loader;
   FoundOnce<std::optional<CheckpointStall>> checkpoint_stall;
   FoundOnce<std::optional<UnevenLayer>> uneven_layer;
+  FoundOnce<std::vector<UnfinishedCall>> vain_calls;
 };
 
 }  // namespace ddl

@@ -225,7 +225,7 @@ std::optional<double> relative_standard_error(const std::vector<double>& values)
   return std::sqrt(squares / (n - 1) / n) / mean;
 }
 
-/// Of few steps the error itself is a poor estimate: Student's t takes more of them than the normal distribution. `steps`: that the error is over.
+/// Few steps make the error itself a poor estimate, for which Student's t allows. `steps`: that the error is over.
 bool is_by_chance(const std::optional<double>& standard_error, size_t steps) {
   return !standard_error || *standard_error * student_t(static_cast<double>(steps) - 1, kAsSure) > 1;
 }

@@ -16,8 +16,8 @@
 // step, of which the median is the metric's value. A ratio is 9e999 in a step where the denominator alone is 0, which the median orders behind
 // the others; an infinite median is ZERO_DENOM. Scope rank: rows (rank, value, why), of which the worst is. `why` counts only where
 // value is NULL. More columns, by name: lo and hi, the ends of a 95 % interval (scope job); sigma, the error through the hosts'
-// clocks, in its unit; part and whole (scope step): the metric's value is their ratio, summed over the steps, of a rate (unit ".../s") always,
-// of another ratio where the median step hides what it is divided by (specification.md, "Aggregation").
+// clocks, in its unit; part and whole (scope step): a rate (unit ".../s") is always their ratio summed over the steps, another ratio is that
+// where the median step hides what it is divided by (specification.md, "Aggregation").
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -416,7 +416,7 @@ void MessageMatcher::finish_call(Index i) {
     const int64_t wait_ns = wait_of(half(h), result);
     if (half(h).receives && half(half(h).partner).post_ns > result.leave_ns) ++result.clock_violations;
     if (wait_ns < longest_ns || wait_ns == 0) continue;
-    // Of equal ones the first late sender, for whom the call stayed without doubt.
+    // The first late sender wins a tie: the call did stay for it.
     if (wait_ns == longest_ns && (half(longest).receives || !half(h).receives)) continue;
     longest = h;
     longest_ns = wait_ns;

@@ -192,7 +192,7 @@ TEST(Findings, AMessageThatNobodyReceivesOrSends) {
             "MPI_Allreduce number 31 on MPI_COMM_WORLD since 1.33 s");
 }
 
-/// Of several requests the first one's peer is known only, which may have come.
+/// Only the first request's peer is recorded, and it may have come.
 TEST(Findings, AWaitForSeveralMessagesAccusesNobody) {
   Tables run = dead_locked({LastCall{"MPI_Waitall", 1}, LastCall{"MPI_Waitall", 0}, std::nullopt});
   EXPECT_TRUE(first_sentence(run).starts_with("ranks 0 and 1 never entered MPI_Allreduce number 31")) << first_sentence(run);
@@ -293,6 +293,19 @@ TEST(Findings, TheExitCodeTellsHowTheFirstEnded) {
   EXPECT_EQ(sentence_after_exit_code(hung(4), 137), "rank 1 was killed (SIGKILL) at 1.55 s in step 9, and the others were ended");
   EXPECT_EQ(sentence_after_exit_code(hung(4), 3),
             "rank 1 stopped without MPI_Finalize (exit code 3) at 1.55 s in step 9, and the others were ended");
+}
+
+// That of timeout(1), or of mpirun --timeout, is no rank's.
+TEST(Findings, AnExitCodeOfATimeLimitIsNoRanks) {
+  Tables run = hung(4);
+  saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 60'000_ms);
+  run.meta("exit_code", "124");
+  run.analyze();
+  EXPECT_EQ(run.findings(), (Ids{"missing_rank", "killed_rank"}));
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE id = 'killed_rank'"),
+            "the job was told to end (a time limit, exit code 124) before any rank had ended");
+  EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE id = 'killed_rank'"), "likely");
+  EXPECT_TRUE(run.is_null("SELECT rank FROM finding WHERE id = 'killed_rank'"));
 }
 
 // torchrun's exit code is its own, and its ranks know no MPI_Finalize.

@@ -320,7 +320,7 @@ TEST_F(Model, WhatIfOfAStragglingRun) {
   EXPECT_EQ(ddl_command({"model", "whatif", run, "--network", "0"}).code, 2);
 }
 
-/// Of non-blocking transfers a replay knows bounds only: what mending the rank saves is what its finding says.
+/// A replay knows bounds of non-blocking transfers only: what mending the rank saves is what its finding says.
 TEST_F(Model, WhatIfSaysWhatTheFindingSays) {
   const std::string run = write(test::run().ranks(4).steps(16).compute(5_ms).iallreduce(1_MiB, 2_ms).compute(5_ms).waitall().slow(2, 6_ms));
   const Json found = Json::parse(ddl_command({"report", run, "--json"}).out)["findings"][0];

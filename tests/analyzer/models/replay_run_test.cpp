@@ -47,6 +47,20 @@ struct Replayed {
 
 constexpr uint64_t kSteps = 16;
 
+/// A reduction to `root`, by rendezvous, whose result all get.
+Job rooted(const char* op, int root, int late) {
+  return [=](const Times& t) {
+    return test::run()
+        .ranks(4)
+        .steps(kSteps)
+        .compute(t.compute_ns)
+        .rendezvous()
+        .collective(op, 1_MiB, t.transfer_ns, root)
+        .bcast(1_MiB, t.transfer_ns, root)
+        .slow(late, t.late_ns);
+  };
+}
+
 const std::pair<const char*, Job> kJobs[] = {
     {"allreduce",
      [](const Times& t) {
@@ -126,50 +140,10 @@ const std::pair<const char*, Job> kJobs[] = {
      [](const Times& t) {
        return test::run().ranks(6).steps(kSteps).compute(t.compute_ns).rendezvous().halo(1_MiB, t.transfer_ns).slow(2, t.late_ns);
      }},
-    {"reduce with a late root, by rendezvous",
-     [](const Times& t) {
-       return test::run()
-           .ranks(4)
-           .steps(kSteps)
-           .compute(t.compute_ns)
-           .rendezvous()
-           .reduce(1_MiB, t.transfer_ns, 2)
-           .bcast(1_MiB, t.transfer_ns, 2)
-           .slow(2, t.late_ns);
-     }},
-    {"reduce with another late rank, by rendezvous",
-     [](const Times& t) {
-       return test::run()
-           .ranks(4)
-           .steps(kSteps)
-           .compute(t.compute_ns)
-           .rendezvous()
-           .reduce(1_MiB, t.transfer_ns, 0)
-           .bcast(1_MiB, t.transfer_ns, 0)
-           .slow(2, t.late_ns);
-     }},
-    {"gather with a late root, by rendezvous",
-     [](const Times& t) {
-       return test::run()
-           .ranks(4)
-           .steps(kSteps)
-           .compute(t.compute_ns)
-           .rendezvous()
-           .collective("MPI_Gather", 1_MiB, t.transfer_ns, 2)
-           .bcast(1_MiB, t.transfer_ns, 2)
-           .slow(2, t.late_ns);
-     }},
-    {"gather with another late rank, by rendezvous",
-     [](const Times& t) {
-       return test::run()
-           .ranks(4)
-           .steps(kSteps)
-           .compute(t.compute_ns)
-           .rendezvous()
-           .collective("MPI_Gather", 1_MiB, t.transfer_ns, 0)
-           .bcast(1_MiB, t.transfer_ns, 0)
-           .slow(2, t.late_ns);
-     }},
+    {"reduce with a late root, by rendezvous", rooted("MPI_Reduce", 2, 2)},
+    {"reduce with another late rank, by rendezvous", rooted("MPI_Reduce", 0, 2)},
+    {"gather with a late root, by rendezvous", rooted("MPI_Gather", 2, 2)},
+    {"gather with another late rank, by rendezvous", rooted("MPI_Gather", 0, 2)},
     {"exposed non-blocking",
      [](const Times& t) {
        return test::run()
