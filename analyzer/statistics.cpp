@@ -13,6 +13,12 @@ namespace {
 constexpr double kBucketsPerOctave = 128;
 constexpr int kZeroBucket = -1'000'000;
 
+// Doubles are exact enough. By default Boost computes in long double, whose tables it checks before main() and, under valgrind, which has
+// doubles only, ends the program for.
+using InDoubles = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
+using StudentsT = boost::math::students_t_distribution<double, InDoubles>;
+using FisherF = boost::math::fisher_f_distribution<double, InDoubles>;
+
 int bucket_of(double value) { return value <= 0 ? kZeroBucket : static_cast<int>(std::floor(std::log2(value) * kBucketsPerOctave)); }
 
 double middle_of_bucket(int bucket) { return bucket == kZeroBucket ? 0 : std::exp2((bucket + 0.5) / kBucketsPerOctave); }
@@ -76,11 +82,11 @@ std::optional<Range> interval_of_ratio(const std::vector<double>& parts, const s
 }
 
 double student_t(double degrees, double confidence) {
-  return boost::math::quantile(boost::math::students_t(degrees), (1 + confidence) / 2);
+  return boost::math::quantile(StudentsT(degrees), (1 + confidence) / 2);
 }
 
 double fisher_f(double numerator_degrees, double denominator_degrees, double by_chance) {
-  return boost::math::quantile(boost::math::complement(boost::math::fisher_f(numerator_degrees, denominator_degrees), by_chance));
+  return boost::math::quantile(boost::math::complement(FisherF(numerator_degrees, denominator_degrees), by_chance));
 }
 
 std::vector<int64_t> stand_apart(const std::map<int64_t, double>& values, size_t all) {

@@ -105,11 +105,11 @@ struct StepSources {
   StepSources(SQLite::Database& db, const Catalog& run, const std::map<int64_t, BackgroundProcess>& background_processes,
               const InstanceEvents& instance_events, InputRanges& input_ranges)
       : catalog(run), background(background_processes), events(instance_events), pipelines(db, run), inputs(input_ranges) {
-    // In one pass over all: range_event has no index.
+    // In one pass over all, if there are such processes: range_event has no index.
     Query layer(db, R"(
       SELECT e.process, e.start_ns, e.start_ns + e.duration_ns
       FROM process_fact f
-      JOIN range_event e ON e.process = f.process
+      CROSS JOIN range_event e ON e.process = f.process
       JOIN region r ON r.id = e.region AND r.kind = 'layer'
       WHERE f.key = 'computes' AND f.value = 'layers'
       ORDER BY e.process, e.start_ns)");
