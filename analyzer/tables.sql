@@ -164,7 +164,7 @@ CREATE TABLE layer_total (
 
 -- ------------------------------------------------------------------------------------------------ waiting
 
--- Instances of collectives and the last rank to enter (specification.md W10); and, as message = 1, waiting for messages by the rank with which the lateness began.
+-- Instances of collectives and the last rank to enter, or the root that was waited for (specification.md W10); and, as message = 1, waiting for messages by the rank with which the lateness began.
 CREATE TABLE late (
   world INTEGER NOT NULL,       -- process.world
   step INTEGER,                 -- of the late rank; NULL: outside steps
@@ -180,7 +180,7 @@ CREATE TABLE late (
 -- Table blame, summed over the waiting ranks.
 CREATE TABLE caused (
   world INTEGER NOT NULL,    -- process.world
-  late INTEGER NOT NULL,     -- rank that entered last
+  late INTEGER NOT NULL,     -- rank that entered last, or the root that was waited for
   wait_ns INTEGER NOT NULL,  -- sum
   sigma_ns REAL NOT NULL,    -- sum
   PRIMARY KEY (world, late)

@@ -3,8 +3,11 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
+#include <utility>
 
 #include "analyzer/facts.h"
+#include "analyzer/intervals.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -42,6 +45,13 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
     return {"undecided", fmt::format("undecided: what is not split may be waiting or transfer: {}", numbers)};
   if (shares.empty()) return {"compute", "bound by computing: " + numbers};
   const Share& first = shares.front();
+  const auto waits = std::find_if(shares.begin(), shares.end(), [](const Share& share) { return share.name == "wait"; });
+  const bool is_bound_by_wait = first.name == "wait" && first.value > kBoundThreshold;
+  if (waits != shares.end() && !is_bound_by_wait && waits->polled > 0 &&
+      waits->value + waits->polled > std::max(first.value, kBoundThreshold))
+    return {"undecided", fmt::format("undecided between {} and wait: {}; up to {:.1f}% more may be waiting, in loops around calls that only"
+                                     " test (MPI_Test), and count as computing",
+                                     first.value > kBoundThreshold ? first.name : "computing", numbers, waits->polled * 100)};
   if (first.value <= kBoundThreshold) {
     double waiting = 0;  // as much as there may be
     for (const Share& share : shares) waiting += (share.name == "wait" ? share.value : 0) + (share.bound.empty() ? 0 : share.unsplit);
@@ -72,6 +82,51 @@ double polling_share(SQLite::Database& db, int64_t world) {
     WHERE p.world = ? AND o.class <> 'lifecycle')");
   row.bind(world);
   return row.next() && row.real(1) > 0 ? row.real(0) / row.real(1) : 0;
+}
+
+/// Time outside of calls that may be waiting: a process tests again and again whether a collective or a receive is over, in a loop that may sleep,
+/// while other ranks have not posted it, or not sent. Tests in vain leave no record, so that when the loop began is not known, and what it does
+/// beside: from the post on it may be waiting.
+double polled_ns(SQLite::Database& db, int64_t world) {
+  constexpr size_t kLeastInVain = 2;  // calls for each that found something: with fewer nothing loops
+  Query tests(db, R"(
+    SELECT f.process, sum(f.calls)
+    FROM profile f
+    JOIN process p ON p.id = f.process
+    WHERE p.world = ? AND f.op IN (SELECT id FROM op WHERE class = 'completion' AND name LIKE '%Test%')
+    GROUP BY f.process)");
+  Query calls(db, R"(
+    SELECT e.start_ns, e.start_ns + e.duration_ns, o.class = 'completion' AND o.name LIKE '%Test%'
+    FROM event e JOIN op o ON o.id = e.op WHERE e.process = ? AND e.kind = 1)");
+  Query flights(db, R"(
+    SELECT e.start_ns, e.start_ns + c.wait_ns, e.start_ns + e.duration_ns
+    FROM event e
+    JOIN collective c ON c.event = e.id
+    WHERE e.process = ?1 AND e.kind = 2 AND c.wait_ns > 0
+      AND (e.step IN (SELECT step FROM steady_number WHERE world = ?2) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?2))
+    UNION ALL
+    SELECT e.start_ns, s.start_ns, e.start_ns + e.duration_ns
+    FROM event e
+    JOIN message m ON m.receive = e.id
+    JOIN event s ON s.id = m.send
+    WHERE e.process = ?1 AND e.kind = 2 AND m.why IS NULL AND s.start_ns > e.start_ns
+      AND (e.step IN (SELECT step FROM steady_number WHERE world = ?2) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?2)))");
+  std::vector<std::pair<int64_t, size_t>> processes;
+  for (tests.bind(world); tests.next();) processes.emplace_back(tests.integer(0), tests.integer(1));
+  double sum_ns = 0;
+  for (const auto& [process, count] : processes) {
+    std::vector<Interval> inside, waits;
+    std::unordered_set<int64_t> tested_ns;
+    for (calls.bind(process); calls.next();) {
+      inside.push_back({calls.integer(0), calls.integer(1)});
+      if (calls.integer(2) != 0) tested_ns.insert(calls.integer(1));
+    }
+    if (tested_ns.empty() || count < kLeastInVain * tested_ns.size()) continue;
+    for (flights.bind(process, world); flights.next();)
+      if (tested_ns.contains(flights.integer(2))) waits.push_back({flights.integer(0), std::min(flights.integer(1), flights.integer(2))});
+    sum_ns += static_cast<double>(subtract(IntervalSet(std::move(waits)), IntervalSet(std::move(inside))).length_ns());
+  }
+  return sum_ns;
 }
 
 /// Share of the time in transfers that may be waiting for ranks without a record, which nothing tells apart.
@@ -120,6 +175,7 @@ std::vector<Share> thread_shares(SQLite::Database& db, int64_t world, const JobT
                                with_interval(db, world, "transfer", time.shown_share(&TimeParts::transfer_ns), "xfer_ns")};
   const double in_mpi = time.sum.communication_ns() / time.sum.total_ns();
   shares[1].unsplit = std::min(shares[1].value, in_mpi * polling_share(db, world));
+  shares[0].polled = std::min(time.shown_computing(), polled_ns(db, world) / time.sum.total_ns());
   if (time.bounded) {
     shares[0].bound = "at least";
     shares[1].bound = "at most";

@@ -24,6 +24,7 @@ struct Share {
   std::string unsplit_what = "calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart";  ///< the calls concerned
   std::string bound = {};  ///< "at least", "at most": `value` is a bound (specification.md J7)
   std::string shown = {};  ///< on screens, where `value` is not what WHERE IT GOES shows under the name
+  double polled = 0;       ///< wait: as much more may be in what counts as computing, between calls that only test
 };
 /// Communication that cannot be split into waiting and transfer: any candidate might be larger by as much.
 constexpr const char* kNotSplit = "not split";

@@ -537,10 +537,10 @@ CREATE TABLE collective (
   why TEXT                    -- reason of a NULL: PARTIAL_RANKS, CLOCK_UNTRUSTED, NOT_APPLICABLE
 );
 
--- Waiting ranks and the late rank (W10): symmetric collectives only.
+-- Waiting ranks and the late rank (W10) in collectives.
 CREATE TABLE blame (
   world INTEGER NOT NULL,  -- process.world
-  late INTEGER NOT NULL,   -- rank that entered last
+  late INTEGER NOT NULL,   -- rank that entered last, or the root that was waited for
   waiter INTEGER NOT NULL, -- rank that waited
   instances INTEGER NOT NULL,  -- collectives in which it did
   wait_ns INTEGER NOT NULL, -- sum

@@ -220,21 +220,19 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
     done.use.split_calls = done.use.calls;
     for (const int64_t wait_ns : split.wait_ns) done.use.wait_ns += wait_ns;
     done.use.transfer_ns.push_back(transfer_time_ns(instance, split));
-    if (!split.late.empty() && events.size() > 1) {  // as Blame::add() does
-      const auto ties = static_cast<int64_t>(split.late.size());
-      const int64_t longest_ns = *std::max_element(split.wait_ns.begin(), split.wait_ns.end());
-      for (int64_t part = 0; part < ties; ++part) {
-        Blamed blamed{static_cast<int32_t>(instance.members[split.late[static_cast<size_t>(part)]].rank), {}};
+    if (events.size() > 1) {  // as Blame::add() does
+      each_late(split, [&](size_t late, int64_t ties, int64_t longest_ns, const auto& share_ns_of) {
+        Blamed blamed{static_cast<int32_t>(instance.members[late].rank), {}};
         int64_t sum_ns = 0;
         for (size_t i = 0; i < events.size(); ++i) {
-          const int64_t share_ns = share_of(split.wait_ns[i], ties, part);
+          const int64_t share_ns = share_ns_of(i);
           sum_ns += share_ns;
           if (share_ns > 0) blamed.waiters.emplace_back(static_cast<int32_t>(instance.members[i].rank), share_ns);
         }
         done.lateness.late.push_back(
             {0, blamed.rank, 1.0 / static_cast<double>(ties), static_cast<double>(sum_ns), static_cast<double>(longest_ns), false});
         if (!blamed.waiters.empty()) done.lateness.blamed.push_back(std::move(blamed));
-      }
+      });
     }
   }
   for (size_t i = 0; i < events.size() && done.device; ++i) {

@@ -19,16 +19,15 @@ Blame::Blame(const Catalog& catalog) {
 int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns,
                    std::vector<LateRankRow>& rows) {
   if (split.late.empty() || split.wait_ns.empty() || instance.members.size() < 2) return 0;
-  const auto ties = static_cast<int64_t>(split.late.size());
-  const int64_t longest_ns = *std::max_element(split.wait_ns.begin(), split.wait_ns.end());
-  for (int64_t part = 0; part < ties; ++part) {
-    const Member& late = instance.members[split.late[static_cast<size_t>(part)]];
+  const int64_t first = rows_ + 1;
+  each_late(split, [&](size_t who, int64_t ties, int64_t longest_ns, const auto& share_ns_of) {
+    const Member& late = instance.members[who];
     const uint64_t of_late = uint64_t{rank_of(late)} << 32;
     int64_t blamed_ns = 0;
     for (size_t i = 0; i < instance.members.size(); ++i) {
       constexpr size_t kFetched = 8;
       if (i + kFetched < instance.members.size()) sums_.fetch(of_late | rank_of(instance.members[i + kFetched]));
-      const int64_t share_ns = share_of(split.wait_ns[i], ties, part);
+      const int64_t share_ns = share_ns_of(i);
       if (share_ns == 0) continue;
       blamed_ns += share_ns;
       Sum& sum = sums_[of_late | rank_of(instance.members[i])];
@@ -37,9 +36,9 @@ int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance
       sum.sigma_ns += sigma_ns / static_cast<double>(ties);
     }
     rows.push_back({world, late.step, late.rank, ties, blamed_ns, longest_ns, communicator});
-  }
-  rows_ += ties;
-  return rows_ - ties + 1;
+    ++rows_;
+  });
+  return first;
 }
 
 void Blame::write(SQLite::Database& db) {

@@ -1,7 +1,7 @@
-// Who waited for whom (specification.md W10): the waiting in symmetric collectives, booked to the rank that entered last; ties share
-// evenly.
+// Who waited for whom (specification.md W10): the waiting in collectives, booked to the rank that entered last, or the root that was
+// waited for; ties share evenly.
 //
-// Two outputs. Table `blame`: sums over the whole run; its total equals the waiting of all symmetric collectives to the nanosecond.
+// Two outputs. Table `blame`: sums over the whole run; its total equals the waiting of all collectives to the nanosecond.
 // Table `late`: one row per instance and late rank, from which findings look at single steps, after find_late_roots() has added what ranks
 // waited for in messages.
 #pragma once

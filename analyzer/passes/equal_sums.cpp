@@ -16,6 +16,7 @@ constexpr double kMinHits = 0.9;       // of the steps end where they should
 constexpr size_t kMaxMisses = 8;       // in a row of steps where fewer end where they should
 constexpr double kLongerPause = 2.0;   // before a step than within it
 constexpr double kLeastCovered = 0.5;  // of the batches, or of the time
+constexpr double kExactly = 0.99;      // kappa of sizes that repeat as nothing is fused
 
 double hit_rate(size_t hits, size_t misses) { return hits == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses); }
 
@@ -88,6 +89,24 @@ Chain by_pauses(std::span<const Batch> batches, const std::vector<int64_t>& ends
   return chain;
 }
 
+int64_t median_pause_ns(std::span<const Batch> batches, const Repetition& found) {
+  std::vector<int64_t> pauses_ns;
+  for (const auto& [first, last] : found.steps)
+    if (first > 0) pauses_ns.push_back(batches[first].enter_ns - batches[first - 1].leave_ns);
+  return pauses_ns.empty() ? 0 : upper_median_of(std::move(pauses_ns));
+}
+
+/// Sizes that repeat exactly, but over more reductions than `sums` has in a step, and after longer pauses: what is fused in every other step pauses
+/// before each.
+std::optional<Repetition> longer_repetition(std::span<const Batch> batches, const Repetition& sums) {
+  std::vector<Beat> beats;
+  for (const Batch& batch : batches) beats.push_back({batch.bytes, batch.enter_ns, batch.leave_ns});
+  std::optional<Repetition> found = find_repetition(beats);
+  if (!found || found->period <= sums.period || found->agreement < kExactly) return std::nullopt;
+  const auto pause_ns = [&](const Repetition& of) { return static_cast<double>(std::max<int64_t>(0, median_pause_ns(batches, of))); };
+  return pause_ns(*found) > kLongerPause * pause_ns(sums) ? std::move(found) : std::nullopt;
+}
+
 }  // namespace
 
 std::optional<Repetition> find_equal_sums(std::span<const Batch> batches) {
@@ -129,6 +148,7 @@ std::optional<Repetition> find_equal_sums(std::span<const Batch> batches) {
   const double covered =
       std::max(static_cast<double>(together) / static_cast<double>(batches.size()), static_cast<double>(whole_ns) / run_ns);
   if (covered < kLeastCovered) return std::nullopt;
+  if (std::optional<Repetition> longer = longer_repetition(batches, result)) return longer;
   return result;
 }
 

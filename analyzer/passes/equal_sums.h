@@ -5,6 +5,9 @@
 // batches are of one size that says nothing of how many are a step; then the pauses do: the longest one comes before the first batch of a step,
 // where the update and the forward pass are.
 //
+// Of bytes that are the same in each step parts may add up to half of them by accident: 8, 12, 16 and 20 are 12 + 16 and 20 + 8. Where nothing
+// is fused the sizes themselves repeat, over more reductions; and the longest pauses are before those, but within the parts.
+//
 // Pure functions.
 #pragma once
 

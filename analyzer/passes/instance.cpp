@@ -64,21 +64,28 @@ void split_late_root(const Instance& instance, const Member& root, bool moves_no
     split.wait_ns.push_back(waits ? waited_ns(m, root.enter_ns) : 0);
     if (waits && root.enter_ns > m.leave_ns()) ++split.clock_violations;
   }
+  split.late.push_back(static_cast<size_t>(&root - instance.members.data()));
 }
 
 void split_early_root(const Instance& instance, const Member& root, bool moves_nothing, Split& split) {
   split.method = instance.nonblocking ? WaitMethod::kMaxPost : WaitMethod::kEarlyReduce;
-  // The root only until the first other member arrives: from then on there is data to work on. The others for the root, as senders wait
-  // for a receiver: one that left before it came had its data taken by the library.
-  int64_t first_ns = INT64_MAX;
-  for (const Member& m : instance.members) {
-    if (&m != &root) first_ns = std::min(first_ns, m.enter_ns);
+  // The root for the last one. The others for the root, as senders wait for a receiver: one that left before it came had its data taken by the
+  // library. But one that was still there when the last one came is behind it in a chain or a tree, unless one without a record came later still.
+  const auto& members = instance.members;
+  int64_t last_ns = INT64_MIN;
+  for (const Member& m : members) last_ns = std::max(last_ns, m.enter_ns);
+  split.root = static_cast<size_t>(&root - members.data());
+  bool any_for_root = false;
+  for (const Member& m : members) {
+    const bool for_root = &m != &root && m.leave_ns() > root.enter_ns,
+               for_last = &m == &root || (m.leave_ns() > last_ns && !instance.bounded);
+    const int64_t wait_ns = moves_nothing ? 0 : for_last ? waited_ns(m, last_ns) : for_root ? waited_ns(m, root.enter_ns) : 0;
+    split.wait_ns.push_back(wait_ns);
+    split.for_root_ns.push_back(for_last ? 0 : wait_ns);
+    any_for_root |= split.for_root_ns.back() > 0;
   }
-  if (first_ns == INT64_MAX) first_ns = root.enter_ns;
-  for (const Member& m : instance.members) {
-    const bool waits = !moves_nothing && (&m == &root || m.leave_ns() > root.enter_ns);
-    split.wait_ns.push_back(waits ? waited_ns(m, &m == &root ? first_ns : root.enter_ns) : 0);
-  }
+  mark(members, &Member::enter_ns, last_ns, split.late);
+  if (!any_for_root || root.enter_ns == last_ns) split.for_root_ns.clear();
 }
 
 }  // namespace
@@ -160,6 +167,8 @@ void Split::clear() {
   wait_ns.clear();
   min_duration_wait_ns.clear();
   late.clear();
+  for_root_ns.clear();
+  root = 0;
 }
 
 Split split_waiting(const Instance& instance) {
@@ -204,10 +213,7 @@ void split_waiting(const Instance& instance, Split& split) {
     split_late_root(instance, *root, moves_nothing, split);
   } else {
     split_early_root(instance, *root, moves_nothing, split);
-    if (instance.bounded) {  // one without a record may have been the first
-      split.method = WaitMethod::kLowerBound;
-      split.wait_ns[static_cast<size_t>(root - instance.members.data())] = 0;
-    }
+    if (instance.bounded) split.method = WaitMethod::kLowerBound;  // one without a record may have been the last
   }
 }
 
@@ -219,7 +225,7 @@ void take_share(Instance& instance, Split& split) {
     const auto part = [&](int64_t ns) { return at(ns, m.share_end) - at(ns, m.share_begin); };
     m.enter_ns += at(m.duration_ns, m.share_begin);
     m.duration_ns = part(m.duration_ns);
-    for (std::vector<int64_t>* waits : {&split.wait_ns, &split.min_duration_wait_ns}) {
+    for (std::vector<int64_t>* waits : {&split.wait_ns, &split.min_duration_wait_ns, &split.for_root_ns}) {
       if (!waits->empty()) (*waits)[i] = std::min(part((*waits)[i]), m.duration_ns);
     }
   }

@@ -5,11 +5,12 @@
 // same. Non-blocking operations use W2 with the post as the enter; the rest up to the completing call is an upper bound of the transfer.
 //
 // Where members left no record, the last known enter bounds the last one from below: waits are lower bounds, transfers upper ones (J7).
-// Members wait for a root alone (W9, W12), so that only a root without a record, or a root that waits for others, leaves a bound.
+// Who waits for a root alone (W9) does so for exactly as long if the root left one.
 //
 // Pure functions over plain values: units are ns on the run's axis; wait_ns + xfer_ns = duration_ns holds exactly by construction.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -63,7 +64,9 @@ struct Split {
   std::vector<int64_t> min_duration_wait_ns;  ///< W3 per member; empty: not symmetric, not blocking or not complete
   std::optional<int64_t> completion_ns;  ///< the members' time after the first one left, all having entered (W7); blocking symmetric ones
   int64_t clock_violations = 0;          ///< members that left before the last one entered: clipped (n_ccv)
-  std::vector<size_t> late;              ///< members that entered last (W10); empty: not symmetric or not known
+  std::vector<size_t> late;              ///< who is waited for (W10): members that entered last, or the root; empty: not known
+  std::vector<int64_t> for_root_ns;      ///< per member, of wait_ns: for a late root of a reduction that was not the last; mostly empty
+  size_t root = 0;                       ///< member that for_root_ns is for
 
   /// As a new one, but for the memory.
   void clear();
@@ -81,5 +84,26 @@ void take_share(Instance& instance, Split& split);
 
 /// `wait_ns` in `shares` parts that differ by at most 1 ns and add up exactly; part `index` of them (W10, ties).
 constexpr int64_t share_of(int64_t wait_ns, int64_t shares, int64_t index) { return wait_ns / shares + (index < wait_ns % shares ? 1 : 0); }
+
+/// Per late member: `book(member, how many were late together, longest wait, ns of any member's wait that are booked to it)`. The first ones are
+/// those of `split.late`.
+template <class Book>
+void each_late(const Split& split, const Book& book) {
+  if (split.late.empty() || split.wait_ns.empty()) return;
+  const std::vector<int64_t>& for_root_ns = split.for_root_ns;
+  const auto longest_ns = [&](const auto& wait_ns) {
+    int64_t longest = 0;
+    for (size_t i = 0; i < split.wait_ns.size(); ++i) longest = std::max(longest, wait_ns(i));
+    return longest;
+  };
+  const auto for_last_ns = [&](size_t i) { return split.wait_ns[i] - (for_root_ns.empty() ? 0 : for_root_ns[i]); };
+  const auto ties = static_cast<int64_t>(split.late.size());
+  const int64_t longest = longest_ns(for_last_ns);
+  for (int64_t part = 0; part < ties; ++part)
+    book(split.late[static_cast<size_t>(part)], ties, longest, [&](size_t i) { return share_of(for_last_ns(i), ties, part); });
+  if (for_root_ns.empty()) return;
+  const auto of_root_ns = [&](size_t i) { return for_root_ns[i]; };
+  book(split.root, int64_t{1}, longest_ns(of_root_ns), of_root_ns);
+}
 
 }  // namespace ddl

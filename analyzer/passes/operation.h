@@ -30,7 +30,7 @@ enum class WaitRule {
   kNone,       ///< not defined (scans, neighbourhoods)
   kSymmetric,  ///< no member leaves before all have entered: W1 to W3
   kLateRoot,   ///< the others wait for the root: W9
-  kEarlyRoot,  ///< the root waits for the others (W8), and they for a late root (W12)
+  kEarlyRoot,  ///< the root waits for the last (W8), the others for that or a late root (W12)
 };
 
 struct Operation {

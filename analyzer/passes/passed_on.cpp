@@ -14,10 +14,9 @@ constexpr uint32_t kMostRanks = INT32_MAX;
 
 bool is_most_of(int64_t part_ns, int64_t whole_ns) { return static_cast<double>(part_ns) >= kMostOfIt * static_cast<double>(whole_ns); }
 
-/// All members wait for all, but leave when the root is done with them.
-bool waits_at_root(const Operation& operation) {
-  const bool rooted = operation.op_class == OpClass::kRootToAll || operation.op_class == OpClass::kAllToRoot;
-  return rooted && operation.wait == WaitRule::kSymmetric;
+/// Members leave when the root is done with them, or they with the root: not together.
+bool has_a_root(const Operation& operation) {
+  return operation.op_class == OpClass::kRootToAll || operation.op_class == OpClass::kAllToRoot;
 }
 
 }  // namespace
@@ -34,15 +33,17 @@ PassedOn::PassedOn(const Catalog& catalog, int64_t events) : events_(static_cast
 void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instance, const Split& split, std::optional<double> sigma_ns,
                    int64_t first_row) {
   if (split.late.empty() || !sigma_ns) return;
-  const bool at_root = waits_at_root(*instance.operation);
-  rooted_ |= at_root;
-  if (!rooted_ && communicators_[communicator.world] < 2) return;
+  const bool together = communicator.size == world_sizes_[communicator.world] && !has_a_root(*instance.operation);
+  if (communicators_[communicator.world] < 2) {
+    bool& after_together = after_together_.try_emplace(communicator.world, true).first->second;
+    if (std::exchange(after_together, together) && together) return;  // to and from it nothing is passed on
+  }
   if (visits_.empty()) visits_.reserve(events_);
   const Member& last = instance.members[split.late.front()];
   const auto by_enter = [](const Member& a, const Member& b) { return a.enter_ns < b.enter_ns; };
   const int64_t last_enter_ns = std::max_element(instance.members.begin(), instance.members.end(), by_enter)->enter_ns;
   instances_.push_back({last_enter_ns, first_row, last.step.value_or(-1), visits_.size(), static_cast<uint32_t>(instance.members.size()),
-                        *sigma_ns, communicator.size == world_sizes_[communicator.world] && !at_root});
+                        *sigma_ns, together});
   for (size_t i = 0; i < instance.members.size(); ++i) {
     const Member& m = instance.members[i];
     uint32_t& place = place_of_[static_cast<uint64_t>(m.process)];
@@ -63,8 +64,9 @@ const PassedOn::Late* PassedOn::before(uint32_t rank, int64_t enter_ns) {
   return found;
 }
 
-uint32_t PassedOn::root_of(const One& one, uint32_t last) {
-  const Late* own = before(last, one.last_enter_ns);
+uint32_t PassedOn::root_of(const One& one, const Visit& late) {
+  const uint32_t last = late.rank;
+  const Late* own = before(last, late.enter_ns);
   if (own == nullptr || own->root == last) return last;
   int64_t waited_ns = 0, passed_ns = 0, longest_ns = 0;
   for (size_t v = one.first_visit; v < one.first_visit + one.visits; ++v) {
@@ -121,7 +123,7 @@ void PassedOn::move(SQLite::Database& db) {
     int64_t row = one.first_row;
     for (size_t v = one.first_visit; v < one.first_visit + one.visits; ++v) {
       if (!visits_[v].late) continue;
-      const uint32_t root = root_of(one, visits_[v].rank);
+      const uint32_t root = root_of(one, visits_[v]);
       if (!std::exchange(any, true)) first_root = root;
       if (root != visits_[v].rank) moved.emplace_back(row, ranks_[root]);
       ++row;

@@ -6,14 +6,14 @@
 // to enter left its previous collective later than its waiters left theirs, and that collective was late itself, the wait is passed on: if
 // that is at least half of it, the instance is booked to the rank to which the previous collective was booked. All else is the last rank's
 // own. Ranks that come about as late as the last one keep the cause of their own lateness. All ranks leave collectives of a whole world
-// together, which pass nothing on therefore; but not those with a root where roots wait (Gloo's): a rank is let go when the root has served
-// it, and the root is held until the last one has come.
+// together, which pass nothing on therefore; but not those with a root: a rank is let go when the root has served it, or has its data, and the
+// root of a reduction is held until the last one has come.
 //
 // Times of several hosts are compared although waits of single collectives may be too short for that: a wait that is passed on must be long
 // against the error of the clocks.
 //
-// Memory: 32 bytes per member of an instance; nothing where a world has one communicator only, up to the first such root, for then all leave
-// the collective before together. Time: that of sorting the instances.
+// Memory: 32 bytes per member of an instance; nothing where a world has one communicator only and all leave together, there as in the
+// collective before. Time: that of sorting the instances.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -47,7 +47,7 @@ class PassedOn {
     int64_t leave_ns;
     int64_t wait_ns;
     uint32_t rank : 31;  ///< place in ranks_
-    uint32_t late : 1;   ///< entered last
+    uint32_t late : 1;   ///< kept the others waiting
   };
   struct One {
     int64_t last_enter_ns;
@@ -67,13 +67,13 @@ class PassedOn {
   };
 
   const Late* before(uint32_t rank, int64_t enter_ns);
-  uint32_t root_of(const One& one, uint32_t last);
+  uint32_t root_of(const One& one, const Visit& late);
   void leave(const One& one, uint32_t root);
 
   size_t events_;
-  bool rooted_ = false;                     ///< one with a root came that all its members wait at: nothing is passed on before the first
   std::map<int64_t, int> communicators_;    ///< by world: those of several members
   std::map<int64_t, int64_t> world_sizes_;  ///< members of its largest communicator
+  std::map<int64_t, bool> after_together_;  ///< by world: all left the collective before together, or there was none
   FlatMap<uint32_t> place_of_;              ///< by process.id, from 1
   std::vector<int64_t> ranks_;
   std::vector<Visit> visits_;

@@ -67,6 +67,24 @@ TEST(EqualSums, EqualBatchesAreAsManyToAStepAsThePausesSay) {
   }
 }
 
+// Layers of 8, 12, 16 and 20, each reduced by itself: 12 + 16 and 20 + 8 are half of a step each.
+TEST(EqualSums, PartsThatAddUpByAccidentAreNoSteps) {
+  std::vector<Batch> batches;
+  for (int64_t s = 0; s < 20; ++s)
+    for (int64_t b = 0; b < 4; ++b) {
+      const int64_t now_ns = s * 50 * kMs + 30 * kMs + b * 5 * kMs;
+      batches.push_back({8'000 + 4'000 * b, now_ns, now_ns + kMs / 2});
+    }
+  const auto found = find_equal_sums(batches);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->period, 4u);
+  EXPECT_EQ(found->steps.size(), 19u);
+  for (const auto& [first, last] : found->steps) {
+    EXPECT_EQ(first % 4, 0u);
+    EXPECT_EQ(last, first + 4);
+  }
+}
+
 // Two buckets to a step, in one step fused into one: that step alone is lost, wherever it comes.
 TEST(EqualSums, OneFusedStepCostsItself) {
   for (int64_t odd = 1; odd < 39; ++odd) {

@@ -528,6 +528,44 @@ TEST(Messages, LoopsThatTestLeaveTheVerdictOpen) {
   EXPECT_NE(run.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("calls that only test"), std::string::npos);
 }
 
+// Rank 1 posts 40 ms after rank 0, which sleeps between its tests: nothing tells that from computing.
+TEST(Messages, LoopsThatTestAndSleepLeaveTheVerdictOpen) {
+  for (const bool loops : {true, false}) {
+    Tables run(2);
+    for (int64_t s = 0; s < 20; ++s) {
+      const int64_t begin_ns = s * 100_ms;
+      for (const int64_t rank : {0, 1}) {
+        Row row;
+        row.op = "MPI_Iallreduce";
+        row.rank = rank;
+        row.step = s;
+        row.bytes = 1'000;
+        row.enter_ns = begin_ns + (rank == 0 ? 40_ms : 80_ms);
+        row.leave_ns = row.enter_ns + 10_us;
+        run.add(row);
+        row.leave_ns = begin_ns + 90_ms;
+        row.request = true;
+        row.seq = s + 1;
+        run.add(row);
+        row = {};
+        row.op = "MPI_Test";
+        row.rank = rank;
+        row.comm = 0;
+        row.step = s;
+        row.enter_ns = begin_ns + 90_ms - 10_us;
+        row.leave_ns = begin_ns + 90_ms;
+        run.add(row);
+        run.step(rank, s, begin_ns, begin_ns + 100_ms, 20_us);
+      }
+    }
+    if (loops) run.exec("UPDATE profile SET calls = 20 * calls WHERE op IN (SELECT id FROM op WHERE name = 'MPI_Test')");
+    run.analyze();
+    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), loops ? "undecided" : "compute");
+    const std::string text = run.text("SELECT value FROM meta WHERE key = 'verdict.text'");
+    EXPECT_EQ(text.find("up to 20.0% more may be waiting, in loops around calls that only test") != std::string::npos, loops) << text;
+  }
+}
+
 // ---------------------------------------------------------------------------------------------------------------- steps
 
 TEST(Messages, WaitingInMessagesIsWaitingOfTheStep) {

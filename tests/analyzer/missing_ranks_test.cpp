@@ -101,6 +101,11 @@ TEST(MissingRanks, TheOthersWaitForALateRootThatIsKnown) {
                          " AND wait_ns = 8000000"),
             2 * 20);
   EXPECT_EQ(late.integer("SELECT total(wait_ns) FROM v_collective WHERE rank = 1"), 0);
+  // The root waits for the last that is known, at least.
+  Analyzed other(run().ranks(4).steps(20).compute(20_ms).rendezvous().reduce(2_MiB, 1_ms, 1).slow(3, 8_ms).missing(2));
+  EXPECT_EQ(other.integer("SELECT count(*) FROM v_collective WHERE op = 'MPI_Reduce' AND wait_method = 'lower-bound' AND rank = 1"
+                          " AND wait_ns = 8000000"),
+            20);
 }
 
 TEST(MissingRanks, WhatKeepsItsNeighboursKeepsItAsWell) {

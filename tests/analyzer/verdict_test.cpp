@@ -37,6 +37,21 @@ TEST(Verdict, PollingMayBeWaiting) {
   EXPECT_EQ(decide({{"wait", 0.35, {}, {}}, {"transfer", 0.30, {}, {}, 0.25}}).name, "wait");  // more waiting changes nothing
 }
 
+TEST(Verdict, WaitingMayBeInLoopsThatTest) {
+  const auto with_loops = [](double wait, double transfer, double polled) {
+    std::vector<Share> shares{{"wait", wait}, {"transfer", transfer}};
+    shares[0].polled = polled;
+    return decide(shares);
+  };
+  EXPECT_EQ(with_loops(0.01, 0, 0.03).name, "compute");
+  EXPECT_EQ(with_loops(0.01, 0, 0.3).name, "undecided");
+  EXPECT_NE(with_loops(0.01, 0, 0.3).text.find("undecided between computing and wait"), std::string::npos);
+  EXPECT_NE(with_loops(0.01, 0, 0.3).text.find("up to 30.0% more may be waiting"), std::string::npos);
+  EXPECT_EQ(with_loops(0.01, 0.4, 0.3).name, "transfer");
+  EXPECT_EQ(with_loops(0.2, 0.4, 0.3).name, "undecided");
+  EXPECT_EQ(with_loops(0.4, 0.2, 0.3).name, "wait");
+}
+
 TEST(Verdict, WhatIsNotSplitMayTurnIt) {
   EXPECT_EQ(decide({{"wait", 0.40}, {"transfer", 0.06}, {kNotSplit, 0.10}}).name, "wait");  // 6 + 10 % are less
   EXPECT_EQ(decide({{"wait", 0.15}, {"transfer", 0.06}, {kNotSplit, 0.10}}).name, "undecided");

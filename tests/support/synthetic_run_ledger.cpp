@@ -93,18 +93,15 @@ std::optional<int64_t> waited_until(const InstanceTruth& instance, const Op& op,
   }
   if (!op.is_rooted()) return std::nullopt;
   const bool is_root = member.comm_rank == instance.root;
-  int64_t root_enter = member.enter_ns, first_other = INT64_MAX;
+  int64_t root_enter = member.enter_ns, last = member.enter_ns;
   for (const MemberTruth& m : instance.members) {
-    if (m.comm_rank == instance.root) {
-      root_enter = m.enter_ns;
-    } else {
-      first_other = std::min(first_other, m.enter_ns);
-    }
+    if (m.comm_rank == instance.root) root_enter = m.enter_ns;
+    last = std::max(last, m.enter_ns);
   }
   if (instance.bytes == 0) return member.enter_ns;
   if (op.op_class == OpClass::kRootToAll) return is_root ? member.enter_ns : root_enter;
-  if (!is_root) return member.leave_ns > root_enter ? root_enter : member.enter_ns;
-  return first_other != INT64_MAX ? first_other : member.enter_ns;
+  if (is_root || member.leave_ns > last) return last;
+  return member.leave_ns > root_enter ? root_enter : member.enter_ns;
 }
 
 void split(InstanceTruth& instance) {

@@ -63,10 +63,20 @@ ProfileTruth Truth::profile_sum(int rank, const std::string& op) const {
 int64_t Truth::blame_ns(int waiter, int late) const {
   int64_t sum = 0;
   for (const InstanceTruth& i : instances) {
-    if (!i.complete || !synthetic::operation(i.op).is_symmetric()) continue;
-    if (std::find(i.last_ranks.begin(), i.last_ranks.end(), late) == i.last_ranks.end()) continue;
+    if (!i.complete) continue;
+    int64_t last_ns = INT64_MIN;
+    int root = -1;
     for (const MemberTruth& m : i.members) {
-      if (m.rank == waiter) sum += m.wait_ns.value_or(0) / static_cast<int64_t>(i.last_ranks.size());
+      last_ns = std::max(last_ns, m.enter_ns);
+      if (m.comm_rank == i.root) root = m.rank;
+    }
+    const synthetic::Op& op = synthetic::operation(i.op);
+    for (const MemberTruth& m : i.members) {
+      if (m.rank != waiter) continue;
+      const bool for_root = op.op_class == OpClass::kRootToAll || (op.is_rooted() && m.rank != root && m.leave_ns <= last_ns);
+      const std::vector<int> awaited = for_root ? std::vector{root} : i.last_ranks;
+      if (std::find(awaited.begin(), awaited.end(), late) != awaited.end())
+        sum += m.wait_ns.value_or(0) / static_cast<int64_t>(awaited.size());
     }
   }
   return sum;

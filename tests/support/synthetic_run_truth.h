@@ -17,7 +17,7 @@ struct MemberTruth {
   int64_t payload_bytes = 0;        ///< as recorded for this rank
   // Nothing while a member is missing or never left.
   std::optional<int64_t>
-      wait_ns;  ///< symmetric: for the last to enter; root of a reduce: for the first other; non-roots: for the root, of a reduce if they stay
+      wait_ns;  ///< for the last to enter; of one to all for the root; of all to one, who leaves before the last enters, for the root if it stays for that
   std::optional<int64_t> transfer_ns;  ///< leave - enter - wait. Non-blocking: an upper bound of the transfer
 };
 
@@ -105,7 +105,7 @@ struct Truth {
 
   /// Sum over the profile rows of `rank` and `op`.
   ProfileTruth profile_sum(int rank, const std::string& op) const;
-  /// Waiting of `waiter` in complete symmetric collectives that `late` entered last; ties share evenly (floor).
+  /// Waiting of `waiter` in complete collectives for `late`: the last to enter, or the root; ties share evenly (floor).
   int64_t blame_ns(int waiter, int late) const;
   int64_t wait_ns(int rank) const;  ///< over all instances
 };
