@@ -113,7 +113,7 @@ class Helper {
     std::vector<StalledRank> ranks;
     for (const tui::Rank& rank : seen_.ranks) {
       StalledRank r;
-      const auto is_in = [&](const std::vector<int64_t>& list) { return std::find(list.begin(), list.end(), rank.rank) != list.end(); };
+      const auto is_in = [&](const std::vector<int64_t>& list) { return std::binary_search(list.begin(), list.end(), rank.rank); };
       r.rank = rank.rank;
       r.pid = rank.pid;
       r.host = rank.host;
@@ -130,12 +130,13 @@ class Helper {
     return ranks;
   }
 
-  /// What /proc says of those that others wait for, and of those that are stopped whoever waits.
-  static std::string states_phrase(const std::vector<StalledRank>& ranks) {
+  /// What /proc says of those that others wait for, and of those that are stopped whoever waits. The sentence has named the
+  /// calls of ranks that wait for each other.
+  static std::string states_phrase(const std::vector<StalledRank>& ranks, const tui::StallNews& news) {
     std::map<std::string, std::vector<int64_t>> by_state;
     for (const StalledRank& rank : ranks) {
       const bool is_stopped = rank.state == "stopped" || rank.state == "gone";
-      if (!is_stopped && rank.role != "missing") continue;
+      if (!is_stopped && (rank.role != "missing" || std::binary_search(news.waiting.begin(), news.waiting.end(), rank.rank))) continue;
       const std::string what = is_stopped || rank.in_call.empty() ? rank.state : "in " + rank.in_call;
       if (!what.empty()) by_state[what].push_back(rank.rank);
     }
@@ -174,7 +175,7 @@ class Helper {
     told.limit_ns = options_.limit->count();
     told.call = news.call;
     told.ranks = describe_ranks(news);
-    told.sentence = news.sentence + states_phrase(told.ranks);
+    told.sentence = news.sentence + states_phrase(told.ranks, news);
     const bool all_compute = is_stall && news.waiting.empty() && compute(told.ranks);
     if (all_compute) told.sentence += fmt::format("; all compute{}", options_.action.empty() ? "" : ", so --on-stall is not done");
     print_note(told.sentence);

@@ -90,7 +90,7 @@ void draw_numbers(Canvas& c, const Rect& r) {
   pieces.push_back({full ? plain("p99", s.p99_ns) : "", 6});
   if (s.samples_per_s) pieces.push_back({fmt::format("{} samples/s", reports::number_text(*s.samples_per_s)), 6});
   const char* exposed = r.width >= 100 ? "exposed comm" : full ? "exposed" : "exp";
-  pieces.push_back({ratio_piece(s.gpus ? "in MPI" : exposed, s.exposed_ratio), 7});
+  pieces.push_back({ratio_piece(s.gpus ? (s.mpi ? "in MPI" : "in collectives") : exposed, s.exposed_ratio), 7});
   pieces.push_back({ratio_piece("overlap", s.overlap_ratio), 4});
   if (s.gpu_ratios && full)
     pieces.push_back({fmt::format(fmt::runtime(r.width >= 120 ? "comp/comm {} raw {} xfer {} exposed" : "comp/comm {} {} {}"),
@@ -141,7 +141,8 @@ void draw_bar(Canvas& c, const Rect& r) {
   const auto p = [&](size_t i) { return std::to_string(percents[i]); };
   const std::string wait = c.s.waiting_known ? p(kWaiting) : "-";
   // Of GPUs nothing is known: what their hosts do outside MPI is not computing, and may be idling.
-  const std::string words = c.s.gpus ? fmt::format("outside MPI {} +{} comm {} wait {}", p(kCompute), p(kOverlapped), p(kTransfer), wait)
+  const std::string words = c.s.gpus ? fmt::format("outside {} {} +{} comm {} wait {}", c.s.mpi ? "MPI" : "collectives", p(kCompute),
+                                                   p(kOverlapped), p(kTransfer), wait)
                                      : fmt::format("comp {} +{} comm {} wait {}{} idle {}", p(kCompute), p(kOverlapped), p(kTransfer), wait,
                                                    shares[kCopy] > 0 ? " copy " + p(kCopy) : "", p(kIdle));
   const int end = r.right() - static_cast<int>(words.size()) - 2;
@@ -174,12 +175,13 @@ void draw_headline(Canvas& c, const Rect& r) {
 void draw_legend(Canvas& c, const Rect& r) {
   constexpr const char* kLong[] = {"compute", "compute+comm", "exposed comm", "waiting for others", "copies", "idle"};
   constexpr const char* kShort[] = {"comp", "both", "comm", "wait", "copy", "idle"};
-  constexpr const char* kHostLong[] = {"outside MPI", "outside MPI+comm", "exposed comm", "waiting for others"};
+  constexpr const char* kMpiLong[] = {"outside MPI", "outside MPI+comm", "exposed comm", "waiting for others"};
+  constexpr const char* kHostLong[] = {"outside collectives", "outside+comm", "exposed comm", "waiting for others"};
   constexpr const char* kHostShort[] = {"host", "both", "comm", "wait"};
   const bool copies = c.s.shares && (*c.s.shares)[kCopy] > 0;  // GPUs alone have any
   const bool full = r.width >= (copies ? 86 : 74);
-  const std::span<const char* const> words =
-      c.s.gpus ? (full ? std::span<const char* const>(kHostLong) : kHostShort) : (full ? std::span<const char* const>(kLong) : kShort);
+  const std::span<const char* const> words = c.s.gpus ? (full ? std::span<const char* const>(c.s.mpi ? kMpiLong : kHostLong) : kHostShort)
+                                                      : (full ? std::span<const char* const>(kLong) : kShort);
   int x = r.x + (full ? 2 : 0);
   for (size_t i = 0; i < words.size(); ++i) {
     if (i == kCopy && !copies) continue;

@@ -148,7 +148,7 @@ void draw_why(Canvas& c, const Rect& r) {
   const auto transfer = [](const RankRow& row) {
     return row.exposed_ns && row.wait_ns ? std::optional(*row.exposed_ns - *row.wait_ns) : std::nullopt;
   };
-  add(s.gpus ? "outside MPI" : "computing", [](const RankRow& row) { return row.compute_ns; });
+  add(!s.gpus ? "computing" : s.mpi ? "outside MPI" : "outside collectives", [](const RankRow& row) { return row.compute_ns; });
   add("waiting for others", [](const RankRow& row) { return row.wait_ns; });
   add("exposed transfer", transfer);
   for (size_t i = 0; i < s.layers.size(); ++i) {

@@ -131,6 +131,7 @@ struct OpenCall {
   uint32_t comm = kNone;
   uint32_t sequence = 0;  ///< in waiting calls: the newest collective awaited
   uint64_t start_ticks = 0;
+  int32_t peer = -1;  ///< of a message: rank on the communicator; of calls that wait for several the first one's
 };
 
 enum class Life { kStarting, kRunning, kFinalized, kAborted, kExited, kGone };
@@ -150,7 +151,7 @@ struct Rank {
   int64_t pid = 0;      ///< on its host
   bool here = false;    ///< on this host
   Life life = Life::kStarting;
-  bool uses_mpi = true;  ///< false: a rank of NCCL only, whose exit is a normal end
+  bool uses_mpi = true;  ///< false: a rank of NCCL or Gloo only, whose exit is a normal end
   store::ProcessClock clock;
   uint64_t newest_ticks = 0;  ///< its last sign of life
   uint64_t finished_ticks =

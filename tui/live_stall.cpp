@@ -2,12 +2,15 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <map>
 #include <set>
 #include <tuple>
 
+#include "analyzer/findings/message_case.h"
 #include "analyzer/findings/unready_case.h"
 #include "core/names.h"
+#include "reports/format.h"
 
 namespace ddl::tui {
 namespace {
@@ -18,14 +21,21 @@ bool sits_in_collective(const Rank& rank) {
   return rank.sits_in && rank.sits_in->op != kNone && rank.sits_in->comm != kNone && rank.sits_in->sequence > 0;
 }
 
+const Rank* rank_of(const Job& job, int32_t number) {
+  const auto found = std::lower_bound(job.ranks.begin(), job.ranks.end(), number, [](const Rank& r, int32_t n) { return r.rank < n; });
+  return found != job.ranks.end() && found->rank == number ? &*found : nullptr;
+}
+
 /// Members whose spools are there and that have not entered the collective.
-std::vector<int64_t> members_behind(const Job& job, const JobCommunicator& communicator, uint32_t comm, uint32_t sequence) {
-  if (!communicator.comparable) return {};
-  const std::set<int32_t> members(communicator.ranks.begin(), communicator.ranks.end());
+std::vector<int64_t> members_behind(const Job& job, uint32_t comm, uint32_t sequence) {
+  const JobCommunicator& communicator = job.communicators[comm];
   std::vector<int64_t> behind;
-  for (const Rank& rank : job.ranks) {
-    const auto reached = rank.reached.find(comm);
-    if (members.contains(rank.rank) && (reached == rank.reached.end() || reached->second < sequence)) behind.push_back(rank.rank);
+  if (!communicator.comparable) return behind;
+  for (const int32_t member : communicator.ranks) {
+    const Rank* rank = rank_of(job, member);
+    if (rank == nullptr) continue;
+    const auto reached = rank->reached.find(comm);
+    if (reached == rank->reached.end() || reached->second < sequence) behind.push_back(member);
   }
   return behind;
 }
@@ -60,12 +70,58 @@ std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<Collect
     Stall stall;
     stall.waited_ns = static_cast<double>(job.now_ns - since_ns);
     if (stall.waited_ns < patience_ns(call, window, patience) || (worst && ranks.size() <= worst->waiting.size())) continue;
-    if (!members_behind(job, job.communicators[call.comm], call.comm, call.sequence).empty()) continue;
+    if (!members_behind(job, call.comm, call.sequence).empty()) continue;
     stall.call = describe(job, call);
     for (const Rank* rank : ranks) stall.waiting.push_back(rank->rank);
     worst = std::move(stall);
   }
   return worst;
+}
+
+/// The rank of the world whose message the rank sits waiting for; nothing: it waits for none, or nobody knows whose.
+std::optional<int64_t> awaited_peer(const Job& job, const Rank& rank) {
+  if (!rank.sits_in || rank.sits_in->op == kNone || rank.sits_in->comm == kNone || rank.sits_in->peer < 0) return std::nullopt;
+  const JobCommunicator& communicator = job.communicators[rank.sits_in->comm];
+  const auto peer = static_cast<size_t>(rank.sits_in->peer);
+  if (!communicator.comparable || peer >= communicator.ranks.size() || communicator.ranks[peer] == rank.rank) return std::nullopt;
+  return waits_for_its_peer(job.operations[rank.sits_in->op].operation) ? std::optional<int64_t>(communicator.ranks[peer]) : std::nullopt;
+}
+
+/// A message that never comes, as the report finds it (analyzer/findings/message_case.h).
+std::optional<Stall> stuck_in_messages(const Job& job, const Patience& patience) {
+  std::vector<VainWait> waits;
+  MissingMembers missing;
+  for (const Rank& rank : job.ranks) {
+    const auto peer = awaited_peer(job, rank);
+    if (!peer && !sits_in_collective(rank)) continue;
+    const OpenCall& call = *rank.sits_in;
+    VainWait wait{rank.rank, &job.operations[call.op].operation, {}, {}};
+    std::optional<int64_t> sequence;
+    if (sits_in_collective(rank)) {
+      sequence = call.sequence;
+      wait.collective = {call.comm, call.sequence};
+      const auto [members, is_new] = missing.try_emplace(wait.collective);
+      if (is_new) members->second = members_behind(job, call.comm, call.sequence);
+    } else {
+      wait.peers = {*peer};
+    }
+    wait.since_ns = entered_ns(rank);
+    wait.call = call_words(*wait.operation, sequence, peer, job.communicators[call.comm].label);
+    wait.since = fmt::format("for {}", reports::short_duration(job.now_ns - wait.since_ns));
+    waits.push_back(std::move(wait));
+  }
+  const auto found = find_message_case(waits, missing);
+  if (!found) return std::nullopt;
+  Stall stall;
+  stall.waited_ns = static_cast<double>(job.now_ns - found->since_ns);
+  if (stall.waited_ns < patience.least_ns) return std::nullopt;
+  stall.call = found->call;
+  stall.waiting = found->waiting;
+  stall.missing = found->causes;
+  stall.circular = found->circular;
+  stall.message = found->sentence + (found->behind.empty() ? "" : "; behind them " + found->behind);
+  stall.advice = found->advice;
+  return stall;
 }
 
 /// Nobody has left MPI_Init: it returns when all ranks have called it.
@@ -152,6 +208,7 @@ std::optional<NoData> find_no_data(const Job& job, const Patience& patience) {
 }
 
 std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window, const Patience& patience) {
+  if (auto by_message = stuck_in_messages(job, patience)) return by_message;
   std::vector<WaitingRank> waiting;
   std::map<std::pair<int64_t, int64_t>, OpenCall> calls;
   for (const Rank& rank : job.ranks) {
@@ -161,15 +218,18 @@ std::optional<Stall> find_live_stall(const Job& job, const std::vector<Collectiv
     calls[{call.comm, call.sequence}] = call;
   }
   const auto found = find_stall_case(waiting, job.now_ns - static_cast<int64_t>(patience.least_ns), [&](int64_t comm, int64_t sequence) {
-    const auto number = static_cast<uint32_t>(comm);
-    return members_behind(job, job.communicators[number], number, static_cast<uint32_t>(sequence));
+    return members_behind(job, static_cast<uint32_t>(comm), static_cast<uint32_t>(sequence));
   });
   std::optional<Stall> stall;
   if (found) {
     const OpenCall& call = calls.at({found->comm, found->seq});
     const auto waited_ns = static_cast<double>(job.now_ns - found->since_ns);
     if (waited_ns >= patience_ns(call, window, patience))
-      stall = Stall{describe(job, call), found->waiting, found->missing, found->circular, waited_ns, {}, false};
+      stall = Stall{.call = describe(job, call),
+                    .waiting = found->waiting,
+                    .missing = found->missing,
+                    .circular = found->circular,
+                    .waited_ns = waited_ns};
   }
   if (!stall) stall = stuck_in_transfer(job, window, patience);
   if (!stall) stall = stuck_in_init(job, patience);

@@ -39,18 +39,18 @@ bool ended_well(const Job& job) {
 std::string how_it_ended(const Job& job) {
   std::map<Life, std::vector<int64_t>> lives;
   for (const Rank& rank : job.ranks) lives[rank.life].push_back(rank.rank);
+  const bool mpi = std::any_of(job.ranks.begin(), job.ranks.end(), [](const Rank& r) { return r.uses_mpi; });
   std::vector<std::string> parts;
   if (job.signal && *job.signal != 0) {
     parts.push_back(fmt::format("killed by {}", signal_name(*job.signal)));
   } else if (lives[Life::kFinalized].size() == job.ranks.size()) {
     parts.push_back("all ranks finalized");
-  } else if (lives[Life::kExited].size() == job.ranks.size() &&
-             std::none_of(job.ranks.begin(), job.ranks.end(), [](const Rank& r) { return r.uses_mpi; })) {
+  } else if (lives[Life::kExited].size() == job.ranks.size() && !mpi) {
     parts.push_back("all ranks exited");
   } else {
     for (const auto& [life, word] : {std::pair{Life::kAborted, "called MPI_Abort"},
                                      {Life::kGone, "ended abnormally"},
-                                     {Life::kExited, "exited without MPI_Finalize"}}) {
+                                     {Life::kExited, mpi ? "exited without MPI_Finalize" : "exited"}}) {
       const auto& ranks = lives[life];
       if (!ranks.empty()) parts.push_back(fmt::format("{} {}", ranks.size() == job.ranks.size() ? "all ranks" : ranks_phrase(ranks), word));
     }
@@ -81,6 +81,8 @@ Snapshot Observer::look(Job& job, bool replay) {
   s.generation = job.generation;
   s.world_size = std::max(job.world_size, static_cast<int32_t>(job.ranks.size()));
   s.other_worlds = job.other_worlds;
+  s.mpi = job.operations.empty() || std::any_of(job.operations.begin(), job.operations.end(),
+                                                [](const JobOperation& op) { return op.operation.name.starts_with("MPI_"); });
   s.by_device = by_device_;
   s.gpus = job.gpus && !by_device_;
   s.device_collectives = job.device_collectives && !by_device_;

@@ -33,6 +33,9 @@ Headline of_stall(const Stall& stall, int64_t now_s) {
   if (!stall.unready.empty()) {
     h.brief = fmt::format("no data for {}: {}", duration(stall.waited_ns), missing);
     h.next = "gdb -p PID or py-spy dump on the rank that does not come shows what blocks it";
+  } else if (!stall.message.empty()) {
+    h.brief = stall.circular ? fmt::format("{} wait for each other", missing) : fmt::format("{} holds up {}", missing, waiting);
+    h.next = stall.circular ? stall.advice : "gdb -p PID or py-spy dump on the rank that does not come shows what blocks it";
   } else if (stall.missing.empty()) {
     h.brief = fmt::format("hung in {}", stall.call);
     h.next = "gdb -p PID or py-spy dump on one of them shows what blocks it";
@@ -61,8 +64,9 @@ Headline of_training_threads(const Snapshot& s) {
     most = std::max(most, *row.computing_ratio);
   }
   if (known == 0) {
-    h.text = "background threads make its MPI calls: see ddl report for where its training threads' time goes";
-    h.brief = "MPI in the background: see ddl report";
+    h.text = fmt::format("background threads make its {}: see ddl report for where its training threads' time goes",
+                         s.mpi ? "MPI calls" : "collectives");
+    h.brief = fmt::format("{} in the background: see ddl report", s.mpi ? "MPI" : "collectives");
     return h;
   }
   const std::string mean = reports::percent_text(sum / static_cast<double>(known));
@@ -76,23 +80,24 @@ Headline of_training_threads(const Snapshot& s) {
 /// For a job in which no rank stands out: what most of its time goes to.
 Headline of_shares(const Snapshot& s) {
   const double transfer = (*s.shares)[kTransfer], waiting = (*s.shares)[kWaiting];
-  const std::string in_mpi = reports::percent_text(*s.exposed_ratio);
+  const std::string in_calls = reports::percent_text(*s.exposed_ratio);
+  const char* inside = s.mpi ? "MPI" : "collectives and messages";
   Headline h;
   if (s.device_collectives) {
     h.text = "GPUs carry out its collectives, and no kernel of them was seen: who waits for whom is not known";
     h.brief = "GPU job: see ddl report";
     h.next = "ddl report";
   } else if (!s.waiting_known && s.by_device && *s.exposed_ratio >= kWorthShare) {
-    h.text = fmt::format("GPUs spend {} of the time in collectives that nothing hides; how much of it is waiting is not known", in_mpi);
-    h.brief = fmt::format("{} in collectives", in_mpi);
+    h.text = fmt::format("GPUs spend {} of the time in collectives that nothing hides; how much of it is waiting is not known", in_calls);
+    h.brief = fmt::format("{} in collectives", in_calls);
     h.next = "ddl report";
   } else if (!s.waiting_known && *s.exposed_ratio >= kWorthShare) {
-    h.text = fmt::format("{} of the time is spent inside MPI; see ddl report for who waits in messages", in_mpi);
-    h.brief = fmt::format("{} inside MPI", in_mpi);
+    h.text = fmt::format("{} of the time is spent inside {}; see ddl report for who waits in messages", in_calls, inside);
+    h.brief = fmt::format("{} inside {}", in_calls, inside);
   } else if (s.gpus) {
-    h.text = fmt::format("hosts spend {} of the time inside MPI, {} waiting; see ddl report for what their GPUs do", in_mpi,
+    h.text = fmt::format("hosts spend {} of the time inside {}, {} waiting; see ddl report for what their GPUs do", in_calls, inside,
                          reports::percent_text(waiting));
-    h.brief = fmt::format("{} in MPI, GPUs unknown", in_mpi);
+    h.brief = fmt::format("{} in {}, GPUs unknown", in_calls, s.mpi ? "MPI" : "collectives");
     h.next = "ddl report";
   } else if (std::max(transfer, waiting) < kWorthShare) {
     h.text =
@@ -142,6 +147,7 @@ bool name_latest(Snapshot& s) {
 std::string stall_sentence(const Stall& stall, int64_t now_s) {
   const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing), waited = duration(stall.waited_ns);
   const char* sit = stall.waiting.size() == 1 ? "sits" : "sit";
+  if (!stall.message.empty()) return stall.message;
   if (!stall.unready.empty()) {
     const auto since_s = static_cast<std::time_t>(now_s - static_cast<int64_t>(stall.waited_ns * 1e-9));
     const bool knows_when = now_s != 0 && !stall.at_least;
@@ -164,7 +170,7 @@ void Observer::headline(const Job& job, Snapshot& s) const {
     s.headline = of_stall(*s.stall, job.wall_clock_s);
     const auto& missing = s.stall->missing;
     if (job.told) s.headline.next = "Enter on a rank: its stack";
-    for (RankRow& row : s.ranks) row.alarm = std::find(missing.begin(), missing.end(), row.rank) != missing.end();
+    for (RankRow& row : s.ranks) row.alarm = std::binary_search(missing.begin(), missing.end(), row.rank);
   } else if (s.feed == Feed::kEnded && !s.ended_well) {
     s.headline = {
         fmt::format("the job has ended: {}", s.how_ended), fmt::format("ended: {}", s.how_ended), "ddl report says why", true, {}};

@@ -21,7 +21,6 @@ constexpr size_t kWindow = 30;
 
 /// Where time goes, in the order of every screen: a rank's GPUs if shown, else its thread. Unknown waiting stays in kTransfer. kCopy:
 /// exposed copies of GPUs. For a job whose GPUs are not shown it is the host's time: kCompute is all time outside MPI, idle or not.
-/// waiting is not known it stays with kTransfer. kCopy: exposed copies of GPUs. For a job whose GPUs are not looked at it is the host's time: kCompute is all that is outside MPI, and nobody knows what of it is idle.
 enum Category : size_t { kCompute, kOverlapped, kTransfer, kWaiting, kCopy, kIdle, kCategories };
 using Shares = std::array<double, kCategories>;
 
@@ -95,8 +94,10 @@ struct Headline {
 struct Stall {
   std::string call;                       ///< "MPI_Allreduce number 57 on MPI_COMM_WORLD"
   std::vector<int64_t> waiting, missing;  ///< ranks
-  bool circular = false;                  ///< the missing ranks wait in another collective
+  bool circular = false;                  ///< the missing ranks wait in another collective, or for each other's messages
   double waited_ns = 0;
+  std::string message = {};  ///< if it is a message that never comes: the sentence about it, with ...
+  std::string advice = {};   ///< ... what to do. `missing` are those that it waits for; of a circle they are among `waiting`
   std::string unready = {};  ///< in a job that negotiates: why no data moves. `call` is empty then
   bool at_least = false;     ///< `waited_ns` counts from this program's start
 };
@@ -112,6 +113,7 @@ struct Snapshot {
   int32_t world_size = 0;
   int32_t nodes = 0;
   int32_t other_worlds = 0;
+  bool mpi = true;                  ///< it calls MPI; else Gloo or NCCL alone
   bool by_device = false;           ///< ranks with GPUs are shown by them
   bool gpus = false;                ///< its ranks use GPUs that are not shown
   bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is unknown

@@ -353,6 +353,7 @@ void SpoolProcess::take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>
     call.op = op == ops_.end() ? kNone : op->second;
     call.comm = comm == comms_.end() ? kNone : comm->second;
     call.start_ticks = r.start_ticks;
+    call.peer = r.peer;
     if (call.op != kNone && call.comm != kNone) {
       const Operation& operation = job_->operations[call.op].operation;
       if (operation.numbered || operation.op_class == OpClass::kCompletion) call.sequence = r.sequence;

@@ -21,11 +21,12 @@ std::string duration(int64_t ns) { return reports::short_duration(ns); }
 
 int64_t finished_ns(const Rank& rank) { return rank.clock.time_ns(rank.finished_ticks); }
 
+/// Those of `ranks`, which are sorted.
 std::vector<int64_t> behind(const std::vector<int64_t>& ranks, const Job& job, int64_t limit_ns, bool finished_nothing) {
   std::vector<int64_t> found;
   for (const Rank& rank : job.ranks) {
     const bool silent = job.now_ns - finished_ns(rank) >= limit_ns;
-    if (silent == finished_nothing && std::find(ranks.begin(), ranks.end(), rank.rank) != ranks.end()) found.push_back(rank.rank);
+    if (silent == finished_nothing && std::binary_search(ranks.begin(), ranks.end(), rank.rank)) found.push_back(rank.rank);
   }
   return found;
 }

@@ -19,10 +19,10 @@ namespace ddl::tui {
 struct StallNews {
   enum class Kind { kStall, kWaiting, kResumed };
   Kind kind = Kind::kStall;
-  std::string sentence;  ///< "no rank has finished a call or a step for 5m 3s, since 12:00:01: rank 1 never entered ..."
-  std::string call;      ///< that ranks wait in; empty: none
-  std::vector<int64_t> waiting, missing;
-  int64_t since_ns = 0;  ///< on the job's axis: when any rank last finished something; kWaiting: when the call was entered
+  std::string sentence;                   ///< "no rank has finished a call or a step for 5m 3s, since 12:00:01: rank 1 never entered ..."
+  std::string call;                       ///< that ranks wait in; empty: none
+  std::vector<int64_t> waiting, missing;  ///< sorted; ranks in both wait for each other
+  int64_t since_ns = 0;                   ///< on the job's axis: when any rank last finished something; kWaiting: when the call was entered
 };
 
 class StallWatch {

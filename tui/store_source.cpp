@@ -176,7 +176,8 @@ void StoreSource::load_processes(Job& job) {
       db_,
       "SELECT p.id, p.rank, p.world_size, h.name, p.start_ns, p.end_ns, p.ended, coalesce(p.overhead_ns, 0), coalesce(p.exe, ''),"
       " h.boot_id, (SELECT value FROM process_fact f WHERE f.process = p.id AND f.key = 'local_rank'),"
-      " (SELECT coalesce(sum(l.count), 0) FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind NOT IN ('not_kept', 'killed'))"
+      " (SELECT coalesce(sum(l.count), 0) FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind NOT IN ('not_kept', 'killed')),"
+      " p.init_ns IS NOT NULL"
       " FROM process p JOIN host h ON h.id = p.host WHERE p.world = 0 AND p.rank IS NOT NULL ORDER BY p.rank");
   std::map<std::string, size_t> domains;
   while (processes.next()) {
@@ -192,6 +193,7 @@ void StoreSource::load_processes(Job& job) {
     rank.overhead_ticks = static_cast<uint64_t>(processes.integer(7));
     rank.on_host = processes.is_null(10) ? -1 : static_cast<int32_t>(std::atoi(processes.text(10).c_str()));
     rank.lost = static_cast<uint64_t>(processes.integer(11));
+    rank.uses_mpi = processes.integer(12) != 0;
     rank.clock.domain = domains.try_emplace(processes.text(9).empty() ? rank.host : processes.text(9), domains.size()).first->second;
     if (job.name.empty()) job.name = processes.text(8).substr(processes.text(8).rfind('/') + 1);
     job.world_size = std::max(job.world_size, static_cast<int32_t>(processes.integer(2)));
@@ -286,7 +288,7 @@ void StoreSource::move_on(Job& job, Process& p) const {
   rank.sits_in.reset();
   for (const Event& e : p.under_way) {
     if (e.is_call() && (!rank.sits_in || e.start_ticks < rank.sits_in->start_ticks))
-      rank.sits_in = OpenCall{e.op, e.comm, static_cast<uint32_t>(e.sequence), e.start_ticks};
+      rank.sits_in = OpenCall{e.op, e.comm, static_cast<uint32_t>(e.sequence), e.start_ticks, e.peer};
   }
   if (now_ns_ >= p.end_ns && now_ns_ >= end_ns_) {
     rank.life = p.life;
@@ -324,16 +326,20 @@ void StoreSource::read_layers(Rank& rank, Process& p) const {
 }
 
 void StoreSource::read_open_calls(Job& job) {
-  Query open(db_, "SELECT x.process, x.op, x.comm, x.seq, x.start_ns FROM open_call x ORDER BY x.process, x.thread DESC, x.start_ns DESC");
+  Query open(
+      db_, "SELECT x.process, x.op, x.comm, x.seq, x.start_ns, x.peer FROM open_call x ORDER BY x.process, x.thread DESC, x.start_ns DESC");
+  std::map<int64_t, size_t> ranks;
+  for (const auto& process : processes_) ranks[process->id] = process->index;
   while (open.next()) {
-    const auto process = std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) { return p->id == open.integer(0); });
-    if (process == processes_.end()) continue;
+    const auto rank = ranks.find(open.integer(0));
+    if (rank == ranks.end()) continue;
     OpenCall call;
     call.op = static_cast<uint32_t>(open.integer(1));
     if (!open.is_null(2)) call.comm = static_cast<uint32_t>(open.integer(2));
     call.sequence = static_cast<uint32_t>(open.maybe_integer(3).value_or(0));
     call.start_ticks = static_cast<uint64_t>(open.integer(4));
-    job.ranks[(*process)->index].sits_in = call;
+    call.peer = static_cast<int32_t>(open.maybe_integer(5).value_or(-1));
+    job.ranks[rank->second].sits_in = call;
   }
 }
 

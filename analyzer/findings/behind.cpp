@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -19,6 +20,7 @@ constexpr int kLastCalls = 16;                    // of a rank: other threads ma
 
 using CollectivesEntered = std::map<std::pair<int64_t, int64_t>, int64_t>;  // (communicator, rank) -> collectives entered
 
+// CROSS JOIN: without it SQLite looks at all rows of a table for each process of the world.
 CollectivesEntered collectives_entered(const FindingInput& input, const std::vector<UnfinishedCall>& open) {
   CollectivesEntered entered;
   Query profile(input.db,
@@ -32,7 +34,7 @@ CollectivesEntered collectives_entered(const FindingInput& input, const std::vec
     int64_t& known = entered[{comm, rank}];
     known = std::max(known, seq);
   };
-  Query reached(input.db, "SELECT r.comm, p.rank, r.seq FROM reached r JOIN process p ON p.id = r.process WHERE p.world = ?");
+  Query reached(input.db, "SELECT r.comm, p.rank, r.seq FROM reached r CROSS JOIN process p ON p.id = r.process WHERE p.world = ?");
   reached.bind(input.world);
   while (reached.next()) at_least(reached.integer(0), reached.integer(1), reached.integer(2));
   for (const UnfinishedCall& call : open) {
@@ -59,49 +61,66 @@ std::string posted_operation(const FindingInput& input, int64_t comm, int64_t ra
 /// A call of `rank`.
 std::string describe_call(const FindingInput& input, int64_t rank, int64_t op, std::optional<int64_t> comm, std::optional<int64_t> seq,
                           std::optional<int64_t> peer) {
-  const Operation& operation = input.catalog.operation(op);
-  std::string text = operation.name;
+  UnfinishedCall call;
+  call.rank = rank, call.comm = comm, call.peer = peer;
   const auto known = comm ? input.catalog.communicators.find(*comm) : input.catalog.communicators.end();
-  if (seq) text += fmt::format("{} number {}", operation.numbered ? "" : " for", *seq);
-  if (peer && *peer >= 0 && !operation.numbered) {
-    UnfinishedCall call;
-    call.rank = rank, call.comm = comm, call.peer = peer;
-    text += fmt::format(" with rank {}", peer_in_world(input, call).value_or(*peer));
-  }
-  if (known != input.catalog.communicators.end()) text += " on " + known->second.label;
-  return text;
+  const auto in_world = peer_in_world(input, call);
+  return call_words(input.catalog.operation(op), seq, in_world ? in_world : peer,
+                    known == input.catalog.communicators.end() ? std::string_view() : known->second.label);
 }
 
-/// Members that have not entered collective `seq`. A rank without a process is one that left no data: nothing can be said about it.
-std::vector<int64_t> members_behind(const FindingInput& input, const CollectivesEntered& entered, const CommunicatorInfo& communicator,
-                                    int64_t seq) {
-  std::vector<int64_t> behind;
-  for (int64_t rank : communicator.ranks) {
-    const auto progress = entered.find({communicator.id, rank});
-    const bool recorded = rank >= 0 && input.catalog.process_of(input.world, rank) != nullptr;
-    if (recorded && (progress == entered.end() || progress->second < seq)) behind.push_back(rank);
+/// Who has not entered which collective. Thousands of ranks may ask for the same one, which looks at its thousands of members once.
+class MembersBehind {
+ public:
+  MembersBehind(const FindingInput& input, const std::vector<UnfinishedCall>& open)
+      : input_(input), entered_(collectives_entered(input, open)) {}
+
+  /// Members that have not entered collective `seq`; nobody where they are not known, or of two groups. A rank without a process is one that left
+  /// no data: nothing can be said about it.
+  const std::vector<int64_t>& of(int64_t comm, int64_t seq) {
+    const auto [behind, is_new] = behind_.try_emplace({comm, seq});
+    const auto communicator = input_.catalog.communicators.find(comm);
+    if (!is_new || communicator == input_.catalog.communicators.end() || communicator->second.kind == "inter") return behind->second;
+    for (const int64_t rank : communicator->second.ranks) {
+      const auto progress = entered_.find({comm, rank});
+      const bool recorded = rank >= 0 && input_.catalog.process_of(input_.world, rank) != nullptr;
+      if (recorded && (progress == entered_.end() || progress->second < seq)) behind->second.push_back(rank);
+    }
+    return behind->second;
   }
-  return behind;
+
+ private:
+  const FindingInput& input_;
+  CollectivesEntered entered_;
+  std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>> behind_;
+};
+
+/// Its calls are to be compared: the members are known, and of one group.
+bool is_comparable(const FindingInput& input, int64_t comm) {
+  const auto communicator = input.catalog.communicators.find(comm);
+  return communicator != input.catalog.communicators.end() && communicator->second.kind != "inter";
 }
 
-bool is_background(const FindingInput& input, int64_t rank) {
-  Query row(input.db, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ? AND p.rank = ?");
-  row.bind(input.world, rank);
-  return row.next();
+std::set<int64_t> background_ranks(const FindingInput& input) {
+  std::set<int64_t> ranks;
+  Query rows(input.db, "SELECT p.rank FROM background_process b CROSS JOIN process p ON p.id = b.process WHERE p.world = ?");
+  rows.bind(input.world);
+  while (rows.next()) ranks.insert(rows.integer(0));
+  return ranks;
 }
 
 /// By when a member other than `inside` had left the blocking collective, as far as known; nothing: none has. A non-blocking one's members need
 /// not have waited for it before they do other things.
 std::optional<int64_t> left_since_ns(const FindingInput& input, const std::vector<UnfinishedCall>& open, const UnfinishedCall& call,
-                                     const std::vector<int64_t>& inside) {
+                                     const std::set<int64_t>& inside) {
   const Operation& operation = input.catalog.operation(call.op);
   if (!operation.numbered || operation.nonblocking) return std::nullopt;
   std::optional<int64_t> left_ns;
   const auto by = [&](int64_t rank, int64_t at_ns) {
-    if (std::find(inside.begin(), inside.end(), rank) == inside.end()) left_ns = std::min(left_ns.value_or(at_ns), at_ns);
+    if (!inside.contains(rank)) left_ns = std::min(left_ns.value_or(at_ns), at_ns);
   };
   Query ended(input.db,
-              "SELECT p.rank, e.start_ns + e.duration_ns FROM event e JOIN process p ON p.id = e.process"
+              "SELECT p.rank, e.start_ns + e.duration_ns FROM event e CROSS JOIN process p ON p.id = e.process"
               " WHERE p.world = ? AND e.comm = ? AND e.seq = ? AND e.kind = 1");
   ended.bind(input.world, *call.comm, *call.seq);
   while (ended.next()) by(ended.integer(0), ended.integer(1));
@@ -111,16 +130,14 @@ std::optional<int64_t> left_since_ns(const FindingInput& input, const std::vecto
   return left_ns;
 }
 
-/// Its other end was not recorded.
-bool is_half_message(const FindingInput& input, int64_t event) {
-  Query half(input.db, "SELECT 1 FROM message WHERE (send = ?1 AND receive IS NULL) OR (receive = ?1 AND send IS NULL)");
-  half.bind(event);
-  return half.next();
-}
+struct LastCall {
+  UnfinishedCall call;
+  int64_t event = 0;
+};
 
-/// The rank's last call, if it waited in it for something that never came. A framework's timeout ends such a call as an error, and with it the
-/// process: nothing is begun after it, its message has no other end, its collective lacks a member.
-std::optional<UnfinishedCall> given_up_call(const FindingInput& input, const ProcessInfo& process, const CollectivesEntered& entered) {
+/// The rank's last call, if it may have waited in it for something that never came. A framework's timeout ends such a call as an error, and with it the
+/// process: nothing is begun after it.
+std::optional<LastCall> long_last_call(const FindingInput& input, const ProcessInfo& process) {
   std::optional<int64_t> last_begin_ns, last_event;
   UnfinishedCall last;
   Query row(input.db,
@@ -135,27 +152,48 @@ std::optional<UnfinishedCall> given_up_call(const FindingInput& input, const Pro
             row.maybe_integer(3), row.maybe_integer(4), row.integer(5),       row.integer(6)};
   }
   if (!last_event || *last.gave_up_ns - last.start_ns < kHangNs || *last_begin_ns >= *last.gave_up_ns) return std::nullopt;
-  const Operation& operation = input.catalog.operation(last.op);
-  if (operation.nonblocking) return std::nullopt;
-  if (operation.op_class == OpClass::kSend || operation.op_class == OpClass::kReceive)
-    return is_half_message(input, *last_event) ? std::optional(last) : std::nullopt;
-  const auto communicator = last.comm ? input.catalog.communicators.find(*last.comm) : input.catalog.communicators.end();
-  const bool lacks_member = operation.numbered && last.seq && communicator != input.catalog.communicators.end() &&
-                            communicator->second.kind != "inter" &&
-                            !members_behind(input, entered, communicator->second, *last.seq).empty();
-  return lacks_member ? std::optional(last) : std::nullopt;
+  return LastCall{last, *last_event};
+}
+
+/// Those of `events` that are messages whose other end was not recorded. Table message has no index by them.
+std::set<int64_t> half_messages(const FindingInput& input, const std::set<int64_t>& events) {
+  std::set<int64_t> half;
+  if (events.empty()) return half;
+  Query rows(input.db, "SELECT coalesce(send, receive) FROM message WHERE send IS NULL OR receive IS NULL");
+  while (rows.next())
+    if (events.contains(rows.integer(0))) half.insert(rows.integer(0));
+  return half;
+}
+
+/// The last call of each rank, if it was given up: its message has no other end, or its collective lacks a member.
+std::vector<UnfinishedCall> given_up_calls(const FindingInput& input, const std::vector<UnfinishedCall>& open) {
+  std::vector<LastCall> calls;
+  std::set<int64_t> messages;
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0 || process.ended == "finalized" || process.ended == "imported") continue;
+    const auto last = long_last_call(input, process);
+    if (!last) continue;
+    const Operation& operation = input.catalog.operation(last->call.op);
+    if (operation.nonblocking) continue;
+    if (operation.op_class == OpClass::kSend || operation.op_class == OpClass::kReceive) messages.insert(last->event);
+    calls.push_back(*last);
+  }
+  const std::set<int64_t> half = half_messages(input, messages);
+  MembersBehind behind(input, open);
+  std::vector<UnfinishedCall> given_up;
+  for (const LastCall& last : calls) {
+    const UnfinishedCall& call = last.call;
+    const Operation& operation = input.catalog.operation(call.op);
+    const bool lacks_member = operation.numbered && call.comm && call.seq && !behind.of(*call.comm, *call.seq).empty();
+    if (messages.contains(last.event) ? half.contains(last.event) : lacks_member) given_up.push_back(call);
+  }
+  return given_up;
 }
 
 std::vector<UnfinishedCall> look_for_vain_calls(const FindingInput& input) {
   std::vector<UnfinishedCall> calls = open_calls(input);
-  const JobEnd end = end_of_world(input);
-  if (end.exit_code == 0) return calls;
-  const CollectivesEntered entered = collectives_entered(input, calls);
-  std::vector<UnfinishedCall> given_up;
-  for (const auto& [id, process] : input.catalog.processes) {
-    if (process.world != input.world || process.rank < 0 || process.ended == "finalized" || process.ended == "imported") continue;
-    if (auto call = given_up_call(input, process, entered)) given_up.push_back(*call);
-  }
+  if (end_of_world(input).exit_code == 0) return calls;
+  const std::vector<UnfinishedCall> given_up = given_up_calls(input, calls);
   calls.insert(calls.begin(), given_up.begin(), given_up.end());
   return calls;
 }
@@ -170,7 +208,7 @@ std::optional<int64_t> next_world_ns(const FindingInput& input) {
     SELECT min(start_ns)
     FROM process
     WHERE world > ?1 AND rank IS NOT NULL AND start_ns >= (SELECT max(end_ns) FROM process WHERE world = ?1) AND NOT EXISTS (
-      SELECT 1 FROM open_call x JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op
+      SELECT 1 FROM open_call x CROSS JOIN process p ON p.id = x.process JOIN op o ON o.id = x.op
       WHERE p.world = ?1 AND o.name LIKE 'MPI!_Comm!_spawn%' ESCAPE '!'))");
   row.bind(input.world);
   return row.next() ? row.maybe_integer(0) : std::nullopt;
@@ -202,7 +240,7 @@ std::string call_text(const FindingInput& input, const UnfinishedCall& call) {
 std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
   std::vector<UnfinishedCall> calls;
   Query rows(input.db,
-             "SELECT p.rank, x.op, x.comm, x.seq, x.step, x.peer, x.start_ns FROM open_call x JOIN process p ON p.id = x.process"
+             "SELECT p.rank, x.op, x.comm, x.seq, x.step, x.peer, x.start_ns FROM open_call x CROSS JOIN process p ON p.id = x.process"
              " WHERE p.world = ? AND p.rank IS NOT NULL ORDER BY p.rank, x.start_ns");
   rows.bind(input.world);
   while (rows.next()) {
@@ -217,14 +255,12 @@ const std::vector<UnfinishedCall>& vain_calls(const FindingInput& input) {
 }
 
 MissingMembers missing_members(const FindingInput& input, const std::vector<UnfinishedCall>& calls) {
-  const CollectivesEntered entered = collectives_entered(input, calls);
+  MembersBehind behind(input, calls);
   MissingMembers missing;
   for (const UnfinishedCall& call : calls) {
     if (!call.comm || !call.seq) continue;
-    const auto communicator = input.catalog.communicators.find(*call.comm);
-    if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
-    const auto [members, is_new] = missing.try_emplace({*call.comm, *call.seq});  // thousands of ranks may be in it
-    if (is_new) members->second = members_behind(input, entered, communicator->second, *call.seq);
+    const auto [members, is_new] = missing.try_emplace({*call.comm, *call.seq});
+    if (is_new) members->second = behind.of(*call.comm, *call.seq);
   }
   return missing;
 }
@@ -245,17 +281,13 @@ double mean_duration_ns(const FindingInput& input, const std::string& op) {
 }
 
 std::optional<Stall> find_stall(const FindingInput& input) {
-  const std::vector<UnfinishedCall> open = vain_calls(input);
-  const CollectivesEntered entered = collectives_entered(input, open);
+  const std::vector<UnfinishedCall>& open = vain_calls(input);
+  MembersBehind behind(input, open);
   std::vector<WaitingRank> waiting;
   for (const UnfinishedCall& call : open) {
     if (call.comm && call.seq) waiting.push_back({call.rank, *call.comm, *call.seq, call.start_ns});
   }
-  const auto found = find_stall_case(waiting, INT64_MAX, [&](int64_t comm, int64_t seq) {
-    const auto communicator = input.catalog.communicators.find(comm);
-    if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") return std::vector<int64_t>();
-    return members_behind(input, entered, communicator->second, seq);
-  });
+  const auto found = find_stall_case(waiting, INT64_MAX, [&](int64_t comm, int64_t seq) { return behind.of(comm, seq); });
   if (!found) return std::nullopt;
 
   Stall stall;
@@ -278,13 +310,12 @@ std::string stalled(const Stall& stall) {
 
 std::optional<MidTransfer> find_mid_transfer(const FindingInput& input) {
   const std::vector<UnfinishedCall> open = open_calls(input);
-  const CollectivesEntered entered = collectives_entered(input, open);
+  MembersBehind behind(input, open);
+  const std::set<int64_t> background = background_ranks(input);
   std::map<std::string, std::vector<const UnfinishedCall*>> calls;  // by what they are
   for (const UnfinishedCall& call : open) {
     if (!call.comm || !call.seq) continue;
-    const auto communicator = input.catalog.communicators.find(*call.comm);
-    if (communicator == input.catalog.communicators.end() || communicator->second.kind == "inter") continue;
-    if (!members_behind(input, entered, communicator->second, *call.seq).empty()) continue;
+    if (!is_comparable(input, *call.comm) || !behind.of(*call.comm, *call.seq).empty()) continue;
     calls[describe_call(input, call.rank, call.op, call.comm, call.seq, call.peer)].push_back(&call);
   }
   std::optional<MidTransfer> most;
@@ -292,9 +323,9 @@ std::optional<MidTransfer> find_mid_transfer(const FindingInput& input) {
     MidTransfer found;
     for (const UnfinishedCall* call : own) {
       found.ranks.push_back(call->rank);
-      found.background |= is_background(input, call->rank);
+      found.background |= background.contains(call->rank);
     }
-    const std::optional<int64_t> left_ns = left_since_ns(input, open, *own.front(), found.ranks);
+    const std::optional<int64_t> left_ns = left_since_ns(input, open, *own.front(), {found.ranks.begin(), found.ranks.end()});
     found.left = left_ns.has_value();
     found.text = fmt::format("{} {} in {}, which all its members had entered", ranks_text(found.ranks),
                              found.ranks.size() == 1 ? "sits" : "sit", name);

@@ -6,14 +6,13 @@
 #pragma once
 
 #include <cstdint>
-#include <map>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "analyzer/findings/finding.h"
 #include "analyzer/findings/job_end.h"
+#include "analyzer/findings/message_case.h"
 #include "analyzer/findings/stall_case.h"
 
 namespace ddl {
@@ -44,8 +43,7 @@ std::string call_text(const FindingInput& input, const UnfinishedCall& call);
 /// The rank of the world that a call's peer is; nothing: it has none, or nobody knows who that is.
 std::optional<int64_t> peer_in_world(const FindingInput& input, const UnfinishedCall& call);
 
-/// By communicator and number of a collective that `calls` are in, or wait for: members that have not entered it.
-using MissingMembers = std::map<std::pair<int64_t, int64_t>, std::vector<int64_t>>;
+/// Missing in the collectives that `calls` are in, or wait for.
 MissingMembers missing_members(const FindingInput& input, const std::vector<UnfinishedCall>& calls);
 
 /// What a call of that operation takes on average, those in vain left out; 0: there is no other.

@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <set>
 
 #include "analyzer/findings/behind.h"
 #include "analyzer/findings/findings.h"
@@ -63,7 +64,7 @@ std::string what_is_missing(const FindingInput& input, const Ends& ends, const J
   const int64_t not_finalized = static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.replaced.size() + ends.lost.size());
   std::string text = end.mpi ? fmt::format("{} of {} ranks ended in MPI_Finalize", ends.ranks - not_finalized, ends.ranks)
                              : fmt::format("{} of {} ranks exited", ends.ranks - static_cast<int64_t>(ends.lost.size()), ends.ranks);
-  Query unfinished(input.db, "SELECT count(*) FROM open_call x JOIN process p ON p.id = x.process WHERE p.world = ?");
+  Query unfinished(input.db, "SELECT count(*) FROM open_call x CROSS JOIN process p ON p.id = x.process WHERE p.world = ?");
   unfinished.bind(input.world);
   if (unfinished.next() && unfinished.integer(0) > 0) text += fmt::format(", {} never returned", counted(unfinished.integer(0), "call"));
   Query partial(input.db, "SELECT count FROM loss WHERE kind = 'partial_collectives'");
@@ -103,18 +104,18 @@ bool ended_after_a_message(const FindingInput& input, int64_t rank) {
 std::vector<int64_t> failed_first(const FindingInput& input, const Ends& ends, const JobEnd& end, const std::optional<Stall>& stall) {
   if (end.mpi || ends.lost.empty() || !end.told_to_end.empty()) return {};
   const std::vector<UnfinishedCall> open = open_calls(input);
-  const auto in = [](const std::vector<int64_t>& ranks, int64_t rank) {
-    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
-  };
+  const std::set<int64_t> lost(ends.lost.begin(), ends.lost.end());
+  std::set<int64_t> waits, awaited;
+  if (stall && !stall->circular) awaited.insert(stall->missing.begin(), stall->missing.end());
+  for (const UnfinishedCall& call : open) {
+    waits.insert(call.rank);
+    if (call.seq || !lost.contains(call.rank)) continue;
+    if (const auto peer = peer_in_world(input, call)) awaited.insert(*peer);
+  }
   std::vector<int64_t> ranks;
   for (const int64_t rank : ends.left) {
-    bool waits = false, is_awaited = stall && !stall->circular && in(stall->missing, rank);
-    for (const UnfinishedCall& call : open) {
-      waits |= call.rank == rank;
-      is_awaited |= in(ends.lost, call.rank) && !call.seq && peer_in_world(input, call) == rank;
-    }
     const bool left_alone = open.empty() && end.rank_failed() && !ended_after_a_message(input, rank);
-    if (may_have_failed(input, end, rank) && !waits && (is_awaited || left_alone)) ranks.push_back(rank);
+    if (may_have_failed(input, end, rank) && !waits.contains(rank) && (awaited.contains(rank) || left_alone)) ranks.push_back(rank);
   }
   return ranks;
 }

@@ -17,6 +17,7 @@
 #include "analyzer/findings/longer_computing.h"
 #include "analyzer/findings/pauses.h"
 #include "analyzer/findings/rare_stalls.h"
+#include "analyzer/findings/rare_waits.h"
 #include "analyzer/findings/shared.h"
 #include "analyzer/findings/straggler_case.h"
 #include "analyzer/findings/waited_for.h"
@@ -340,6 +341,29 @@ std::vector<Finding> rare_stalls(const FindingInput& input, const StragglerInput
   return {describe(input, *found)};
 }
 
+Finding describe(const FindingInput& input, const RareWaits& found) {
+  Finding finding;
+  finding.rank = found.rank;
+  finding.saving_ns = static_cast<int64_t>(found.share * static_cast<double>(input.step_ns));
+  finding.confidence = "likely";
+  finding.sentence = fmt::format("{} kept the other{} waiting for messages {} times for {} and longer: {} in all",
+                                 rank_on_host(input.catalog, input.world, found.rank), found.others == 1 ? "" : "s", found.stalls,
+                                 duration_text(found.least_ns), duration_text(found.waited_ns));
+  finding.evidence = fmt::format(
+      "It caused {} of {} stalls of that length, typically {}, {} at most; the median wait for a message is {}. The rest of its messages are in "
+      "time.",
+      found.stalls, found.all_stalls, duration_text(found.typical_ns), duration_text(found.longest_ns), duration_text(found.median_ns));
+  finding.evidence += health_of(input, {found.rank});
+  finding.evidence_sql = fmt::format(
+      "SELECT late, waiter, kind, calls, wait_ns FROM message_blame WHERE world = {} ORDER BY late = {} DESC, wait_ns DESC LIMIT 20",
+      input.world, found.rank);
+  finding.advice = fmt::format(
+      "see what stops rank {} now and then: another load on its cores, a CPU quota of its container, paging, a debugger or a batch system that "
+      "suspends it; or what it does then and the others do not (output, checkpoints)",
+      found.rank);
+  return finding;
+}
+
 }  // namespace
 
 DDL_FINDING(straggler, kSpeed, "late",
@@ -351,7 +375,7 @@ DDL_FINDING(straggler, kSpeed, "late",
             "others, and mending one of them would save less than half as much; of two pipeline stages the one whose ranks compute "
             "longer than those of the other. On GPUs with several axes of parallelism, or "
             "without all traces: the rank whose GPUs wait least, and compute longer instead. Else a rank for which the others "
-            "waited for a second and more in a few steps") {
+            "waited for a second and more in a few steps, or for which nearly all unusually long waits for messages were") {
   if (asks_whom_gpus_wait_for(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   const StragglerInput rows = rows_of(input, ranks);
@@ -396,7 +420,9 @@ DDL_FINDING(straggler, kSpeed, "late",
     if (static_cast<double>(*finding.saving_ns) >= kStragglerMinSavingShare * static_cast<double>(input.step_ns))
       return beside_others(input, std::move(finding));
   }
-  return rare_stalls(input, rows);
+  if (std::vector<Finding> rare = rare_stalls(input, rows); !rare.empty()) return rare;
+  const auto waits = find_rare_waits(input, ranks);
+  return waits ? beside_others(input, describe(input, *waits)) : std::vector<Finding>();
 }
 
 }  // namespace ddl

@@ -108,6 +108,7 @@ void create_indices(SQLite::Database& db) {
       "CREATE INDEX gpu_event_process ON gpu_event(process, start_ns);"
       "CREATE INDEX stream_wait_process ON stream_wait(process, correlation);"
       "CREATE INDEX flight_entry_instance ON flight_entry(comm, seq);"
+      "CREATE INDEX open_call_process ON open_call(process);"
       "CREATE INDEX step_process ON step(process, step);"
       "CREATE INDEX profile_process ON profile(process, op);"
       "CREATE INDEX range_profile_process ON range_profile(process, region);"

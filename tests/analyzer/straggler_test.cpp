@@ -5,6 +5,7 @@
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/straggler_case.h"
+#include "tests/analyzer/analyzed.h"
 #include "tests/analyzer/findings_jobs.h"
 
 namespace ddl::test {
@@ -668,6 +669,33 @@ TEST(Findings, StragglerWithoutSteps) {
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 150e6, 1e6);
+}
+
+/// 600 exchanges of three ranks that mark no steps. `who(n)` is stopped for 200 ms before its exchange number 20 + 30 n.
+SyntheticRun stopped_now_and_then(int (*who)(int)) {
+  SyntheticRun job = run().ranks(3).no_steps().steps(600).jitter(6_ms).compute(5_ms).halo(64_KiB, 50_us);
+  for (int n = 0; n < 18; ++n) job.delay(who(n), static_cast<uint64_t>(20 + 30 * n), 200_ms);
+  return job;
+}
+
+// kill -STOP and -CONT. It is late in a few messages of thousands, but nearly all long waits are for it.
+TEST(Findings, ARankThatIsStoppedNowAndThenIsNamedByTheLongWaits) {
+  Analyzed job(stopped_now_and_then([](int) { return 1; }));
+  ASSERT_EQ(job.findings(), Ids{"straggler"});
+  EXPECT_EQ(job.integer("SELECT rank FROM finding"), 1);
+  EXPECT_EQ(job.text("SELECT confidence FROM finding"), "likely");
+  EXPECT_TRUE(job.text("SELECT sentence FROM finding").find("kept the others waiting for messages 18 times for 50.0 ms and longer: 3.") !=
+              std::string::npos)
+      << job.text("SELECT sentence FROM finding");
+  // What is saved is what they waited: 18 times 200 ms.
+  EXPECT_NEAR(static_cast<double>(job.integer("SELECT saving_ns FROM finding")), 3.6e9, 0.3e9);
+}
+
+TEST(Findings, RanksThatAreAllStoppedNowAndThenAreNoStragglers) {
+  Analyzed job(stopped_now_and_then([](int n) { return n % 3; }));
+  EXPECT_EQ(job.integer("SELECT count(*) FROM finding WHERE id = 'straggler'"), 0);
+  Analyzed mostly(stopped_now_and_then([](int n) { return n % 5 == 0 ? 0 : n % 5 == 1 ? 2 : 1; }));
+  EXPECT_EQ(mostly.integer("SELECT count(*) FROM finding WHERE id = 'straggler'"), 0) << "three of five stalls";
 }
 
 }  // namespace

@@ -1,5 +1,12 @@
 // Runs that went wrong: which rank hung, which one was killed, which calls did not belong together.
+#include <algorithm>
+#include <cmath>
+#include <ctime>
+
+#include "analyzer/findings/finding.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/shared.h"
+#include "store/ingest/run_facts.h"
 #include "tests/analyzer/findings_jobs.h"
 
 namespace ddl::test {
@@ -198,6 +205,64 @@ TEST(Findings, AWaitForSeveralMessagesAccusesNobody) {
   EXPECT_TRUE(first_sentence(run).starts_with("ranks 0 and 1 never entered MPI_Allreduce number 31")) << first_sentence(run);
 }
 
+/// 30 steps of four ranks. Then each rank posts receives from its peers and sits in `op` until the job is told to end 60 s later; those without peers
+/// are in no call. `sends`: from one rank to another, never received.
+Tables waiting_for_several(const char* op, const std::vector<std::vector<int64_t>>& peers,
+                           const std::vector<std::pair<int64_t, int64_t>>& sends = {}) {
+  const auto ranks = static_cast<int64_t>(peers.size());
+  Tables run = training(ranks, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
+  const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
+  for (const auto& [from, to] : sends)
+    run.add({.rank = from, .op = "MPI_Isend", .enter_ns = end_ns + 1_us, .leave_ns = end_ns + 2_us, .bytes = 1_MB, .peer = to, .tag = 5});
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    const auto& own = peers[static_cast<size_t>(rank)];
+    run.ended(rank, "lost", end_ns + 1_ms);
+    for (size_t i = 0; i < own.size(); ++i) {
+      const int64_t at_ns = end_ns + static_cast<int64_t>(10 + i) * 1_us;
+      run.add({.rank = rank, .op = "MPI_Irecv", .enter_ns = at_ns, .leave_ns = at_ns + 500, .bytes = 1_MB, .peer = own[i], .tag = 5});
+    }
+    if (own.empty()) continue;
+    run.open_call(rank, op, 1, {}, end_ns + 1_ms);
+    run.exec("UPDATE open_call SET peer = " + std::to_string(own.front()) + " WHERE process = " + std::to_string(rank + 1));
+  }
+  saw_it_end(run, end_ns + 60_s);
+  run.meta("told_to_end", "15");
+  run.meta("exit_code", "143");
+  run.analyze();
+  return run;
+}
+
+TEST(Findings, AWaitForSeveralMessagesAccusesThoseThatNeverSent) {
+  for (const char* op : {"MPI_Waitall", "MPI_Waitany"}) {
+    // Rank 1 sent what rank 0 waits for, rank 2 did not.
+    Tables one = waiting_for_several(op, {{1, 2}, {}, {}}, {{1, 0}});
+    EXPECT_EQ(first_sentence(one), "rank 2 never sent what rank 0 waits for: rank 0 in " + std::string(op) + " for rank 2 since 1.33 s");
+    EXPECT_EQ(one.integer("SELECT rank FROM finding WHERE position = 1"), 2);
+    // Neither did: which of them keeps it, nobody knows.
+    Tables two = waiting_for_several(op, {{1, 2}, {}, {}, {}});
+    EXPECT_EQ(first_sentence(two),
+              "ranks 1 and 2 never sent what rank 0 waits for: rank 0 in " + std::string(op) + " for ranks 1 and 2 since 1.33 s");
+    EXPECT_TRUE(two.is_null("SELECT rank FROM finding WHERE position = 1"));
+    // Rank 1 waits itself, for rank 3.
+    Tables chain = waiting_for_several(op, {{1}, {3}, {}, {}});
+    EXPECT_TRUE(first_sentence(chain).starts_with("rank 3 never sent what rank 1 waits for")) << first_sentence(chain);
+  }
+  Tables circle = waiting_for_several("MPI_Waitall", {{1, 2}, {0, 2}, {}}, {{2, 0}, {2, 1}});
+  EXPECT_EQ(
+      first_sentence(circle),
+      "ranks 0 and 1 wait for each other: rank 0 in MPI_Waitall for rank 1 since 1.33 s, rank 1 in MPI_Waitall for rank 0 since 1.33 s");
+}
+
+TEST(Findings, AWaitForSeveralMessagesThatWereSentAccusesNobody) {
+  Tables run = waiting_for_several("MPI_Waitall", {{1, 2}, {}, {}}, {{1, 0}, {2, 0}});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0) << first_sentence(run);
+  Tables persistent = waiting_for_several("MPI_Waitall", {{1}, {}, {}});
+  EXPECT_EQ(persistent.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 1);
+  persistent.add({.rank = 1, .op = "MPI_Send_init", .enter_ns = 2_ms, .leave_ns = 3_ms, .peer = 0, .tag = 5});
+  persistent.analyze();
+  EXPECT_EQ(persistent.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0) << "started or not: no record tells";
+}
+
 // torch.distributed with a timeout: the calls returned, as errors that ended ranks 0 and 1; mpirun ended rank 2.
 TEST(Findings, CallsThatATimeoutEndedAreStillWhatTheJobHungIn) {
   for (const int64_t exit_code : {1, 0}) {
@@ -238,6 +303,46 @@ TEST(Findings, ACollectiveThatATimeoutEnded) {
   run.analyze();
   ASSERT_EQ(run.findings().front(), "missing_rank");
   EXPECT_EQ(first_sentence(run), "rank 1 never entered MPI_Allreduce number 31 on MPI_COMM_WORLD: ranks 0 and 2 sit in MPI_Allreduce");
+}
+
+/// Processor time of the finders of runs that went wrong, for a job of which rank 1 never came, or of which the others gave up.
+double seconds_to_find_hang(int64_t ranks, bool given_up) {
+  Tables run = training(ranks, 2, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+  const int64_t begin_ns = run.integer("SELECT max(end_ns) FROM process") + 1_ms;
+  run.exec("BEGIN");
+  for (int64_t rank = 0; rank < ranks; ++rank) {
+    run.ended(rank, given_up && rank != 1 ? "exited" : "lost", given_up && rank != 1 ? begin_ns + 9_s : begin_ns);
+    if (rank == 1) continue;
+    if (given_up)
+      run.add({.rank = rank, .enter_ns = begin_ns, .leave_ns = begin_ns + 8_s, .bytes = 1_MB, .seq = 3});
+    else
+      run.open_call(rank, "MPI_Allreduce", 1, 3, begin_ns);
+  }
+  run.exec("COMMIT");
+  saw_it_end(run, begin_ns + 60_s);
+  run.meta("exit_code", "1");
+  store::create_indices(run.db());
+  run.analyze();
+  const Catalog catalog(run.db());
+  InputRanges inputs(run.db());
+  double least_s = INFINITY;
+  for (int round = 0; round < 3; ++round) {
+    SharedAnswers shared;
+    const FindingInput input{run.db(), catalog, 0, {}, 0, false, shared, inputs};
+    const std::clock_t begin = std::clock();
+    for (const FindingRow& row : finding_rows()) {
+      if (row.kind != FindingKind::kStuck && row.kind != FindingKind::kMismatched && row.kind != FindingKind::kEnded) continue;
+      const std::vector<Finding> found = row.find(input);
+      EXPECT_EQ(found.empty(), row.kind == FindingKind::kMismatched) << row.id;
+    }
+    least_s = std::min(least_s, static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC);
+  }
+  return least_s;
+}
+
+// All wait for the same one: 4 times the ranks take 4 times as long. When each looked at all members they took 18 times as long.
+TEST(Findings, AHangOfManyRanksIsFoundInTimeInProportionToThem) {
+  for (const bool given_up : {false, true}) EXPECT_LT(seconds_to_find_hang(2048, given_up), 9 * seconds_to_find_hang(512, given_up));
 }
 
 // A pipeline that is killed has a message under way.

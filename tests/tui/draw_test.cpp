@@ -256,5 +256,17 @@ TEST(Ranks, GuiltyFirstThenByLateness) {
   EXPECT_EQ(nodes[0].ranks, 8);
 }
 
+TEST(Gpus, HostsOfAJobWithoutMpiAreOutsideCollectives) {
+  Snapshot s = example_snapshot();
+  s.gpus = true;
+  for (const bool mpi : {true, false}) {
+    s.mpi = mpi;
+    const std::string text = draw(s, {160, 40}, {true}, {}).text();
+    EXPECT_EQ(text.find("outside MPI") != std::string::npos, mpi) << text;
+    EXPECT_EQ(text.find("outside collectives") != std::string::npos, !mpi) << text;
+    EXPECT_EQ(text.find("in MPI") != std::string::npos, mpi) << text;
+  }
+}
+
 }  // namespace
 }  // namespace ddl::test

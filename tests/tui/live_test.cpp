@@ -493,6 +493,30 @@ TEST(Live, TheSentenceOfTrainingThreadsNamesNobody) {
   EXPECT_FALSE(s.headline.rank);
 }
 
+/// As PyTorch's over Gloo or NCCL.
+TEST(Live, OfMpiIsSpokenWhereThereIsMpiAlone) {
+  for (const char* name : {"MPI_Allreduce", "gloo::allreduce", "ncclAllReduce"}) {
+    const bool mpi = std::string_view(name).starts_with("MPI_");
+    tui::Job job;
+    job.operations.push_back({describe_operation(name, "all_to_all", false), {}});
+    job.background = true;
+    job.gpus = true;
+    for (const int32_t number : {0, 1}) {
+      tui::Rank& rank = job.ranks.emplace_back();
+      rank.rank = number;
+      rank.life = number == 0 ? tui::Life::kExited : tui::Life::kGone;
+      rank.uses_mpi = mpi;
+    }
+    tui::Snapshot s = tui::Observer().look(job, false);
+    EXPECT_EQ(s.mpi, mpi);
+    EXPECT_TRUE(s.headline.text.starts_with(mpi ? "background threads make its MPI calls" : "background threads make its collectives"))
+        << s.headline.text;
+    job.ended = true;
+    s = tui::Observer().look(job, false);
+    EXPECT_EQ(s.how_ended, mpi ? "rank 1 ended abnormally, rank 0 exited without MPI_Finalize" : "rank 1 ended abnormally, rank 0 exited");
+  }
+}
+
 TEST(Live, AHungJobSaysWhoIsMissing) {
   ScratchFolder folder;
   run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 6).write(folder.path());

@@ -31,6 +31,11 @@ struct HungJob {
   tui::Rank& rank(int32_t number) {
     return *std::find_if(job.ranks.begin(), job.ranks.end(), [&](const tui::Rank& r) { return r.rank == number; });
   }
+  uint32_t world() const {
+    for (const tui::Rank& r : job.ranks)
+      if (r.sits_in) return r.sits_in->comm;
+    return tui::kNone;
+  }
   /// Rank `number` has finished something at `at_ns`.
   void finish(int32_t number, int64_t at_ns) {
     tui::Rank& r = rank(number);
@@ -95,6 +100,55 @@ TEST(StallWatch, OthersThatGoOnDoNotHideWhoIsSilent) {
   EXPECT_EQ(news->kind, Kind::kWaiting);
   EXPECT_NE(news->sentence.find("; rank 1 has finished nothing for longer than 3.00 s, while others go on"), std::string::npos)
       << news->sentence;
+}
+
+/// `number` sits in a receive from `peer` since it finished its last call.
+void sit_in_message(HungJob& hung, int32_t number, int32_t peer) {
+  hung.job.operations.push_back({describe_operation("MPI_Recv", "receive", false), {}});
+  tui::Rank& rank = hung.rank(number);
+  const uint32_t world = hung.world();
+  rank.sits_in = tui::OpenCall{static_cast<uint32_t>(hung.job.operations.size() - 1), world, 0, rank.finished_ticks, peer};
+}
+
+// In the words of the report (analyzer/findings/message_case.h); the allreduce that rank 2 sits in is no cause.
+TEST(StallWatch, RanksThatReceiveFromEachOtherAreNamedAsInTheReport) {
+  HungJob hung;
+  for (const int32_t number : {0, 1}) sit_in_message(hung, number, 1 - number);
+  tui::StallWatch watch(3 * kSecond);
+  hung.job.now_ns = hung.last_ns + 4 * kSecond;
+  const auto news = watch.look(hung.job);
+  ASSERT_TRUE(news);
+  EXPECT_EQ(news->kind, Kind::kStall);
+  EXPECT_NE(news->sentence.find(": ranks 0 and 1 wait for each other: rank 0 in MPI_Recv with rank 1 on MPI_COMM_WORLD for 4.0"),
+            std::string::npos)
+      << news->sentence;
+  EXPECT_NE(news->sentence.find(", rank 1 in MPI_Recv with rank 0 on MPI_COMM_WORLD for 4.0"), std::string::npos) << news->sentence;
+  EXPECT_NE(news->sentence.find("; behind them rank 2 waits in MPI_Allreduce number 7 on MPI_COMM_WORLD"), std::string::npos)
+      << news->sentence;
+  EXPECT_EQ(news->missing, (std::vector<int64_t>{0, 1}));
+  EXPECT_EQ(news->waiting, (std::vector<int64_t>{0, 1, 2}));
+  const auto stall = tui::find_live_stall(hung.job, {}, {.least_ns = 2e9});
+  ASSERT_TRUE(stall);
+  EXPECT_TRUE(stall->circular);
+  EXPECT_TRUE(stall->advice.starts_with("each of them receives before it sends")) << stall->advice;
+  EXPECT_FALSE(tui::find_live_stall(hung.job, {}, {.least_ns = 9e9}) &&
+               !tui::find_live_stall(hung.job, {}, {.least_ns = 9e9})->message.empty())
+      << "4 s in a receive is not a hang";
+}
+
+TEST(StallWatch, AMessageThatNobodySendsIsNamedAsInTheReport) {
+  HungJob hung;
+  sit_in_message(hung, 0, 1);
+  hung.rank(2).sits_in.reset();
+  tui::StallWatch watch(3 * kSecond);
+  hung.job.now_ns = hung.last_ns + 4 * kSecond;
+  const auto news = watch.look(hung.job);
+  ASSERT_TRUE(news);
+  EXPECT_NE(news->sentence.find(": rank 1 never sent what rank 0 waits for: rank 0 in MPI_Recv with rank 1 on MPI_COMM_WORLD for 4.0"),
+            std::string::npos)
+      << news->sentence;
+  EXPECT_EQ(news->missing, std::vector<int64_t>{1});
+  EXPECT_EQ(news->waiting, std::vector<int64_t>{0});
 }
 
 TEST(StallWatch, SaysWhereRanksAreWhenNobodyWaitsInACollective) {
