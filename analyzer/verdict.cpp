@@ -6,6 +6,7 @@
 #include <unordered_set>
 #include <utility>
 
+#include "analyzer/cpu_waits.h"
 #include "analyzer/facts.h"
 #include "analyzer/intervals.h"
 #include "analyzer/query.h"
@@ -288,6 +289,11 @@ void store_verdict(SQLite::Database& db, int64_t world, const std::string& doubt
   Verdict verdict = doubt.empty() ? decide(std::move(shares), whole) : Verdict{"withheld", "withheld: " + doubt};
   if (unseen && verdict.name.empty())
     verdict.text = fmt::format("not known where the {} goes: collectives of NCCL, and no record of what GPUs did", whole);
+  // What the shares call transfer, waiting or computing may be a thread that had no CPU.
+  const double no_cpu = share_without_cpu(read_cpu_waits(db, world));
+  if (doubt.empty() && no_cpu > kLeastCpuWait)
+    verdict.text += fmt::format("; {}ranks waited for a CPU for {:.1f}% of the time",
+                                facts.resource == Resource::kThread ? "CPU contention is part of it: " : "", no_cpu * 100);
   const std::string key = world == 0 ? "verdict" : fmt::format("verdict.{}", world);
   Query insert(db, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)");
   insert.run(key, verdict.name.empty() ? "n/a" : verdict.name);

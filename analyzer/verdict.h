@@ -39,7 +39,8 @@ struct Verdict {
 Verdict decide(std::vector<Share> shares, const char* whole = "step");
 
 /// Decides from the facts (facts.h), so from the numbers of WHERE IT GOES, and stores it in `meta`: verdict and verdict.text; verdict.N for
-/// world N > 0. `doubt`: why the numbers are not to be trusted; then it is withheld.
+/// world N > 0. `doubt`: why the numbers are not to be trusted; then it is withheld. Ranks that had no CPU for more than 5 % of the time (cpu_waits.h) are
+/// told of behind the shares, which contain that time.
 void store_verdict(SQLite::Database& db, int64_t world, const std::string& doubt);
 
 }  // namespace ddl

@@ -9,6 +9,10 @@ void write_collector_facts();
 void start_counters();
 /// Samples of the training thread, where a background thread communicates for it. See threads.cpp.
 void start_thread_samples();
+/// What the scheduler says of the main thread from here ...
+void begin_cpu_account();
+/// ... to here, as facts of the process; nothing if that was written, or the kernel does not tell. See thread_account.cpp.
+void end_cpu_account();
 /// Do background threads communicate for a training thread, and is the caller not that one?
 bool is_background_thread();
 /// Samples of the node's health, if this process is to take them: from now on, and a last one. See node_health.cpp.

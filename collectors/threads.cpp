@@ -15,15 +15,14 @@
 //
 // A thread that did next to nothing for a second is asked once a second which system call it sleeps in: of a job that hangs this is the answer.
 #include <errno.h>
-#include <fcntl.h>
 #include <sched.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "collectors/collectors.h"
+#include "collectors/thread_account.h"
 #include "core/names.h"
 #include "core/recorder.h"
 #include "interpose/process.h"
@@ -55,20 +54,6 @@ uint32_t own_tid() {
 /// Clocks of other threads have no name in the headers: the kernel's CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED.
 clockid_t cpu_clock_of(uint32_t tid) { return static_cast<clockid_t>(~tid << 3 | 6); }
 
-/// Reads the beginning of a file of the thread in /proc; false: there is none. Opened each time: a descriptor of ours that stayed open would
-/// move the job's.
-template <size_t n>
-bool read_of_thread(uint32_t tid, const char* name, char (&text)[n]) {
-  static_assert(n >= 64);
-  snprintf(text, n, "/proc/self/task/%u/%s", tid, name);
-  const int fd = open(text, O_RDONLY | O_CLOEXEC);
-  if (fd < 0) return false;
-  const ssize_t got = read(fd, text, n - 1);
-  close(fd);
-  text[got > 0 ? got : 0] = 0;
-  return got > 0;
-}
-
 /// For the text that a macro SYS_name expands to: -1 on an architecture that has no such call, as the macro then stays what it is.
 constexpr long call_number(const char* text) {
   if (*text < '0' || *text > '9') return -1;
@@ -93,21 +78,11 @@ constexpr struct {
 /// The system call in which the thread sleeps, as a code of kBlockingCalls; 0: it is in none of them.
 uint32_t sleeps_in(uint32_t tid) {
   char text[96];
-  if (!read_of_thread(tid, "syscall", text)) return 0;
+  if (!read_of_thread(tid, "syscall", text, sizeof text)) return 0;
   const long number = call_number(text);  // else "running", or "-1": in no system call
   for (const auto& call : kCallNumbers)
     if (call.number >= 0 && call.number == number) return call.code;
   return 0;
-}
-
-/// Time that a thread was ready and had no CPU; kUnknownTime where the kernel does not tell.
-uint64_t ready_ns(uint32_t tid) {
-  char text[96];
-  if (!read_of_thread(tid, "schedstat", text)) return kUnknownTime;
-  uint64_t result = 0;
-  const char* digit = strchr(text, ' ');  // "on CPU, ready, time slices"
-  while (digit && *++digit >= '0' && *digit <= '9') result = result * 10 + static_cast<uint64_t>(*digit - '0');
-  return result;
 }
 
 bool write_sample_of(uint32_t tid, Thread* writer, uint64_t now_ticks) {
@@ -123,7 +98,9 @@ bool write_sample_of(uint32_t tid, Thread* writer, uint64_t now_ticks) {
   Record record = {};
   record.start_ticks = now_ticks;
   record.word = record_word(RecordKind::kThreadSample, call, 0);
-  put_thread_times(record, {cpu_ns, ready_ns(tid), __atomic_load_n(&g_spun_ticks, __ATOMIC_RELAXED)});
+  ThreadAccount account;
+  const uint64_t ready_ns = read_account(tid, account) ? account.ready_ns : kUnknownTime;
+  put_thread_times(record, {cpu_ns, ready_ns, __atomic_load_n(&g_spun_ticks, __ATOMIC_RELAXED)});
   write_record(writer, keep(false, kNoSequence, now_ticks), record);
   return true;
 }

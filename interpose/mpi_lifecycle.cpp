@@ -81,6 +81,7 @@ void enter_running(int thread_level) {
   header->thread_level = thread_level;
   header->world_size = size;
   header->mpi_init_leave_ticks = ticks();
+  begin_cpu_account();
   __atomic_store_n(&header->rank, rank, __ATOMIC_RELEASE);
   __atomic_fetch_or(&header->flags, kMpiInitialized, __ATOMIC_RELAXED);
   learn_datatypes_and_reductions();
@@ -183,6 +184,7 @@ int MPI_Finalize_recorded(Real real, const void* site) {
   FileHeader* header = spool_header();
   header->mpi_finalize_enter_ticks = call.start_ticks ? call.start_ticks : ticks();
   __atomic_fetch_or(&header->flags, kMpiFinalized, __ATOMIC_RELAXED);
+  end_cpu_account();
   count_loss(kLossRequests, outstanding_requests());
   write_modules();  // what was loaded since
   flush_devices();
@@ -204,6 +206,7 @@ int MPI_Abort_recorded(Real real, const void* site, MPI_Comm comm, int errorcode
   FileHeader* header = spool_header();
   header->abort_code = errorcode;
   __atomic_fetch_or(&header->flags, kMpiAborted, __ATOMIC_RELAXED);
+  end_cpu_account();
   flush_devices();
   write_clock();
   return real(comm, errorcode);

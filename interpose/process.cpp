@@ -323,6 +323,7 @@ __attribute__((destructor)) void at_exit() {
   const NoCancel no_cancel;
   if (!g_hooks[0] && dl_iterate_phdr(is_torch, nullptr) == 1) write_fact(kTorchHooks, "none");
   write_placement_if_moved();
+  end_cpu_account();
   write_peak_memory();
   if (g_exit_code != kUnknownCode) {
     snprintf(g_text[1], kTextBytes, "%d", g_exit_code);
@@ -363,6 +364,7 @@ bool try_start() {
   write_collector_facts();
   start_counters();
   start_thread_samples();
+  begin_cpu_account();
   start_node_health();
   return true;
 }

@@ -1,9 +1,12 @@
 // Tables with a row per rank, step or loss.
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <map>
 #include <set>
 #include <string>
 
+#include "analyzer/cpu_waits.h"
 #include "analyzer/query.h"
 #include "reports/format.h"
 #include "reports/overview.h"
@@ -36,25 +39,33 @@ Table ranks_table(const RunView& run) {
                           {"wait_ns", "Wait", Unit::kDuration},
                           {"xfer_ns", "Transfer", Unit::kDuration, 1},
                           {"compute_ns", "Compute", Unit::kDuration},
+                          {"no_cpu_ratio", "No CPU(%)", Unit::kRatio, 0},
                           {"ended", "Ended", Unit::kText},
                           {"host", "Host", Unit::kText, 2},
                           {"cpus", "CPUs", Unit::kText, 0}},
               .when_empty = "No process is a rank of this world: ddl report processes lists those that recorded something."};
   Query row(run.db, "SELECT rank, ended, abort_code, cpus FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank, process");
   row.bind(run.world);
-  constexpr size_t kCpus = 7;
+  constexpr size_t kNoCpu = 5, kCpus = 8;
+  std::map<int64_t, double> no_cpu;
+  for (const CpuWait& wait : read_cpu_waits(run.db, run.world)) no_cpu[wait.rank] = wait.share();
   std::set<std::string> bindings;
   for (const RankFacts& rank : run.facts.ranks) {
     if (!row.next()) break;
     const auto per_step = [&](std::optional<int64_t> ns, Value::Bound bound = Value::Bound::kNone) {
       return ns ? Value::duration_ns(*ns).bounded(rank.bounded ? bound : Value::Bound::kNone) : Value::absent(Unit::kDuration, rank.why);
     };
+    const auto without_cpu = [&](int64_t number) {
+      const auto share = no_cpu.find(number);
+      return share == no_cpu.end() ? Value::absent(Unit::kRatio, "NO_DATA") : Value::ratio(share->second);
+    };
     bindings.insert(row.text(3));
     add_row(run, table,
             {Value::count(rank.rank), per_step(rank.late_ns), per_step(rank.wait_ns, Value::Bound::kLower),
-             per_step(rank.xfer_ns, Value::Bound::kUpper), per_step(rank.compute_ns), Value::text(how_it_ended(row, 1, 2)),
-             Value::text(rank.host), cell(row, 3, Unit::kText, "NO_DATA")});
+             per_step(rank.xfer_ns, Value::Bound::kUpper), per_step(rank.compute_ns), without_cpu(rank.rank),
+             Value::text(how_it_ended(row, 1, 2)), Value::text(rank.host), cell(row, 3, Unit::kText, "NO_DATA")});
   }
+  if (std::ranges::any_of(no_cpu, [](const auto& share) { return share.second > kLeastCpuWait; })) table.columns[kNoCpu].keep = 1;
   if (bindings.size() > 1) table.columns[kCpus].keep = 1;  // of interest where ranks are bound, and not all to the same
   return table;
 }

@@ -56,7 +56,7 @@ CREATE TABLE process (
 );
 CREATE INDEX process_rank ON process(world, rank);
 
--- Other facts about a process: cpus (that its main thread could run on when it began), cpus_at_end (if others by then), peak_memory_bytes (resident at most, if it ended by itself), exit_code (what it gave exit(), the same), numa (nodes of those CPUs), local_rank (number on its host, as
+-- Other facts about a process: cpus (that its main thread could run on when it began), cpus_at_end (if others by then), peak_memory_bytes (resident at most, if it ended by itself), on_cpu_ns, run_queue_wait_ns and cpu_account_ns (how long its main thread was on a CPU, ready to run without one, and what both are of: from MPI_Init, or when recording began, to MPI_Finalize, MPI_Abort or the exit; not if it was killed, nor where the kernel does not tell), exit_code (what it gave exit(), the same), numa (nodes of those CPUs), local_rank (number on its host, as
 -- the launcher said), gpu.until (when its GPUs were handed over to a use of the program's own for CUPTI, ns), job_id and job_step_id (of the batch system), cwd, mpi, env.NAME, note, ...
 CREATE TABLE process_fact (
   process INTEGER NOT NULL,  -- process.id

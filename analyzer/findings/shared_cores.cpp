@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "analyzer/cpu_waits.h"
 #include "analyzer/findings/crowding.h"
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/job_end.h"
@@ -29,6 +30,18 @@ std::string sentence(const CoreGroup& group) {
   return fmt::format("{} share {} CPUs ({})", ranks_text(group.ranks), group.cpus.size(), cpus_text(group));
 }
 
+/// What the one of them that waited longest says, if it was as much as is told elsewhere (cpu_contention.cpp).
+std::string waited_text(const FindingInput& input, const CoreGroup& group) {
+  std::vector<CpuWait> waits = read_cpu_waits(input.db, input.world);
+  std::erase_if(waits,
+                [&](const CpuWait& wait) { return wait.share() <= kLeastCpuWait || !std::ranges::binary_search(group.ranks, wait.rank); });
+  if (waits.empty()) return "";
+  const CpuWait& worst = *std::ranges::max_element(waits, {}, &CpuWait::share);
+  return fmt::format(" Ready to run and without a CPU for {} of {} ({}): rank {}{}.", duration_text(worst.ready_ns),
+                     duration_text(worst.over_ns), percent_text(worst.share()), worst.rank,
+                     waits.size() == 1 ? "" : ", the longest of them");
+}
+
 }  // namespace
 
 DDL_FINDING(shared_cores, kSpeed, "late", "more ranks than CPUs", "the CPUs that ranks were bound to") {
@@ -45,6 +58,7 @@ DDL_FINDING(shared_cores, kSpeed, "late", "more ranks than CPUs", "the CPUs that
     finding.evidence += fmt::format("{} {} on {}", i == 0 ? "" : ";", ranks_text(groups[i].ranks), cpus_text(groups[i]));
   finding.evidence +=
       groups.size() > kShownGroups ? "; ..." : ". They take turns; what that costs is part of their computing and of the others' waiting.";
+  finding.evidence += waited_text(input, groups[0]);
   finding.evidence_sql =
       fmt::format("SELECT rank, host, local_rank, cpus, numa FROM v_rank WHERE world = {} ORDER BY host, rank", input.world);
   const bool in_background = groups[0].threads > static_cast<int64_t>(groups[0].ranks.size());

@@ -68,8 +68,8 @@ def partition(folder):
 
 
 def first_findings(db):
-    """Without what is said of a machine with fewer cores than busy threads."""
-    return [(row["id"], row["rank"], row["sentence"]) for row in db.execute("select id, rank, sentence from finding where id <> 'shared_cores' order by rowid")]
+    """Without what is said of a machine with fewer cores than busy threads, or that does other things."""
+    return [(row["id"], row["rank"], row["sentence"]) for row in db.execute("select id, rank, sentence from finding where id not in ('shared_cores', 'cpu_contention') order by rowid")]
 
 
 def is_first(db, what):

@@ -159,6 +159,20 @@ TEST(Overview, LatenessOfTheSlowRank) {
   EXPECT_EQ(ranks[1]["compute_ns"], 90'000'000);
 }
 
+TEST(Overview, WithoutACpu) {
+  HandmadeRun run;
+  EXPECT_EQ(json_of(run.db())["ranks"][1]["no_cpu_ratio_why"], "NO_DATA");
+  EXPECT_EQ(overview_of(run.db()).find("No CPU"), std::string::npos);
+  for (const char* fact : {"'run_queue_wait_ns', 3000000000", "'on_cpu_ns', 5000000000", "'cpu_account_ns', 12000000000"})
+    run.db().exec(std::string("INSERT INTO process_fact VALUES (2, ") + fact + ")");
+  const auto ranks = json_of(run.db())["ranks"];
+  EXPECT_TRUE(ranks[0]["no_cpu_ratio"].is_null());
+  EXPECT_DOUBLE_EQ(ranks[1]["no_cpu_ratio"].get<double>(), 0.25);
+  const std::string text = overview_of(run.db());
+  EXPECT_NE(text.find("No CPU(%)"), std::string::npos) << text;
+  EXPECT_NE(text.find("25.0%"), std::string::npos) << text;
+}
+
 TEST(Overview, UnknownWaitingIsNotZero) {
   HandmadeRun run;
   run.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS' WHERE process = 2");

@@ -38,8 +38,8 @@ def recorded(folder, name, *options, **env):
 
 
 def findings(db):
-    """Without what is said of a machine with fewer cores than busy threads."""
-    return [(row["id"], row["rank"]) for row in db.execute("select id, rank from finding where id <> 'shared_cores' order by position")]
+    """Without what is said of a machine with fewer cores than busy threads, or that does other things."""
+    return [(row["id"], row["rank"]) for row in db.execute("select id, rank from finding where id not in ('shared_cores', 'cpu_contention') order by position")]
 
 
 def computing(folder):
