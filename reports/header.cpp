@@ -7,6 +7,7 @@
 #include "analyzer/findings/job_end.h"
 #include "analyzer/metrics/metrics.h"
 #include "analyzer/query.h"
+#include "analyzer/verdict.h"
 #include "reports/format.h"
 #include "reports/overview.h"
 
@@ -125,6 +126,21 @@ void add_alerts(const RunView& run, Document& document) {
     document.alerts.push_back(
         fmt::format("The run holds {} worlds ({}); this is world {}. Others: --world N", run.worlds,
                     end.mpi ? "MPI_Comm_spawn, or several mpirun" : "torchrun started the ranks again, or several jobs ran", run.world));
+}
+
+/// What no finding says: only of what was looked for, and not that all is well where ranks wait for long.
+std::string what_was_looked_for(const RunView& run) {
+  const JobTime& time = run.facts.headline;
+  const double waiting = time.is_known() ? time.shown_share(&TimeParts::wait_ns) : 0;
+  const std::string straggler =
+      waiting > kBoundThreshold
+          ? fmt::format("no single rank explains the waiting, {:.1f}% of the {} (who waited for whom: ddl report blame)", waiting * 100,
+                        run.has_steps ? "step" : "run")
+          : "nothing: no straggler";
+  if (run.has_steps) return straggler + ", no crowd of small collectives, no exposed tail worth a change";
+  return straggler +
+         "; the job marks no steps, so that small collectives, exposed tails, slow algorithms and uneven layers were not looked for (to "
+         "mark steps: ddl/annotate.h, ddl_annotate.py or NVTX)";
 }
 
 }  // namespace
@@ -246,8 +262,7 @@ void add_findings(const RunView& run, Document& document) {
     document.no_finding = "nothing: no rank waits for one that did not come, and no operation differs between ranks";
     return;
   }
-  document.no_finding = fmt::format("nothing: no straggler, no crowd of small collectives, no exposed tail worth a change{}{}",
-                                    verdict.empty() ? "" : "; ", verdict);
+  document.no_finding = what_was_looked_for(run) + (verdict.empty() ? "" : "; " + verdict);
 }
 
 void add_metrics(const RunView& run, Document& document) {

@@ -20,20 +20,29 @@ std::string how_it_ended(const Query& row, int ended, int abort_code) {
   return word;
 }
 
+std::string what_is_late(const RunView& run) {
+  if (run.facts.coordination.ranks > 0) return "is ready for reductions later than the median rank";
+  Query row(
+      run.db,
+      "SELECT EXISTS (SELECT 1 FROM message_blame WHERE world = ?1 AND wait_ns > 0), EXISTS (SELECT 1 FROM blame WHERE world = ?1 AND wait_ns > 0)");
+  row.bind(run.world);
+  if (!row.next() || row.integer(0) == 0) return "enters collectives later than the median rank";
+  return fmt::format("the median rank's waiting less its own, in {}messages", row.integer(1) != 0 ? "collectives and " : "");
+}
+
 }  // namespace
 
 // A rank's lateness: how much later than the median rank it enters the collectives of a step. Entering late and waiting little are the same
-// number: all members of a collective leave off waiting at the same moment.
+// number: all members of a collective leave off waiting at the same moment. Waits for messages count as well, whose ends leave off apart.
 Table ranks_table(const RunView& run) {
   Table table{.id = "ranks",
-              .caption = fmt::format("Ranks, {}{}. Late: {} later than the median rank{}.", run.has_steps ? "mean step" : "whole run",
+              .caption = fmt::format("Ranks, {}{}. Late: {}{}.", run.has_steps ? "mean step" : "whole run",
                                      run.facts.resource == Resource::kThread   ? ""
                                      : run.facts.resource == Resource::kUnseen ? "; by their threads: what their GPUs did was not recorded"
                                      : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
                                      : run.facts.resource == Resource::kDevice ? ", by their GPUs"
                                                                                : ", by their GPUs where they have any",
-                                     run.facts.coordination.ranks > 0 ? "is ready for reductions" : "enters collectives",
-                                     run.facts.parts.empty() ? "" : " of those that it may wait for"),
+                                     what_is_late(run), run.facts.parts.empty() ? "" : " of those that it may wait for"),
               .columns = {{"rank", "Rank", Unit::kCount},
                           {"late_ns", "Late", Unit::kDuration},
                           {"wait_ns", "Wait", Unit::kDuration},

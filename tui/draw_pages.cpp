@@ -130,7 +130,8 @@ void draw_why(Canvas& c, const Rect& r) {
   }
   const RankRow& rank = *lines[static_cast<size_t>(std::clamp(c.view.cursor, 0, static_cast<int>(lines.size()) - 1))].row;
   put_rule(c, {r.x, r.y, r.width, 1}, fmt::format("Why rank {}?", rank.rank),
-           fmt::format("against the median of {}, ms per step; Backspace: back", rank.part ? "its group" : "all others"));
+           fmt::format("against the median of {}, ms per {}; Backspace: back", rank.part ? "its group" : "all others",
+                       s.annotated ? "step" : "second"));
   struct Difference {
     std::string what;
     double own, others;

@@ -106,7 +106,8 @@ void draw_header(Canvas& c, const Columns& k, int x, int y, int end) {
   x += k.gpu;
   if (k.memory > 0) c.frame.put_right(x, y, "MEM%", Style::kHeader, x + k.memory);
   x += k.memory;
-  if (k.trend > 0) c.frame.put(x + 1, y, k.trend >= 16 ? "LATE, by step" : "TREND", Style::kHeader, x + k.trend);
+  if (k.trend > 0)
+    c.frame.put(x + 1, y, k.trend < 16 ? "TREND" : c.s.annotated ? "LATE, by step" : "LATE, by second", Style::kHeader, x + k.trend);
 }
 
 }  // namespace

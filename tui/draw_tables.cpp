@@ -148,7 +148,7 @@ void draw_layers(Canvas& c, const Rect& r) {
   const Snapshot& s = c.s;
   Rect body = r;
   if (is_wide({c.frame.width(), c.frame.height()}) || c.view.page == Page::kLayers) {
-    put_rule(c, {r.x, r.y, r.width, 1}, "Layers", "own time, median rank, ms per step");
+    put_rule(c, {r.x, r.y, r.width, 1}, "Layers", fmt::format("own time, median rank, ms per {}", s.annotated ? "step" : "second"));
     body = {r.x, r.y + 1, r.width, r.height - 1};
   }
   const int decimals = ms_decimals(s);
@@ -189,7 +189,9 @@ void draw_advice(Canvas& c, const Rect& r) {
   if (!s.headline.next.empty()) {
     for (const std::string& part : wrap("next: " + s.headline.next, r.width - 2, 2)) line(part, Style::kPlain);
   }
-  // The waiting, largest first: who keeps whom.
+  // The waiting, largest first: who keeps whom. Less than what makes a straggler (specification.md R8) is not worth a line.
+  constexpr double kWorthTelling = 0.02;  // of the others' time
+  const double others_ns = (s.annotated ? s.p50_ns.value_or(0) : 1e9) * std::max(0.0, static_cast<double>(s.ranks.size()) - 1);
   std::vector<std::pair<double, int32_t>> order;  // ns, rank
   double all = 0;
   for (const auto& [pair, ns] : s.blame) {
@@ -197,8 +199,10 @@ void draw_advice(Canvas& c, const Rect& r) {
     order.back().first += ns;
     all += ns;
   }
+  std::erase_if(order, [&](const auto& rank) { return rank.first < kWorthTelling * others_ns; });
   std::sort(order.rbegin(), order.rend());
-  if (all > 0) line(s.annotated ? "waiting in collectives, by who came last:" : "waiting by who came last, per second:", Style::kDim);
+  if (!order.empty())
+    line(s.annotated ? "waiting in collectives, by who came last:" : "waiting by who came last, per second:", Style::kDim);
   for (const auto& [ns, rank] : order) {
     if (y >= r.bottom()) break;
     line(fmt::format("  rank {:<5} kept others {} ms  {}", rank, ms_text(ns, ms_decimals(s), 8), percent(ns / all)), Style::kPlain);

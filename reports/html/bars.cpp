@@ -23,6 +23,21 @@ double used_width(const std::vector<Bar>& bars, const std::string& heading) {
   return 16 + kLetter * static_cast<double>(columns);
 }
 
+/// A name fitted to its column: of one that ends in a place in a library ("MPI_Alltoall #12 libgromacs_mpi.so.7+0xc39d8b") the library is shortened, as all
+/// else tells bars apart.
+std::string label_of(const Bar& bar) {
+  constexpr size_t kLeastOfLibrary = 5;
+  const std::string name = printable(bar.name);
+  const size_t library = name.rfind(' ') + 1, place = name.rfind("+0x");
+  if (display_width(name) > kNameColumns && library > 0 && place != std::string::npos && library < place) {
+    const std::string before = name.substr(0, library), after = name.substr(place);
+    const size_t others = display_width(before) + display_width(after);
+    if (others + kLeastOfLibrary <= kNameColumns)
+      return before + shorten_middle(std::string_view(name).substr(library, place - library), kNameColumns - others) + after;
+  }
+  return shorten_middle(name, kNameColumns);
+}
+
 std::string tip_of(const Bar& bar, const std::vector<BarPart>& parts) {
   std::string tip = shown_name(bar.name) + ":";
   bool first = true;
@@ -61,7 +76,7 @@ std::string draw_bars(const Bars& bars) {
   for (size_t i = 0; i < bars.bars.size(); ++i) {
     const Bar& bar = bars.bars[i];
     const double y = top + static_cast<double>(i) * row;
-    if (i % name_every == 0) chart.text(left - 8, y + row / 2 + 4.5, Anchor::kEnd, shorten_middle(printable(bar.name), kNameColumns));
+    if (i % name_every == 0) chart.text(left - 8, y + row / 2 + 4.5, Anchor::kEnd, label_of(bar));
     chart.begin_group(tip_of(bar, bars.parts));
     double from_ns = 0;
     for (size_t p = 0; p < bars.parts.size(); ++p) {

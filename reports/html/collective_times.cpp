@@ -2,7 +2,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <optional>
 
+#include "analyzer/query.h"
 #include "reports/format.h"
 #include "reports/html/bars.h"
 #include "reports/html/columns_of.h"
@@ -21,12 +23,23 @@ struct Group {
   int64_t rest_ns() const { return time_ns - wait_ns - xfer_ns; }  // not split
 };
 
-std::string caption_of(const std::vector<Group>& groups) {
+/// What all ranks' run took, in ns; nothing: it is not known, or the window kept a part of it.
+std::optional<double> ranks_run_ns(const RunView& run) {
+  Query row(
+      run.db,
+      "SELECT total(duration_ns) FROM v_rank_part WHERE world = ?1 AND NOT EXISTS (SELECT 1 FROM loss WHERE world = ?1 AND kind = 'not_kept')");
+  row.bind(run.world);
+  return row.next() && row.real(0) > 0 ? std::optional(row.real(0)) : std::nullopt;
+}
+
+std::string caption_of(const RunView& run, const std::vector<Group>& groups) {
   Group all;
   for (const Group& group : groups) all.time_ns += group.time_ns, all.wait_ns += group.wait_ns, all.xfer_ns += group.xfer_ns;
   const auto ratio = [](int64_t part, int64_t whole) { return percent_text(static_cast<double>(part) / static_cast<double>(whole)); };
   std::string text = fmt::format("{} takes {} of the time inside collectives.", shown_name(groups.front().name),
                                  ratio(groups.front().time_ns, all.time_ns));
+  if (const auto run_ns = ranks_run_ns(run); run_ns && static_cast<double>(all.time_ns) <= *run_ns)
+    text += fmt::format(" All collectives together are {} of the run.", percent_text(static_cast<double>(all.time_ns) / *run_ns));
   if (all.rest_ns() < all.time_ns)
     text += fmt::format(" {} of all that could be split is waiting for ranks that came later, which no faster network would shorten.",
                         ratio(all.wait_ns, all.wait_ns + all.xfer_ns));
@@ -58,7 +71,7 @@ std::vector<Figure> collective_times(const RunView& run) {
          {static_cast<double>(groups[i].xfer_ns), static_cast<double>(groups[i].wait_ns), static_cast<double>(groups[i].rest_ns())}});
   Figure figure{.id = bars.id,
                 .title = bars.title,
-                .caption = caption_of(groups),
+                .caption = caption_of(run, groups),
                 .svg = draw_bars(bars),
                 .reading = "Sums over ranks, of all that the window kept.",
                 .data = columns_of(table, {"name", "time_ns", "wait_ns", "xfer_ns", "calls"})};

@@ -250,11 +250,54 @@ TEST(Overview, WithoutStepsTheRunIsTheStep) {
   EXPECT_NE(text.find("compute 75.0%"), std::string::npos) << text;
 }
 
+/// Lateness is the median rank's waiting less its own, whatever it waits in.
+TEST(Overview, LateToMessagesIsNotLateToCollectives) {
+  HandmadeRun run;
+  EXPECT_NE(overview_of(run.db()).find("Late: enters collectives later than the median rank."), std::string::npos);
+  run.db().exec("INSERT INTO message_blame VALUES (0, 1, 0, 'late_sender', 7, 40000000, 0)");
+  EXPECT_NE(overview_of(run.db()).find("Late: the median rank's waiting less its own, in messages."), std::string::npos)
+      << overview_of(run.db());
+  run.db().exec("INSERT INTO blame SELECT 0, 1, 0, 7, 40000000, 0");
+  EXPECT_NE(overview_of(run.db()).find("its own, in collectives and messages."), std::string::npos) << overview_of(run.db());
+}
+
+/// What the report of a run without findings says in their place, its lines joined.
+std::string nothing_to_fix(HandmadeRun& run) {
+  run.db().exec("DELETE FROM finding");
+  std::string text = overview_of(run.db());
+  text.erase(0, text.find("WHAT TO FIX"));
+  text.erase(text.find("\n\n"));
+  for (size_t at; (at = text.find('\n')) != std::string::npos;) text.erase(at, 1);
+  return text;
+}
+
 TEST(Overview, NoFindingSaysSo) {
   HandmadeRun run;
-  run.db().exec("DELETE FROM finding");
-  const std::string text = overview_of(run.db());
-  EXPECT_NE(text.find("nothing:"), std::string::npos) << text;
+  run.db().exec("UPDATE step_part SET wait_ns = 0, xfer_ns = exposed_ns");
+  const std::string text = nothing_to_fix(run);
+  EXPECT_NE(text.find("nothing: no straggler, no crowd of small collectives"), std::string::npos) << text;
+}
+
+/// Half of rank 1's exposed communication is waiting; nobody is found to blame for it.
+TEST(Overview, NoFindingIsNotNothingWhereRanksWait) {
+  HandmadeRun run;
+  const std::string text = nothing_to_fix(run);
+  EXPECT_EQ(text.find("nothing"), std::string::npos) << text;
+  EXPECT_NE(text.find("no single rank explains the waiting, 15.0% of the step (who waited for whom: ddl report blame)"), std::string::npos)
+      << text;
+  EXPECT_NE(text.find("no crowd of small collectives"), std::string::npos) << text;
+}
+
+TEST(Overview, NoFindingTellsWhatNeedsSteps) {
+  HandmadeRun run;
+  run.db().exec(
+      "DELETE FROM step; DELETE FROM step_part;"
+      "INSERT INTO rank_part VALUES (1, 1000000000, 900000000, 100000000, 100000000, 0, 100000000, 0, NULL, 0),"
+      "  (2, 1000000000, 900000000, 100000000, 100000000, 0, 100000000, 0, NULL, 0)");
+  const std::string text = nothing_to_fix(run);
+  EXPECT_NE(text.find("nothing: no straggler; the job marks no steps"), std::string::npos) << text;
+  EXPECT_NE(text.find("were not looked for"), std::string::npos) << text;
+  EXPECT_EQ(text.find("no crowd"), std::string::npos) << text;
 }
 
 TEST(Overview, SaysHowTheJobEnded) {

@@ -156,6 +156,37 @@ TEST(Layout, NoNumberIsCut) {
   }
 }
 
+/// Without marked steps the live view counts by seconds, and no page speaks of steps.
+TEST(Pages, OfAJobWithoutStepsCountBySeconds) {
+  Snapshot s = example_snapshot();
+  for (const Page page : {Page::kWhy, Page::kMain, Page::kLayers}) {
+    View view;
+    view.page = page;
+    s.annotated = true;
+    EXPECT_NE(draw(s, {160, 50}, {true}, view).text().find("per step"), std::string::npos);
+    s.annotated = false;
+    const std::string text = draw(s, {160, 50}, {true}, view).text();
+    EXPECT_EQ(text.find("per step"), std::string::npos) << text;
+    EXPECT_EQ(text.find("LATE, by step"), std::string::npos) << text;
+    EXPECT_NE(text.find("per second"), std::string::npos) << text;
+  }
+}
+
+/// Most of next to no waiting is for rank 0: that is nothing to look at. 2 % of the others' time is (specification.md R8).
+TEST(Pages, WhoIsHardlyWaitedForIsNoAdvice) {
+  Snapshot s = example_snapshot();
+  const double others_ns = *s.p50_ns * static_cast<double>(s.ranks.size() - 1);
+  for (const double share : {0.0004, 0.03}) {
+    s.blame = {};
+    s.blame[{0, 1}] = share * others_ns;
+    s.blame[{2, 1}] = 0.3 * share * others_ns;
+    const std::string text = draw(s, {160, 50}, {true}, {}).text();
+    EXPECT_EQ(text.find("rank 0     kept others") != std::string::npos, share > 0.02) << text;
+    EXPECT_EQ(text.find("by who came last") != std::string::npos, share > 0.02) << text;
+    EXPECT_EQ(text.find("rank 2     kept others"), std::string::npos) << text;
+  }
+}
+
 TEST(Layout, AnySizePageAndJobCanBeDrawn) {
   for (const Snapshot& s : {Snapshot{}, example_snapshot(), large_snapshot(1024), hostile_snapshot()}) {
     for (const Size size :

@@ -8,6 +8,7 @@
 
 #include "analyzer/findings/finding.h"
 #include "analyzer/models/scaling.h"
+#include "reports/html/bars.h"
 #include "reports/html/chart.h"
 #include "reports/html/figure.h"
 #include "reports/html/shares.h"
@@ -118,6 +119,30 @@ TEST(Figures, CollectivesKeepWhatIsNotSplitApart) {
   EXPECT_TRUE(has(figure.caption, "MPI_Allreduce 4MiB world takes 97.6% of the time")) << figure.caption;
   EXPECT_TRUE(has(figure.caption, "60.0% of all that could be split is waiting")) << figure.caption;
   EXPECT_TRUE(has(figure.caption, "2.4% could not be split")) << figure.caption;
+}
+
+/// 615 ms of the 20 s of two ranks; of a part of the run nothing is said.
+TEST(Figures, CollectivesSayHowMuchOfTheRunTheyAre) {
+  HandmadeRun run;
+  run.db().exec(
+      "INSERT INTO rank_part VALUES (1, 10000000000, 9600000000, 400000000, 400000000, 300000000, 100000000, 0, NULL, 0),"
+      "  (2, 10000000000, 9900000000, 100000000, 100000000, 0, 100000000, 0, NULL, 0)");
+  const auto told = [&] {
+    return has(only(collective_times(test::view_of(run.db()))).caption, "All collectives together are 3.1% of the run.");
+  };
+  EXPECT_FALSE(told()) << "some events were not kept";
+  run.db().exec("DELETE FROM loss");
+  EXPECT_TRUE(told()) << only(collective_times(test::view_of(run.db()))).caption;
+}
+
+/// Inferred layers differ in their number, which which is in the middle; what they have in common gives way.
+TEST(Figures, BarsOfOneLibraryAreToldApart) {
+  Bars bars{.id = "layers", .title = "Layers", .description = "", .parts = {{"compute", "c0"}}};
+  for (const char* name : {"MPI_Alltoall #11 libgromacs_mpi.so.7.0.0+0xc39d8b", "MPI_Alltoall #12 libgromacs_mpi.so.7.0.0+0xc39d8b", "fc"})
+    bars.bars.push_back({name, {1e6}});
+  const std::string svg = draw_bars(bars);
+  for (const char* label : {">MPI_Alltoall #11 lib", ">MPI_Alltoall #12 lib", "+0xc39d8b</text>", ">fc</text>"})
+    EXPECT_TRUE(has(svg, label)) << label << svg;
 }
 
 TEST(Figures, BandwidthSaysWhyThereIsNoModel) {
