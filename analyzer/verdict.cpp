@@ -8,6 +8,7 @@
 
 #include "analyzer/cpu_waits.h"
 #include "analyzer/facts.h"
+#include "analyzer/findings/job_end.h"
 #include "analyzer/intervals.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
@@ -273,10 +274,23 @@ void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, 
   shares.push_back({"idling", std::max(0.0, idle.real(2) / whole_ns - host - input - std::max(0.0, in_mpi - host))});
 }
 
+/// For a run without steps: why what was recorded is not the run. Empty: it is.
+std::string unfinished(SQLite::Database& db, int64_t world, const Facts& facts) {
+  const NeverReturned open = never_returned(db, world);
+  if (facts.step.has_steps || open.ranks == 0 || !facts.step.max_ns) return "";
+  const char* what = open.ranks == 1 ? "a rank sat in a call that never returned" : "ranks sat in calls that never returned";
+  if (!open.span_ns) return fmt::format("{}, and nobody saw for how long", what);
+  const double run_ns = static_cast<double>(facts.coverage.ranks) * static_cast<double>(*facts.step.max_ns + *open.span_ns);
+  return open.rank_ns > kBoundThreshold * run_ns
+             ? fmt::format("{}, {:.0f}% of all ranks' time, which is in no number", what, 100 * open.rank_ns / run_ns)
+             : "";
+}
+
 }  // namespace
 
-void store_verdict(SQLite::Database& db, int64_t world, const std::string& doubt) {
+void store_verdict(SQLite::Database& db, int64_t world, const std::string& told_doubt) {
   const Facts facts = read_facts(db, world);
+  const std::string doubt = told_doubt.empty() ? unfinished(db, world, facts) : told_doubt;
   const bool unseen = facts.resource == Resource::kUnseen;
   std::vector<Share> shares;
   const bool silent = facts.resource != Resource::kThread && facts.threads.nothing_split();  // beside GPUs

@@ -58,8 +58,8 @@ constexpr Entry kEnvironment[] = {
 
 constexpr Entry kFiles[] = {
     {"NAME.ddl",
-     "a run: a spool per process, which survives the process, stalls.jsonl, if the job stalled, horovod_timeline.json, if it was asked for, "
-     "and run.sqlite, which the first report makes of them"},
+     "a run: a spool per process, which survives the process, stalls.jsonl, if the job stalled, last_look, if ddl record was "
+     "killed with it, horovod_timeline.json, if it was asked for, and run.sqlite, which the first report makes of them"},
     {"NAME.ddl.notes", "marks made in ddl-top"},
     {"$XDG_CONFIG_HOME/ddl/top.conf", "the setup that F12 saves in ddl-top; without that variable in ~/.config"},
 };

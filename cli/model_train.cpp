@@ -33,7 +33,7 @@ int model_train(const std::vector<std::string>& arguments) {
   VerbOptions options = model_options(
       "train", "[RUN] --samples N [options]",
       "Iterations = ceil(samples / batch) x epochs, time = iterations x step time, price = hours x machines x price per hour. With RUN: its\n"
-      "median step time, and the batch from the samples that the program reported. --epochs-csv: epochs from a fit over batch sizes.");
+      "mean step time, and the batch from the samples that the program reported. --epochs-csv: epochs from a fit over batch sizes.");
   options.add()("samples", takes<double>("N"), "in the data set")("epochs", takes<double>("E"), "passes over it")(
       "epochs-csv", takes<std::string>("FILE"), "columns batch, epochs: see ddl model epochs")(
       "batch", takes<double>("B"), "global: of all workers together")("step-ms", takes<double>("MS"), "time of a step")(
@@ -47,8 +47,8 @@ int model_train(const std::vector<std::string>& arguments) {
   if (step_s) *step_s *= 1e-3;
   std::string step_from, batch_from;
   if (run) {
-    const auto median_ns = models::metric_of(run->view.db, run->view.world, "step_time");
-    if (!step_s && median_ns) step_s = *median_ns * 1e-9, step_from = "(median of the run)";
+    const auto mean_ns = models::mean_step_ns(run->view.db, run->view.world);
+    if (!step_s && mean_ns) step_s = *mean_ns * 1e-9, step_from = "(mean of the run's steady steps)";
     if (!batch) {
       const auto samples = models::samples_per_step(run->view.db, run->view.world);
       if (samples) batch = std::round(*samples), batch_from = "(of the run)";

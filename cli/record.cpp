@@ -125,6 +125,8 @@ int run_record(const Arguments& arguments) {
                 options.stall.limit ? [&](pid_t pid) { watch_for_stalls(directory, options.stall, pid); } : std::function<void(pid_t)>());
     run.keep();
     job.ended_realtime_ns = realtime_ns();
+    std::error_code no_watch;
+    fs::remove(RunDirectory{directory, {}}.last_look(), no_watch);
     if (ended.signal != 0)
       job.signal = ended.signal;
     else

@@ -58,7 +58,7 @@ Table findings_table(const NamedRun& before, const NamedRun& after) {
 
 Table metric_changes_table(const std::vector<MetricChange>& metrics) {
   Table table{.id = "metric_changes",
-              .caption = "Metrics, with the 95% interval of the change of those that have one value per step",
+              .caption = "Metrics; of those that have one value per step the median over the steps, with the 95% interval of its change",
               .columns = {{"change", "", Unit::kText},
                           {"before", "before", Unit::kNumber},
                           {"after", "after", Unit::kNumber},

@@ -100,8 +100,8 @@ void add_alerts(const RunView& run, Document& document) {
   if (end.signal != 0 && !end.exit_code)
     document.alerts.push_back(fmt::format("The job was killed by {}.", signal_name(end.signal)));
   else if (end.rank_failed())
-    document.alerts.push_back(fmt::format("The job failed: exit code {}{}.", *end.exit_code,
-                                          end.signal != 0 ? fmt::format(" ({})", signal_name(end.signal)) : ""));
+    document.alerts.push_back(
+        fmt::format("The job failed: exit code {}{}.", *end.exit_code, end.signal != 0 ? fmt::format(" ({})", signals_text(end)) : ""));
   Query aborted(run.db, "SELECT rank, abort_code FROM process WHERE world = ? AND rank IS NOT NULL AND ended = 'aborted' ORDER BY rank");
   aborted.bind(run.world);
   while (aborted.next())
@@ -145,6 +145,8 @@ std::string what_was_looked_for(const RunView& run) {
 
 }  // namespace
 
+constexpr int64_t kLongSilenceNs = 1'000'000'000;
+
 constexpr const char* kLowerBound = "lower_bound";
 
 std::string job_name(const RunView& run) {
@@ -170,15 +172,23 @@ void add_header(const RunView& run, const std::string& source, Document& documen
       set_back.next() ? Value::absent(Unit::kDuration, "CLOCK_UNTRUSTED") : Value::duration_ns(seen.end_ns - seen.start_ns);
   const std::string lasted = !duration.is_absent() ? short_duration(seen.end_ns - seen.start_ns) : table_text(duration);
 
+  const NeverReturned open = never_returned(run.db, run.world);
+  std::string then;  // nothing: what was recorded is the run, or nearly so
+  if (open.ranks > 0 && !duration.is_absent()) {
+    if (!open.span_ns)
+      then = ", then not known";
+    else if (*open.span_ns > kLongSilenceNs)
+      then = fmt::format(", then nothing for {}{}", open.seen ? "" : "at least ", short_duration(*open.span_ns));
+  }
   document.headline.push_back(name);
   if (!job_id.empty()) document.headline.push_back(fmt::format("job {}{}{}", job_id, step_id.empty() ? "" : ".", step_id));
   const std::string ranks = run.ranks == 0                   ? fmt::format("{} without a rank", plural(processes_of(run), "process"))
                             : run.ranks < run.expected_ranks ? fmt::format("{} of {}", run.ranks, plural(run.expected_ranks, "rank"))
                                                              : plural(run.expected_ranks, "rank");
   document.headline.push_back(fmt::format("{} on {}", ranks, plural(run.hosts, "host")));
-  document.headline.push_back(run.all_steps > 0
-                                  ? fmt::format("{} in {}", plural(run.all_steps, run.inferred_steps ? "inferred step" : "step"), lasted)
-                                  : fmt::format("{}, no steps marked", lasted));
+  document.headline.push_back(
+      run.all_steps > 0 ? fmt::format("{} in {}{}", plural(run.all_steps, run.inferred_steps ? "inferred step" : "step"), lasted, then)
+                        : fmt::format("{}, no steps marked{}", lasted, then));
 
   document.data.push_back(run.ranks > 0 ? fmt::format("{}/{} ranks", run.ranks, run.expected_ranks) : "no ranks");
   Query remembered(run.db, "SELECT count(*) FROM flight_entry f JOIN process p ON p.id = f.process WHERE p.world = ?");

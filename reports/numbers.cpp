@@ -65,6 +65,14 @@ NumberLine line_of(std::string id, std::string title, const MetricItem (&items)[
   return line;
 }
 
+/// "3 ranks then sat in calls for 20.1 s, to the end"
+std::string after_the_last_record(const NeverReturned& open) {
+  const std::string who =
+      fmt::format("{} then sat in {} that never returned", plural(open.ranks, "rank"), open.ranks == 1 ? "a call" : "calls");
+  if (!open.span_ns) return who + ", nobody saw for how long";
+  return fmt::format("{}, for {}{}", who, open.seen ? "" : "at least ", short_duration(*open.span_ns));
+}
+
 void add_step(const RunView& run, Document& document) {
   const StepFacts& step = run.facts.step;
   if (!step.p50_ns) return;
@@ -78,10 +86,17 @@ void add_step(const RunView& run, Document& document) {
     line.remark = run.warmup_steps > 0 ? fmt::format("slowest rank; first {} steps left out", run.warmup_steps) : "slowest rank";
     line.remark += step_remarks(run);
   } else {
-    line.items = {{"duration_ns", "", Value::duration_ns(*step.max_ns), ""}};
+    const NeverReturned open = never_returned(run.db, run.world);
+    const Value::Bound bound = open.ranks > 0 ? Value::Bound::kLower : Value::Bound::kNone;
+    line.items = {{"duration_ns", "", Value::duration_ns(*step.max_ns).bounded(bound), ""}};
     Query mpi(run.db, "SELECT 1 FROM process WHERE world = ? AND init_ns IS NOT NULL LIMIT 1");
+    const bool is_mpi = mpi.bind(run.world).next();
+    const char* begin = is_mpi ? "MPI_Init" : "the first process group";
     line.remark = fmt::format("from {}; the job marks no steps, so numbers are for the whole run",
-                              mpi.bind(run.world).next() ? "MPI_Init to MPI_Finalize" : "the first process group to the end");
+                              open.ranks > 0 ? fmt::format("{} to the last record", begin)
+                              : is_mpi       ? "MPI_Init to MPI_Finalize"
+                                             : "the first process group to the end");
+    if (open.ranks > 0) line.remark += "; " + after_the_last_record(open);
   }
   document.lines.push_back(std::move(line));
 }

@@ -141,8 +141,7 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access, in
                     "use a later ddl, or delete the file and let this one make it again from the spools");
     }
     if (version < kSchemaVersion) {
-      throw refused(path, fmt::format("its schema {} is older than this program's {}", version, kSchemaVersion),
-                    "delete the file; it is made again from the spools. An imported run has none: import it again");
+      throw damaged(fmt::format("its schema {} is older than this program's {}", version, kSchemaVersion).c_str());
     }
     if (seal == Seal::kNone) throw damaged(kCut);
     return db;

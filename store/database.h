@@ -29,14 +29,14 @@ enum class Access { kRead, kReadCompared, kReadWrite };
 /// loading: nothing in it is safe until the connection is closed. `source_bytes`: the size of its source, if known.
 SQLite::Database create_store(const std::filesystem::path& path, uint64_t source_bytes = 0);
 
-/// A store of ours with a content other than ddl's (store/seal.h): flipped bits, truncated, or written by another program.
+/// A store of ours that is to be made again: of an older schema, or with a content other than ddl's (store/seal.h): flipped bits, truncated, or written by another program.
 class DamagedStore : public Error {
  public:
   using Error::Error;
 };
 
 /// Opens a store that is finished; what is in it never changes, so nothing is locked and no journal looked for. Throws with kDataMissing: no such file,
-/// no regular file, not SQLite, not ours, of a newer or older schema, DamagedStore.
+/// no regular file, not SQLite, not ours, of a newer schema, DamagedStore.
 SQLite::Database open_store(const std::filesystem::path& path, Access access = Access::kRead, int application_id = kApplicationId);
 
 /// The file as ATTACH takes it, which is then only read, as open_store() opened it before.

@@ -58,7 +58,8 @@ std::vector<fs::path> RunDirectory::spools() const {
 }
 
 int64_t RunDirectory::changed_realtime_ns() const {
-  int64_t newest = std::max({changed_ns(job()).value_or(0), changed_ns(stalls()).value_or(0), changed_ns(horovod_timeline()).value_or(0)});
+  int64_t newest = 0;
+  for (const fs::path& file : {job(), stalls(), last_look(), horovod_timeline()}) newest = std::max(newest, changed_ns(file).value_or(0));
   for (const fs::path& spool : spools()) newest = std::max(newest, changed_ns(spool).value_or(0));
   return newest;
 }

@@ -19,12 +19,14 @@ struct RunDirectory {
 
   std::filesystem::path job() const { return directory / "job.json"; }
   std::filesystem::path stalls() const { return directory / "stalls.jsonl"; }  ///< store/stalls.h
+  /// Unix time, ns: when the watch of `ddl record` last saw the job run. Gone when `ddl record` has seen its end: left behind, both were killed.
+  std::filesystem::path last_look() const { return directory / "last_look"; }
   std::filesystem::path horovod_timeline() const {
     return directory / "horovod_timeline.json";
   }  ///< written by the job, if it was asked to
   /// All *.spool files, sorted by name.
   std::vector<std::filesystem::path> spools() const;
-  /// Newest change of job.json, stalls.jsonl, horovod_timeline.json or a spool, realtime ns; 0 without any.
+  /// Newest change of job.json, stalls.jsonl, last_look, horovod_timeline.json or a spool, realtime ns; 0 without any.
   int64_t changed_realtime_ns() const;
 };
 

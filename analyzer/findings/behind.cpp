@@ -347,10 +347,10 @@ std::optional<MidTransfer> find_mid_transfer(const FindingInput& input) {
 
 std::optional<int64_t> end_of_run_ns(const FindingInput& input) {
   if (is_followed(input)) return std::max(last_sign_of_life_ns(input), seen_stalled_ns(input).value_or(INT64_MIN));
-  Query end(input.db,
-            "SELECT CAST(e.value AS INTEGER) - CAST(b.value AS INTEGER) FROM meta e, meta b"
-            " WHERE e.key = 'ended_realtime_ns' AND b.key = 'epoch_realtime_ns'");
-  return end.next() ? std::optional(end.integer(0)) : std::nullopt;
+  if (const auto end = end_on_axis_ns(input.db)) return end;
+  const std::optional<int64_t> look_ns = last_look_ns(input.db), stalled_ns = seen_stalled_ns(input);
+  if (!look_ns && !stalled_ns) return std::nullopt;
+  return std::max({look_ns.value_or(INT64_MIN), stalled_ns.value_or(INT64_MIN), last_sign_of_life_ns(input)});
 }
 
 JobEnd end_of_world(const FindingInput& input) {
@@ -363,11 +363,18 @@ JobEnd end_of_world(const FindingInput& input) {
   return end;
 }
 
+std::optional<int64_t> exit_code_of(const FindingInput& input, int64_t rank) {
+  Query code(input.db,
+             "SELECT CAST(f.value AS INTEGER) FROM process_fact f JOIN process p ON p.id = f.process"
+             " WHERE p.world = ? AND p.rank = ? AND f.key = 'exit_code'");
+  code.bind(input.world, rank);
+  return code.next() ? code.maybe_integer(0) : std::nullopt;
+}
+
 std::optional<int64_t> read_while_running_ns(const FindingInput& input) {
-  constexpr int64_t kFreshNs = 5'000'000'000;
   const bool none_ended = std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(),
                                       [&](const auto& p) { return p.second.world != input.world || p.second.ended == "lost"; });
-  if (!none_ended || end_of_run_ns(input)) return std::nullopt;
+  if (!none_ended || end_on_axis_ns(input.db) || is_followed(input)) return std::nullopt;
   Query read(input.db,
              "SELECT CAST(r.value AS INTEGER) - CAST(b.value AS INTEGER) FROM meta r, meta b"
              " WHERE r.key = 'ingested_at' AND b.key = 'epoch_realtime_ns'");

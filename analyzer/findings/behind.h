@@ -68,7 +68,7 @@ struct MidTransfer {
 /// The most telling one where there are several; nothing if no rank sits in such a collective.
 std::optional<MidTransfer> find_mid_transfer(const FindingInput& input);
 
-/// When the job ended by the clock of `ddl record`; nothing for a job that ran without it. For a world that another one followed (a script that
+/// When the job ended by the clock of `ddl record`; nothing for a job that ran without it. If that was killed, too: when its watch last saw the job. For a world that another one followed (a script that
 /// starts the job again), its last sign of life: how long the launcher took then, and the script, is not known. `ddl record --stall` may have seen
 /// it alive later.
 std::optional<int64_t> end_of_run_ns(const FindingInput& input);
@@ -78,6 +78,8 @@ std::optional<int64_t> seen_stalled_ns(const FindingInput& input);
 std::optional<int64_t> next_world_ns(const FindingInput& input);
 /// As job_end(); of a world that another one followed, whose launcher's end nobody saw, only that it is over.
 JobEnd end_of_world(const FindingInput& input);
+/// What the rank gave exit(); nothing: not recorded.
+std::optional<int64_t> exit_code_of(const FindingInput& input, int64_t rank);
 /// When the run was read, if it may have been going on then: no rank ended, no end is known from elsewhere, and the last sign of life was a
 /// few seconds old at most. A moment of a healthy job must not be taken for a hang or a kill.
 std::optional<int64_t> read_while_running_ns(const FindingInput& input);

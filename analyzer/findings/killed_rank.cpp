@@ -1,5 +1,6 @@
 // A run that did not end by itself: which rank went first, and what is missing from the record because of it.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <signal.h>
 
 #include <algorithm>
@@ -75,15 +76,6 @@ std::string what_is_missing(const FindingInput& input, const Ends& ends, const J
   last_step.bind(input.world, ends.ranks);
   if (last_step.next() && !last_step.is_null(0)) text += fmt::format(", the last step complete on all ranks is {}", last_step.integer(0));
   return text + ". Every call that had returned before is in the record.";
-}
-
-/// What the rank gave exit(); nothing: not recorded.
-std::optional<int64_t> exit_code_of(const FindingInput& input, int64_t rank) {
-  Query code(input.db,
-             "SELECT CAST(f.value AS INTEGER) FROM process_fact f JOIN process p ON p.id = f.process"
-             " WHERE p.world = ? AND p.rank = ? AND f.key = 'exit_code'");
-  code.bind(input.world, rank);
-  return code.next() ? code.maybe_integer(0) : std::nullopt;
 }
 
 /// Did the rank leave because something went wrong? As far as its exit code, or else that of the job, tells. Who handles the launcher's SIGTERM
@@ -164,7 +156,9 @@ void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& en
     return;
   }
   if (end.rank_failed() && !one && !may_have_left_alike(input, ends, end) && !may_be_ended_by_others) {
-    finding.sentence = cause_known ? fmt::format("{} {} {}", ranks_text(first), fate(end, first.size() > 1), when(input, first.front()))
+    // One went wrong; of several that did not come the others were on their way when they were ended.
+    finding.sentence = cause_known ? fmt::format("{}{} {} {}", first.size() > 1 ? "one of " : "", ranks_text(first), fate(end, false),
+                                                 when(input, first.front()))
                                    : fmt::format("one of {} {}", ranks_text(one_of_some ? transfer->ranks : ends.lost), fate(end, false));
     finding.sentence += ", and the others were ended";
   } else if (cause_known && waited_for && seen_stalled_ns(input)) {
@@ -180,12 +174,68 @@ void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& en
   }
 }
 
+/// Who gave exit() a code other than 0: of its own, not because it was told to end.
+std::vector<int64_t> failed_by_exit(const FindingInput& input) {
+  std::vector<int64_t> ranks;
+  Query row(input.db, R"(
+    SELECT p.rank
+    FROM process_fact f
+    JOIN process p ON p.id = f.process
+    WHERE p.world = ? AND p.rank IS NOT NULL AND f.key = 'exit_code' AND CAST(f.value AS INTEGER) NOT IN (0, ?)
+    ORDER BY p.end_ns, p.rank)");
+  for (row.bind(input.world, 128 + SIGTERM); row.next();) ranks.push_back(row.integer(0));
+  return ranks;
+}
+
+std::string codes_text(const FindingInput& input, const std::vector<int64_t>& ranks) {
+  std::set<int64_t> codes;
+  for (const int64_t rank : ranks) codes.insert(*exit_code_of(input, rank));
+  return fmt::format("{} {}", codes.size() == 1 ? "code" : "codes", fmt::join(codes, ", "));
+}
+
+/// Nobody was lost: every rank left by exit(), some of them because something went wrong. Whose call was still open waited for one that was gone.
+std::vector<Finding> find_failed_exits(const FindingInput& input, const Ends& ends) {
+  const JobEnd end = end_of_world(input);
+  if ((end.exit_code == 0 && !end.over) || !end.told_to_end.empty()) return {};
+  const std::vector<int64_t> failed = failed_by_exit(input);
+  if (failed.empty()) return {};
+  std::set<int64_t> waited;
+  for (const UnfinishedCall& call : vain_calls(input)) waited.insert(call.rank);
+  std::vector<int64_t> own, after;
+  for (const int64_t rank : failed) (waited.contains(rank) ? after : own).push_back(rank);
+  if (own.empty()) std::swap(own, after);
+  const int64_t first = own.front();
+  std::sort(own.begin(), own.end());
+  std::sort(after.begin(), after.end());
+
+  Finding finding;
+  finding.confidence = own.size() == 1 ? "sure" : "likely";
+  const bool finalized = input.catalog.process_of(input.world, first)->ended == "finalized";
+  const char* where = finalized ? " after MPI_Finalize" : end.mpi ? ", without MPI_Finalize" : "";
+  finding.sentence = fmt::format("{} exited {}with {}{}, ", ranks_text(own), after.empty() ? "" : "first ", codes_text(input, own), where);
+  if (own.size() == 1)
+    finding.rank = first;
+  else
+    finding.sentence += fmt::format("rank {} first, ", first);
+  finding.sentence += when(input, first);
+  if (!after.empty())
+    finding.sentence += fmt::format("; {}, which waited for others, followed with {}", ranks_text(after), codes_text(input, after));
+  finding.evidence = fmt::format("{} of {} ranks exited with another code than 0.", failed.size(), ends.ranks);
+  finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first), last_seen(input, first));
+  finding.evidence_sql = fmt::format(
+      "SELECT r.rank, r.host, r.pid, r.ended, f.value AS exit_code, r.end_ns FROM v_rank r JOIN process_fact f ON f.process = r.process"
+      " WHERE r.world = {} AND f.key = 'exit_code' ORDER BY r.end_ns",
+      input.world);
+  finding.advice = fmt::format("read the error output of rank {}: it ended by an exception, or by an exit of the script's own", first);
+  return {finding};
+}
+
 }  // namespace
 
 DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or gave up", "how the processes ended, and in which order") {
   const Ends ends = how_they_ended(input);
   const auto some = [&](const std::vector<int64_t>& ranks) { return !ranks.empty() && static_cast<int64_t>(ranks.size()) < ends.ranks; };
-  if (ends.aborted.empty() && ends.replaced.empty() && ends.lost.empty() && !some(ends.exited)) return {};
+  if (ends.aborted.empty() && ends.replaced.empty() && ends.lost.empty() && !some(ends.exited)) return find_failed_exits(input, ends);
   if (read_while_running_ns(input)) return {};
 
   Finding finding;
@@ -207,7 +257,10 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
     finding.confidence = "sure";
   } else if (some(ends.exited)) {
     first = ends.exited;
-    finding.sentence = fmt::format("{} exited without MPI_Finalize {}", ranks_text(first), when(input, first.front()));
+    const std::optional<int64_t> code = first.size() == 1 ? exit_code_of(input, first.front()) : std::nullopt;
+    finding.sentence =
+        fmt::format("{} exited {} {}", ranks_text(first),
+                    code ? fmt::format("with code {}, without MPI_Finalize,", *code) : "without MPI_Finalize", when(input, first.front()));
     finding.confidence = "sure";
   } else if (!ends.replaced.empty()) {
     first = ends.replaced;
@@ -227,10 +280,27 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
   }
   if (first.size() == 1) finding.rank = first.front();
   finding.evidence = what_is_missing(input, ends, end);
+  if (end.merged && end.signal != 0 && end.told_to_end.empty())
+    finding.evidence += fmt::format(
+        " {} is the code of mpiexec (MPICH), which ORs those of all ranks, also of the ones that it killed: _exit or an error inside MPI may give"
+        " the same.",
+        *end.exit_code);
   if (end.rank_failed() && end.told_to_end.empty() && may_have_left_alike(input, ends, end))
     finding.evidence += " Whether one of them failed and the others were ended, or all left by _exit, is not known.";
+  const bool end_seen =
+      end.over || end_on_axis_ns(input.db) || !Query(input.db, "SELECT 1 FROM meta WHERE key = 'started_realtime_ns'").next();
+  if (!end_seen) {
+    const std::optional<int64_t> look_ns = last_look_ns(input.db);
+    const int64_t silent_ns = look_ns.value_or(0) - last_sign_of_life_ns(input);
+    finding.evidence +=
+        look_ns && silent_ns > 0
+            ? fmt::format(
+                  " ddl record last saw it run {} after its last sign of life, and did not see it end: it was killed as well, or the job still runs.",
+                  duration_text(silent_ns))
+            : " How long it ran after its last sign of life is not known: ddl record did not see it end, so it was killed as well, or the job still runs.";
+  }
   if (const std::optional<MessageStall> by_message = find_message_stall(input)) {
-    if (!by_message->circular) finding.evidence += fmt::format(" {}.", by_message->sentence);
+    if (!by_message->circular || !end_seen) finding.evidence += fmt::format(" {}.", by_message->sentence);
   } else if (stall && !stall->circular) {
     finding.evidence += fmt::format(" {}.", stalled(*stall));
   }

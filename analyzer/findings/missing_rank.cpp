@@ -22,8 +22,9 @@ namespace {
 
 constexpr int64_t kShortNs = 500'000'000;  // less than this, or ...
 constexpr double kShortTimes = 5;          // ... less than this is how any job looks when it is killed
-constexpr int64_t kGraceNs =
-    3'000'000'000;  // after a rank failed, mpirun takes up to 2 s to end those that wait for it: that is not a hang
+// After a rank failed its launcher ends those that wait for it, which is not a hang: mpirun within 2 s; torchrun leaves them 30 s after its SIGTERM,
+// which C code does not see; and a rank that crashes writes its core, or a backtrace, before anybody learns of it.
+constexpr int64_t kGraceNs = 3'000'000'000, kTorchrunGraceNs = 35'000'000'000, kCrashGraceNs = 60'000'000'000;
 
 bool ended_well(const FindingInput& input) {
   return std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(), [&](const auto& p) {
@@ -35,6 +36,31 @@ bool ended_well(const FindingInput& input) {
 bool ended_by_launcher(const FindingInput& input) {
   const JobEnd end = end_of_world(input);
   return end.over || end.rank_failed();
+}
+
+/// How long ranks may wait for one that failed.
+int64_t grace_ns(const FindingInput& input) {
+  const JobEnd end = end_of_world(input);
+  if (!end.told_to_end.empty()) return kGraceNs;
+  return end.crashed() ? kCrashGraceNs : end.mpi ? kGraceNs : kTorchrunGraceNs;
+}
+
+/// What the watch of `ddl record --stall` saw of that rank when it told of a stall that lasted; empty: nothing.
+std::string state_in_stall(const FindingInput& input, int64_t rank) {
+  Query row(input.db,
+            "SELECT r.state FROM stall_rank r JOIN stall s ON s.id = r.stall WHERE s.world = ? AND s.resumed_ns IS NULL AND r.rank = ?"
+            " AND r.state IS NOT NULL ORDER BY s.told_ns DESC LIMIT 1");
+  row.bind(input.world, rank);
+  return row.next() ? row.text(0) : "";
+}
+
+/// Its end is what the others waited for: killed_rank tells of it.
+bool went_wrong(const FindingInput& input, int64_t rank) {
+  const ProcessInfo* process = input.catalog.process_of(input.world, rank);
+  if (process == nullptr || !end_of_world(input).told_to_end.empty()) return false;
+  if (process->ended == "aborted") return true;
+  if (process->ended == "exited") return exit_code_of(input, rank).value_or(0) != 0;
+  return process->ended == "lost" && state_in_stall(input, rank) == "gone";
 }
 
 /// Nobody left MPI_Init: the launcher's announcement tells who the ranks are, and who left no record of calling it.
@@ -123,8 +149,11 @@ std::vector<Finding> find_unready(const FindingInput& input) {
   finding.evidence = fmt::format(
       "The last data was moved at {}, {} before {}; until then {} lay between one collective and the next. Background threads coordinate to the "
       "end, and {} {} not ready what {} {}.",
-      duration_text(moved_ns), duration_text(silent_ns), read_ns ? "the run was read" : "the end of the run", duration_text(apart_ns),
-      ranks_text(missing), missing.size() == 1 ? "has" : "have", ranks_text(found->waiting),
+      duration_text(moved_ns), duration_text(silent_ns),
+      read_ns                                               ? "the run was read"
+      : end_on_axis_ns(input.db) || !last_look_ns(input.db) ? "the end of the run"
+                                                            : "ddl record last saw the job",
+      duration_text(apart_ns), ranks_text(missing), missing.size() == 1 ? "has" : "have", ranks_text(found->waiting),
       found->waiting.size() == 1 ? "waits for" : "wait for");
   finding.evidence_sql = fmt::format(
       "SELECT r.rank, r.host, r.pid, n.* FROM pending_negotiation n JOIN v_rank r USING (process) WHERE r.world = {} ORDER BY r.rank",
@@ -138,16 +167,17 @@ std::vector<Finding> find_unready(const FindingInput& input) {
 /// How long ranks had been waiting in a call when it was given up, or at the end.
 struct Waited {
   int64_t since_ns = 0, ns = 0;
-  int64_t gone_ns = 0;       ///< of that, after all that they waited for had exited or aborted
-  double mean_ns = 0;        ///< of that call; 0: there is no other
-  bool until_known = false;  ///< the end of the run is known, or the call was given up
+  int64_t gone_ns = 0;        ///< of that, after all that they waited for had exited or aborted
+  bool for_the_gone = false;  ///< what they waited for went wrong itself, and nobody gave up before that
+  double mean_ns = 0;         ///< of that call; 0: there is no other
+  bool until_known = false;   ///< the end of the run is known, or the call was given up
   const char* until = "the end of the run";
 
   bool lasts(int64_t least_ns, double times) const { return ns >= least_ns && static_cast<double>(ns) > times * mean_ns; }
   bool is_short() const { return !lasts(kShortNs, kShortTimes); }
   /// As any job that is killed, or that its launcher ends.
   bool looks_healthy(const FindingInput& input) const {
-    return until_known && (is_short() || (gone_ns < kGraceNs && ended_by_launcher(input)));
+    return until_known && (is_short() || for_the_gone || (gone_ns < grace_ns(input) && ended_by_launcher(input)));
   }
   const char* confidence() const { return lasts(kHangNs, kHangTimes) ? "sure" : "likely"; }
 
@@ -177,6 +207,8 @@ Waited waited_in(const FindingInput& input, const std::string& sits_in, const st
     const int64_t gone_ns = waited.ns - (process->end_ns - since_ns);
     if (gone_ns >= 0) waited.gone_ns = std::min(waited.gone_ns, gone_ns);  // else it gave up before it went
   }
+  waited.for_the_gone =
+      !gave_up_ns && !causes.empty() && std::all_of(causes.begin(), causes.end(), [&](int64_t rank) { return went_wrong(input, rank); });
   waited.mean_ns = mean_duration_ns(input, sits_in);
   waited.until_known = known_ns.has_value();
   if (gave_up_ns)
@@ -185,6 +217,8 @@ Waited waited_in(const FindingInput& input, const std::string& sits_in, const st
     waited.until = "the run was read";
   else if (known_ns && seen_stalled_ns(input) == known_ns)
     waited.until = "ddl record told of the stall";
+  else if (known_ns && !end_on_axis_ns(input.db))
+    waited.until = "ddl record last saw the job";
   return waited;
 }
 

@@ -51,6 +51,15 @@ std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world) {
   return ranks;
 }
 
+std::optional<double> mean_step_ns(SQLite::Database& db, int64_t world) {
+  Query row(db, R"(
+    SELECT max(r.duration_ns) * 1.0 / (SELECT count(*) FROM steady_step WHERE world = ?1)
+    FROM steady_rank r
+    WHERE r.world = ?1 AND EXISTS (SELECT 1 FROM metric WHERE world = ?1 AND id = 'step_time' AND value IS NOT NULL))");
+  row.bind(world);
+  return row.next() ? row.maybe_real(0) : std::nullopt;
+}
+
 std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::string& id) {
   Query row(db, "SELECT value FROM metric WHERE world = ?1 AND id = ?2");
   row.bind(world, id);

@@ -35,6 +35,10 @@ struct RankStep {
 };
 std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world);
 
+/// The mean of the marked steady steps, ns: what so many steps take is that many times as much, stalls of single ones included, which a median
+/// leaves out. For the rank whose steps take longest together. Nothing: the job marks no steps.
+std::optional<double> mean_step_ns(SQLite::Database& db, int64_t world);
+
 /// A metric of the run; nothing if it is n/a.
 std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::string& id);
 

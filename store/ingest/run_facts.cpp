@@ -7,7 +7,10 @@
 #include <map>
 #include <optional>
 
+#include "core/error.h"
 #include "core/names.h"
+#include "core/number.h"
+#include "core/regular_file.h"
 #include "store/database.h"
 #include "store/ingest/align_clocks.h"
 #include "store/insert.h"
@@ -15,6 +18,20 @@
 #include "store/text.h"
 
 namespace ddl::store {
+namespace {
+
+std::optional<int64_t> last_look_ns(const RunDirectory& run) {
+  constexpr size_t kMostBytes = 64;
+  try {
+    const std::string text = read_regular_file(run.last_look().string(), NamedBy::kFolder, kMostBytes);
+    std::string_view number = text;
+    return take_number<int64_t>(number);
+  } catch (const Error&) {
+    return std::nullopt;  // none, or nothing that we wrote: the run can be read without it
+  }
+}
+
+}  // namespace
 
 void write_names(SQLite::Database& db) {
   Insert datatype(db, "INSERT INTO datatype VALUES (?, ?)");
@@ -71,6 +88,7 @@ void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, co
   };
   number("started_realtime_ns", job.started_realtime_ns);
   number("ended_realtime_ns", job.ended_realtime_ns);
+  if (!job.ended_realtime_ns) number("last_look_realtime_ns", last_look_ns(run));
   number("exit_code", job.exit_code);
   number("signal", job.signal);
   Insert insert(db, "INSERT INTO meta VALUES (?, ?)");

@@ -55,6 +55,46 @@ TEST(Findings, HangWithoutAWitnessIsLikely) {
   EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "likely");
 }
 
+// SIGKILL to the process group: `ddl record` noted no end, but left when it last saw the job run.
+TEST(Findings, AHangWhoseEndNobodySawLastedUntilTheLastLookAtLeast) {
+  for (const int64_t look_s : {60, 1, 0}) {
+    Tables run = hung(4);
+    run.meta("epoch_realtime_ns", "1700000000000000000");
+    run.meta("started_realtime_ns", "1700000000000000000");
+    if (look_s > 0) run.meta("last_look_realtime_ns", std::to_string(1'700'000'000'000'000'000 + look_s * 1'000'000'000));
+    run.analyze();
+    const std::string killed = run.text("SELECT evidence FROM finding WHERE id = 'killed_rank'");
+    EXPECT_TRUE(has(killed, look_s == 60 ? "ddl record last saw it run 58.4 s after its last sign of life, and did not see it end"
+                                         : "How long it ran after its last sign of life is not known"))
+        << killed;
+    if (look_s == 1) {  // it was seen alive after that: any job that is killed looks like this
+      EXPECT_EQ(run.findings(), Ids{"killed_rank"});
+      continue;
+    }
+    ASSERT_EQ(run.findings().front(), "missing_rank");
+    EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), look_s == 60 ? "sure" : "likely");
+    const std::string evidence = run.text("SELECT evidence FROM finding WHERE position = 1");
+    EXPECT_EQ(has(evidence, "58.4 s before ddl record last saw the job"), look_s == 60) << evidence;
+  }
+}
+
+// Without steps the numbers are of the run, but what ranks spend in a call that never returned is in none of them.
+TEST(Findings, ARunThatEndsInCallsWithoutReturnHasNoVerdict) {
+  for (const int64_t end_ns : {0, 11, 600}) {
+    Tables run(2);
+    for (int64_t seq = 1; seq <= 3; ++seq) run.allreduce(seq, {seq * 100_ms, seq * 100_ms}, 1_ms, 1000);
+    run.exec("UPDATE process SET init_ns = 1, end_ns = 400000000, ended = 'lost'");
+    run.open_call(0, "MPI_Allreduce", 1, 4, 400_ms);
+    run.meta("epoch_realtime_ns", "1700000000000000000");
+    if (end_ns > 0) run.meta("ended_realtime_ns", std::to_string(1'700'000'000'400'000'000 + end_ns * 1'000'000));
+    run.analyze();
+    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), end_ns == 11 ? "compute" : "withheld") << end_ns;
+    const std::string text = run.text("SELECT value FROM meta WHERE key = 'verdict.text'");
+    if (end_ns == 0) EXPECT_EQ(text, "withheld: a rank sat in a call that never returned, and nobody saw for how long");
+    if (end_ns == 600) EXPECT_TRUE(has(text, "% of all ranks' time, which is in no number")) << text;
+  }
+}
+
 TEST(Findings, HangInWaitall) {
   Tables run(3);
   for (int64_t rank = 0; rank < 3; ++rank) {
@@ -400,6 +440,85 @@ TEST(Findings, TheExitCodeTellsHowTheFirstEnded) {
             "rank 1 stopped without MPI_Finalize (exit code 3) at 1.55 s in step 9, and the others were ended");
 }
 
+void exit_code(Tables& run, int64_t rank, int64_t code) {
+  run.exec("INSERT INTO process_fact SELECT id, 'exit_code', '" + std::to_string(code) +
+           "' FROM process WHERE rank = " + std::to_string(rank));
+}
+
+/// A script starts mpirun again when it has ended.
+void start_again(Tables& run, int64_t begin_ns) {
+  for (int64_t rank = 0; rank < run.ranks(); ++rank) {
+    run.exec(
+        "INSERT INTO process SELECT id + " + std::to_string(run.ranks()) + ", 1, rank, world_size, host, pid + 1000, " +
+        std::to_string(begin_ns) + ", " + std::to_string(begin_ns + 3'000'000'000) + ", " + std::to_string(begin_ns) +
+        ", NULL, 'finalized', NULL, thread_level, clock, 0, 0, exe, command, 't', 0 FROM process WHERE rank = " + std::to_string(rank));
+  }
+}
+
+/// mpiexec of MPICH started it.
+Tables of_mpich(Tables run) {
+  run.meta("launcher", "mpiexec");
+  run.exec("INSERT INTO process_fact SELECT id, 'mpi', 'MPICH Version: 4.0.2' FROM process");
+  return run;
+}
+
+// It gives the numbers of signals as they are, OR-ed with the SIGKILL of the ranks that it ended.
+TEST(Findings, AnExitCodeOfMpichIsASignalsNumber) {
+  const std::string end = " at 1.55 s in step 9, and the others were ended";
+  EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 11), "rank 1 crashed (SIGSEGV)" + end);
+  EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 9), "rank 1 was killed (SIGKILL) or left by _exit" + end);
+  EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 6), "rank 1 crashed (SIGABRT)" + end);
+  EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 15), "rank 1 crashed or was killed (SIGABRT, SIGBUS or SIGTERM)" + end);
+  EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 3), "rank 1 stopped without MPI_Finalize (exit code 3)" + end);
+  EXPECT_EQ(sentence_after_exit_code(hung(4), 9), "rank 1 stopped without MPI_Finalize (exit code 9)" + end);  // of Open MPI
+  Tables srun = of_mpich(hung(4));
+  srun.exec("UPDATE meta SET value = 'srun' WHERE key = 'launcher'");
+  EXPECT_EQ(sentence_after_exit_code(std::move(srun), 9), "rank 1 stopped without MPI_Finalize (exit code 9)" + end);
+}
+
+TEST(Findings, AnExitCodeOfMpichThatARankGaveIsNoSignal) {
+  Tables run = of_mpich(hung(3));
+  run.ended(1, "aborted", 1'600_ms);
+  run.exec("UPDATE process SET abort_code = 11 WHERE rank = 1");
+  EXPECT_EQ(sentence_after_exit_code(std::move(run), 11), "rank 1 called MPI_Abort(11) at 1.60 s in step 9");
+  Tables left = of_mpich(hung(3));
+  left.ended(1, "exited", 1'600_ms);
+  exit_code(left, 1, 3);
+  EXPECT_EQ(sentence_after_exit_code(std::move(left), 9), "rank 1 exited with code 3, without MPI_Finalize, at 1.60 s in step 9");
+}
+
+// UCX writes a backtrace for seconds, the kernel a core: until then nobody knows of the crash.
+TEST(Findings, WaitingForARankThatCrashesIsNoHang) {
+  for (const int64_t code : {139, 137}) {
+    Tables run = hung(4);
+    saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 20'000_ms);
+    run.meta("exit_code", std::to_string(code));
+    run.analyze();
+    EXPECT_EQ(run.findings().front(), code == 139 ? "killed_rank" : "missing_rank");
+  }
+}
+
+// Of those that had not come yet one failed, and the others were on their way.
+TEST(Findings, OfSeveralThatDidNotComeOneFailed) {
+  Tables run = hung(4);
+  run.exec("DELETE FROM open_call WHERE process = 1");
+  EXPECT_EQ(sentence_after_exit_code(std::move(run), 139),
+            "one of ranks 0 and 1 crashed (SIGSEGV) at 1.60 s in step 9, and the others were ended");
+}
+
+// However long mpiexec takes to end the others.
+TEST(Findings, MpiAbortComesBeforeThoseThatItLeftWaiting) {
+  Tables run = hung(4);
+  run.ended(1, "aborted", 1'600_ms);
+  run.exec("UPDATE process SET abort_code = 7 WHERE rank = 1");
+  saw_it_end(run, 60_s);
+  run.meta("exit_code", "7");
+  run.analyze();
+  EXPECT_EQ(run.findings(), Ids{"killed_rank"});
+  EXPECT_EQ(run.text("SELECT sentence FROM finding"), "rank 1 called MPI_Abort(7) at 1.60 s in step 9");
+  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "ranks 0, 2 and 3 sit in MPI_Allreduce"));
+}
+
 // That of timeout(1), or of mpirun --timeout, is no rank's.
 TEST(Findings, AnExitCodeOfATimeLimitIsNoRanks) {
   Tables run = hung(4);
@@ -431,11 +550,6 @@ Tables after_a_step(int64_t ranks, const std::string& ended) {
   over_gloo(run);
   for (int64_t rank = 0; rank < ranks; ++rank) run.ended(rank, ended, 1'560_ms);
   return run;
-}
-
-void exit_code(Tables& run, int64_t rank, int64_t code) {
-  run.exec("INSERT INTO process_fact SELECT id, 'exit_code', '" + std::to_string(code) +
-           "' FROM process WHERE rank = " + std::to_string(rank));
 }
 
 // An exception ends rank 1, and seconds later torchrun ends the others, which sleep outside of collectives.
@@ -481,6 +595,66 @@ TEST(Findings, WhoExitsIsNotBlamedForOneThatWasKilled) {
   over_gloo(received);
   received.ended(1, "exited", 4'900_ms);
   EXPECT_EQ(sentence_after_exit_code(std::move(received), 1), "ranks 0 and 2 stopped (the command's exit code: 1), last seen at 1.56 s");
+}
+
+// torchrun sends SIGTERM, which a rank inside a collective does not see, and SIGKILL 30 s later; only then it starts the ranks again.
+TEST(Findings, ARankThatDiedComesBeforeThoseThatTorchrunLeftWaiting) {
+  for (const bool mpi : {false, true}) {
+    Tables run = hung(3);
+    if (!mpi) over_gloo(run);
+    saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 31'000_ms);
+    run.meta("exit_code", "1");
+    run.analyze();
+    EXPECT_EQ(run.findings().front(), mpi ? "missing_rank" : "killed_rank");
+  }
+  Tables told = hung(3);  // the attempt before the last, with a watch that told of the stall meanwhile
+  over_gloo(told);
+  const int64_t end_ns = told.integer("SELECT max(end_ns) FROM process");
+  told.ended(1, "exited", end_ns);
+  exit_code(told, 1, 1);
+  start_again(told, end_ns + 31_s);
+  told.exec("INSERT INTO stall VALUES (1, 0, 'stall', " + std::to_string(end_ns + 5_s) + ", " + std::to_string(end_ns) +
+            ", 5000000000, NULL, 'no rank has finished a call', NULL, NULL);"
+            "INSERT INTO stall_rank VALUES (1, 0, 1, 'waiting', 'gloo::allreduce', 'sleeps', NULL, NULL, NULL)");
+  told.analyze();
+  EXPECT_EQ(told.findings(), Ids{"killed_rank"});
+  EXPECT_EQ(told.text("SELECT sentence FROM finding"), "rank 1 exited first with code 1, at 1.60 s in step 9; ranks 0 and 2 were ended");
+}
+
+// Every rank leaves by exit(), and the job fails.
+TEST(Findings, WhereEveryRankExitsTheFirstThatFailedIsNamed) {
+  const auto codes = [](Tables run, const std::vector<int64_t>& given) {
+    for (int64_t rank = 0; rank < run.ranks(); ++rank) exit_code(run, rank, given[static_cast<size_t>(rank)]);
+    return sentence_after_exit_code(std::move(run), 1);
+  };
+  const auto alike = [] {
+    Tables run = after_a_step(3, "exited");
+    run.ended(2, "exited", 1'558_ms);
+    return run;
+  };
+  EXPECT_EQ(codes(alike(), {1, 1, 1}), "ranks 0, 1 and 2 exited with code 1, rank 2 first, at 1.56 s in step 9");
+  EXPECT_EQ(codes(alike(), {1, 0, 5}), "ranks 0 and 2 exited with codes 1, 5, rank 2 first, at 1.56 s in step 9");
+  EXPECT_EQ(codes(alike(), {0, 3, 0}), "rank 1 exited with code 3, at 1.56 s in step 9");
+  EXPECT_EQ(codes(alike(), {143, 3, 143}), "rank 1 exited with code 3, at 1.56 s in step 9");  // told to by the launcher
+  Tables waited = hung(3);  // the others' calls end as errors when its connections close
+  over_gloo(waited);
+  for (int64_t rank = 0; rank < 3; ++rank) waited.ended(rank, "exited", 1'700_ms + rank * 10_ms);
+  EXPECT_EQ(codes(std::move(waited), {1, 4, 1}),
+            "rank 1 exited first with code 4, at 1.71 s in step 9; ranks 0 and 2, which waited for others, followed with code 1");
+  Tables finalized = training(2, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
+  EXPECT_EQ(codes(std::move(finalized), {0, 4}).substr(0, 45), "rank 1 exited with code 4 after MPI_Finalize,");
+}
+
+TEST(Findings, ExitsThatNobodyCallsAFailureAreNone) {
+  for (const bool told : {false, true}) {
+    Tables run = after_a_step(2, "exited");
+    for (const int64_t rank : {0, 1}) exit_code(run, rank, 1);
+    saw_it_end(run, 2'000_ms);
+    run.meta("exit_code", told ? "1" : "0");
+    if (told) run.meta("told_to_end", "15");
+    run.analyze();
+    EXPECT_EQ(run.integer("SELECT count(*) FROM finding"), 0);
+  }
 }
 
 // os._exit(0) at the end of the script.
@@ -570,16 +744,6 @@ TEST(Findings, WhereAllAreInOneCollectiveOrOnlyPostedItNobodyIsNamed) {
     const bool posted = numbers[0] != numbers[1];
     Tables run = sitting_in(numbers, posted ? "MPI_Iallreduce" : "MPI_Allreduce");
     EXPECT_EQ(sentence_after_exit_code(std::move(run), 137), "one of ranks 0 and 1 was killed (SIGKILL), and the others were ended");
-  }
-}
-
-/// A script starts mpirun again when it has ended.
-void start_again(Tables& run, int64_t begin_ns) {
-  for (int64_t rank = 0; rank < run.ranks(); ++rank) {
-    run.exec(
-        "INSERT INTO process SELECT id + " + std::to_string(run.ranks()) + ", 1, rank, world_size, host, pid + 1000, " +
-        std::to_string(begin_ns) + ", " + std::to_string(begin_ns + 3'000'000'000) + ", " + std::to_string(begin_ns) +
-        ", NULL, 'finalized', NULL, thread_level, clock, 0, 0, exe, command, 't', 0 FROM process WHERE rank = " + std::to_string(rank));
   }
 }
 

@@ -609,6 +609,17 @@ TEST_F(Model, LayersOfARunWithTheSizesOfItsTable) {
   EXPECT_EQ(ddl_command({"model", "partition", run, "--workers", "2", "--bandwidth", "1"}).code, 2);
 }
 
+/// So many steps take that many means: a median says nothing of the stall in every tenth.
+TEST_F(Model, TimeToTrainIsThatOfTheMeanStep) {
+  auto job = test::run().ranks(2).steps(105).compute(10_ms).allreduce(1_MiB, 2_ms);
+  job.every(10).compute(200_ms);
+  const std::string run = write(job);
+  const Json json = answer({"train", run, "--iterations", "1000", "--epochs", "1"});
+  EXPECT_NEAR(json["given"]["step_ns"].get<double>(), 12e6 + 20e6, 0.1e6);
+  EXPECT_NEAR(json["train"][0]["epoch_ns"].get<double>(), 32e9, 0.1e9);
+  EXPECT_TRUE(has(ddl_command({"model", "train", run, "--iterations", "1000", "--epochs", "1"}).out, "mean of the run's steady steps"));
+}
+
 TEST_F(Model, TimeToTrainAndItsPrice) {
   const Json json =
       answer({"train", "--samples", "1.2e6", "--batch", "32", "--step-ms", "300", "--epochs", "100", "--machines", "4", "--price", "3"});

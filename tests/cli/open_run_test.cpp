@@ -41,6 +41,21 @@ TEST_F(OpenRun, WhatAnotherVersionAnalyzedIsAnalyzedAgain) {
   EXPECT_EQ(db.execAndGet("SELECT value FROM meta WHERE key = 'analysis.version'").getString(), analysis_version());
 }
 
+TEST_F(OpenRun, AStoreOfAnOlderSchemaIsMadeAgainFromTheSpools) {
+  const std::string all = metrics(), old = "PRAGMA user_version = " + std::to_string(kSchemaVersion - 1);
+  change(old.c_str());
+  const std::filesystem::path alone = folder_ / "alone.sqlite";
+  std::filesystem::copy_file(run_ / "run.sqlite", alone);
+  const Result result = ddl_command({"query", run_.string(), "SELECT count(*) FROM metric", "--csv"});
+  EXPECT_EQ(result.out, all);
+  EXPECT_TRUE(has(result.err, "is older than this program's")) << result.err;
+  EXPECT_TRUE(has(result.err, "rebuilding it from the spools")) << result.err;
+  EXPECT_EQ(metrics(), all) << "once";
+  const Result without = ddl_command({"report", alone.string()});
+  EXPECT_EQ(without.code, 3);
+  EXPECT_TRUE(has(without.err, "is older than this program's")) << without.err;
+}
+
 TEST_F(OpenRun, WhatThisVersionAnalyzedIsLeftAlone) {
   const std::string all = metrics();
   change("DELETE FROM metric WHERE id = 'step_time'");

@@ -12,6 +12,7 @@
 #include "reports/rows.h"
 #include "reports/safe_text.h"
 #include "reports/text.h"
+#include "tests/analyzer/analyzed.h"
 #include "tests/reports/golden.h"
 #include "tests/reports/handmade_run.h"
 
@@ -54,6 +55,22 @@ TEST(Golden, Piped) {
 TEST(Golden, Narrow) {
   HandmadeRun run;
   expect_golden(overview_of(run.db(), {.width = 80, .color = false}), "overview-80.txt");
+}
+
+// A job that hung and was killed together with `ddl record`: the 60 ms before are not the run.
+TEST(Overview, ARunThatEndsInCallsWithoutReturnSaysForHowLong) {
+  test::Analyzed run(test::run().ranks(3).steps(3).no_steps().compute(20_ms).allreduce(1_MiB, 1_ms).hang(1, 2));
+  const std::string unseen = overview_of(run.db, {.width = 300, .color = false});
+  EXPECT_TRUE(test::has(unseen, "no steps marked, then not known")) << unseen;
+  EXPECT_TRUE(test::has(unseen, "RUN             at least ")) << unseen;
+  EXPECT_TRUE(test::has(unseen, "2 ranks then sat in calls that never returned, nobody saw for how long")) << unseen;
+  EXPECT_TRUE(test::has(unseen, "VERDICT         withheld: ranks sat in calls that never returned, and nobody saw for how long")) << unseen;
+  run.db.exec(
+      "INSERT INTO meta SELECT 'last_look_realtime_ns', CAST(value AS INTEGER) + (SELECT max(end_ns) FROM process) + 90000000000 FROM meta"
+      " WHERE key = 'epoch_realtime_ns'");
+  const std::string looked = overview_of(run.db, {.width = 300, .color = false});
+  EXPECT_TRUE(test::has(looked, "no steps marked, then nothing for at least 1m 30s")) << looked;
+  EXPECT_TRUE(test::has(looked, "2 ranks then sat in calls that never returned, for at least 1m 30s")) << looked;
 }
 
 TEST(Overview, WhoWaitedForWhomIsAShareOfAllWaiting) {

@@ -277,6 +277,23 @@ TEST_F(IngestTest, MetaTellsWhatJobJsonTold) {
   EXPECT_GT(number("SELECT value FROM meta WHERE key = 'duration_ns'"), 1_ms);
 }
 
+TEST_F(IngestTest, WhenAJobWasLastSeenIsToldWhereItsEndIsNot) {
+  const std::string look = "SELECT max(value) FROM meta WHERE key = 'last_look_realtime_ns'";
+  for (const auto& [text_of_file, told] :
+       {std::pair<const char*, const char*>("00001700000000123456\n", "1700000000123456"), {"", "NULL"}, {"soon", "NULL"}}) {
+    ingest_run(test::run().ranks(2).steps(1).compute(1_ms).barrier());
+    std::ofstream(run().last_look()) << text_of_file;
+    EXPECT_GE(run().changed_realtime_ns(), *changed_ns(run().last_look()));
+    ingest_again();
+    EXPECT_EQ(rows(look)[0][0], told);
+    std::filesystem::remove_all(folder());
+  }
+  ingest_run(test::run().ranks(2).steps(1).compute(1_ms).barrier().job_json(0));
+  std::ofstream(run().last_look()) << "00001700000000123456\n";
+  ingest_again();
+  EXPECT_EQ(rows(look)[0][0], "NULL") << "its end was seen";
+}
+
 TEST_F(IngestTest, IdsOfTheBatchSystemAreThoseThatTheProcessesAgreeOn) {
   const auto job = [](const char* step) {
     return test::run().ranks(2).steps(1).compute(1_ms).barrier().fact("job_id", "4711").fact("job_step_id", step).fact("cpus", "2-3");
