@@ -12,6 +12,7 @@
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/shared.h"
+#include "analyzer/findings/uneven_steps.h"
 #include "analyzer/models/rank_saving.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/query.h"
@@ -49,17 +50,16 @@ std::map<std::string, UnevenLayer> compare_layers(LayerSpreads& spreads) {
   return layers;
 }
 
-/// "rank 7 in 20 of 27 steps, rank 6 in 7".
-std::string longest_text(const UnevenLayer& layer) {
+/// "rank 7 in 20 of 27 steps, rank 6 in 7". `longest`: as UnevenLayer::longest; `left`: all steps.
+std::string longest_text(const std::vector<std::pair<size_t, int64_t>>& longest, size_t left) {
   constexpr size_t kShown = 3;
   std::string text;
-  size_t left = layer.steps.size();
-  for (size_t i = 0; i < std::min(kShown, layer.longest.size()); ++i) {
-    const auto& [steps, rank] = layer.longest[i];
+  for (size_t i = 0; i < std::min(kShown, longest.size()); ++i) {
+    const auto& [steps, rank] = longest[i];
     text += i == 0 ? fmt::format("rank {} in {} of {} steps", rank, steps, left) : fmt::format(", rank {} in {}", rank, steps);
   }
-  for (size_t i = 0; i < std::min(kShown, layer.longest.size()); ++i) left -= layer.longest[i].first;
-  if (const size_t more = layer.longest.size() - std::min(kShown, layer.longest.size()); more > 0)
+  for (size_t i = 0; i < std::min(kShown, longest.size()); ++i) left -= longest[i].first;
+  if (const size_t more = longest.size() - std::min(kShown, longest.size()); more > 0)
     text += fmt::format(" and {} more in {}", more, left);
   return text;
 }
@@ -93,6 +93,29 @@ double saving_of(const FindingInput& input, const UnevenLayer& layer) {
   return std::max(by_rule_ns, replayed->seconds * 1e9);
 }
 
+/// Where no layer stands out, or none is marked, the steps as a whole.
+std::vector<Finding> uneven_steps(const FindingInput& input) {
+  const std::optional<UnevenSteps> found = find_uneven_steps(input);
+  if (!found) return {};
+  Finding finding;
+  finding.saving_ns = static_cast<int64_t>(found->saving_ns);
+  finding.confidence = "maybe";
+  finding.sentence =
+      fmt::format("work of steps is uneven: ranks take turns, in each step the slowest computes {} longer than the mean of {}",
+                  duration_text(found->excess_ns), duration_text(found->mean_ns));
+  finding.evidence = fmt::format("The slowest is {}; what a rank computes longer throughout is not counted. {}",
+                                 longest_text(found->longest, found->steps),
+                                 input.shared.layers.empty() ? "No layers are marked: where in the step it is, is not known."
+                                                             : "No layer is more uneven than the others.");
+  finding.evidence_sql = fmt::format(
+      "SELECT step, rank, compute_ns, wait_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, compute_ns DESC LIMIT 200",
+      input.world);
+  finding.advice =
+      "give every rank the same work in each step: batches by length, long samples and experts spread evenly; if they have the same, see what "
+      "slows ranks down now and then (other load, garbage collection, clocks)";
+  return {finding};
+}
+
 }  // namespace
 
 const std::optional<UnevenLayer>& find_uneven_layer(const FindingInput& input) {
@@ -117,10 +140,11 @@ bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<i
          since_ns >= kMostOfLonger * std::max(longer_ns, lost_ns) * static_cast<double>(steps);
 }
 
-DDL_FINDING(layer_imbalance, kSpeed, "layers", "one layer takes some rank much longer than the mean, perhaps another rank in each step",
-            "ranges of layers, step by step") {
+DDL_FINDING(layer_imbalance, kSpeed, "layers",
+            "one layer, or the step as a whole, takes some rank much longer than the mean, perhaps another rank in each step",
+            "ranges of layers, step by step; where none stands out, what ranks compute in a step against their own mean") {
   const std::optional<UnevenLayer>& found = find_uneven_layer(input);
-  if (!found) return {};
+  if (!found) return uneven_steps(input);
   const UnevenLayer& layer = *found;
   const double saving_ns = saving_of(input, layer);
   if (saving_ns < kLayerMinSavingShare * static_cast<double>(input.step_ns)) return {};
@@ -130,7 +154,7 @@ DDL_FINDING(layer_imbalance, kSpeed, "layers", "one layer takes some rank much l
   finding.confidence = layer.others_excess ? "likely" : "maybe";
   finding.sentence = fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}", layer.name,
                                  duration_text(layer.excess_ns), duration_text(layer.mean_ns));
-  finding.evidence = fmt::format("The slowest is {}; {}.", longest_text(layer),
+  finding.evidence = fmt::format("The slowest is {}; {}.", longest_text(layer.longest, layer.steps.size()),
                                  layer.others_excess ? fmt::format("of the other layers the slowest rank takes {} more than the mean",
                                                                    percent_text(*layer.others_excess))
                                                      : std::string("there is no other layer to compare with"));

@@ -115,6 +115,20 @@ int64_t saving_of(const FindingInput& input, const std::vector<int64_t>& ranks, 
 constexpr double kMoreOfSeveral = 2;   // saving of several ranks against that of fewer
 constexpr double kLeastWaited = 0.5;   // known waiting for several, against what mending them saves
 constexpr double kNothingSaved = 0.1;  // by the replay, of what others wait for the rank
+constexpr double kClearlyLess = 0.9;   // of the saving, that even work saves: more is the same
+constexpr double kSomeSteps = 0.5;     // of the steps, in which ranks are late: in more it goes without saying
+
+/// Times do not tell a slow rank from one with more work. The saving is of a slow one, which then takes as long as the others; work that `ranks` have
+/// more of goes to all. `of`: ranks that there are; `longer_ns`: computed than by the others.
+std::string advice_with_even_work(const FindingInput& input, const std::vector<int64_t>& ranks, size_t of, double longer_ns,
+                                  int64_t saving_ns, const char* per) {
+  std::string advice = late_advice(input, ranks);
+  const double even_ns = std::min(longer_ns, static_cast<double>(saving_ns)) *
+                         (1 - static_cast<double>(ranks.size()) / static_cast<double>(std::max<size_t>(1, of)));
+  if (advice.ends_with("more work than the others") && even_ns > 0 && even_ns < kClearlyLess * static_cast<double>(saving_ns))
+    advice += fmt::format(": evening that out saves {}{}", duration_text(even_ns), per);
+  return advice;
+}
 
 Finding describe(const FindingInput& input, const StragglerCase& c) {
   const bool one = c.ranks.size() == 1;
@@ -130,6 +144,8 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   finding.saving_ns = saving_of(input, c.ranks, c.since, std::max(0.0, c.costs.mean_saving_ns(c.blame_share)));
   finding.confidence = is_sure(c) ? "sure" : "likely";
   finding.sentence = straggler_sentence(c, those(input, c.ranks), per, c.among, static_cast<double>(*finding.saving_ns));
+  if (static_cast<double>(c.late_steps) < kSomeSteps * static_cast<double>(c.steps))  // of those many collectives may be too short to count
+    finding.sentence += fmt::format(", nearly all of it in {} of {} steps", c.late_steps, c.steps);
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
   const bool seen = c.costs.own_ranks > 0;  // else its record is damaged, and does not say what it did
@@ -162,7 +178,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
     finding.evidence += " Mended alone it saves next to nothing: the step then waits for somebody else.";
   finding.evidence_sql = blame_sql(input, c);
   if (computes_longer && !(is_blocked_longer && blocked_longer_ns > longer_ns)) {
-    finding.advice = late_advice(input, c.ranks);
+    finding.advice = advice_with_even_work(input, c.ranks, c.among, longer_ns, *finding.saving_ns, per);
   } else {
     finding.advice =
         is_blocked_longer
@@ -207,7 +223,8 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   finding.evidence_sql = fmt::format(
       "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, compute_ns DESC LIMIT 200",
       input.world);
-  finding.advice = late_advice(input, found.ranks);
+  finding.advice =
+      advice_with_even_work(input, found.ranks, ranks, found.compute_ns - found.others_compute_ns, *finding.saving_ns, "/step");
   return finding;
 }
 

@@ -1,4 +1,6 @@
 // Findings appear where they were put in, with the right numbers, and not elsewhere: those that a file of its own does not test.
+#include <cmath>
+
 #include "analyzer/findings/findings.h"
 #include "tests/analyzer/findings_jobs.h"
 
@@ -19,6 +21,59 @@ TEST(Findings, NoneOnACleanRun) {
     slightly.analyze();
     EXPECT_EQ(slightly.findings(), Ids{}) << ranks;
   }
+}
+
+// ---------------------------------------------------------------------------------------------------------------- ranks that take turns
+
+/// 30 ms more on another rank in each step, and work that is exponentially distributed: nobody is late again and again, and all wait for most of the time.
+TEST(Findings, WorkOfStepsThatIsUnevenInTurns) {
+  for (const int64_t ranks : {2, 4}) {
+    Tables turns =
+        training(ranks, 100, 5_ms, [&](int64_t s, int64_t r) { return 20_ms + jitter(s, r, 100_us) + (s % ranks == r ? 30_ms : 0); });
+    turns.analyze();
+    ASSERT_EQ(turns.findings(), Ids{"layer_imbalance"}) << ranks;
+    EXPECT_NEAR(turns.number("SELECT saving_ns FROM finding"), 30e6 * (1 - 1.0 / static_cast<double>(ranks)), 0.2e6) << ranks;
+    const std::string sentence = turns.text("SELECT sentence FROM finding");
+    EXPECT_TRUE(has(sentence, "work of steps is uneven: ranks take turns")) << sentence;
+    EXPECT_TRUE(turns.text("SELECT rank FROM finding").empty());
+
+    double truth_ns = 0;
+    const auto work_ns = [](int64_t s, int64_t r) {
+      return 1_ms + std::llround(-15e6 * std::log((1 + static_cast<double>(jitter(s, r, 1_s))) / 1e9));
+    };
+    Tables random = training(ranks, 300, 2_ms, work_ns);
+    for (int64_t s = 5; s < 300; ++s) {  // the first are left out
+      double longest = 0, sum = 0;
+      for (int64_t r = 0; r < ranks; ++r) {
+        longest = std::max(longest, static_cast<double>(work_ns(s, r)));
+        sum += static_cast<double>(work_ns(s, r));
+      }
+      truth_ns += (longest - sum / static_cast<double>(ranks)) / 295;
+    }
+    random.analyze();
+    ASSERT_EQ(random.findings(), Ids{"layer_imbalance"}) << ranks;
+    EXPECT_NEAR(random.number("SELECT saving_ns FROM finding"), truth_ns, 0.1 * truth_ns) << ranks;
+  }
+}
+
+/// One that is slow since a step, or in every other step by chance, takes no turns; ranks on one core do by necessity.
+TEST(Findings, WhatIsUnevenOtherwiseIsNoTurns) {
+  const auto is_told = [](Tables run) {
+    run.analyze();
+    return run.integer("SELECT count(*) FROM finding WHERE id = 'layer_imbalance'") == 1;
+  };
+  EXPECT_FALSE(
+      is_told(training(4, 80, 5_ms, [](int64_t s, int64_t r) { return 20_ms + jitter(s, r, 1_ms) + (r == 1 && s > 37 ? 30_ms : 0); })));
+  EXPECT_FALSE(is_told(
+      training(4, 80, 5_ms, [](int64_t s, int64_t r) { return 20_ms + jitter(s, r, 1_ms) + (r == 1 && s * 7 % 5 < 2 ? 30_ms : 0); })));
+  EXPECT_FALSE(is_told(training(2, 80, 5_ms, [](int64_t s, int64_t r) {
+    return 20_ms + jitter(s, r, 1_ms) + (s % 40 == 20 + r ? 2_s : 0);
+  }))) << "stalls";
+  const auto turns = [](int64_t s, int64_t r) { return 20_ms + jitter(s, r, 1_ms) + (s % 2 == r ? 30_ms : 0); };
+  EXPECT_TRUE(is_told(training(2, 80, 5_ms, turns)));
+  Tables crowded = training(2, 80, 5_ms, turns);
+  crowded.exec("INSERT INTO process_fact VALUES (1, 'cpus', '3'), (2, 'cpus', '3')");
+  EXPECT_FALSE(is_told(std::move(crowded)));
 }
 
 // ---------------------------------------------------------------------------------------------------------------- small collectives

@@ -628,6 +628,30 @@ TEST(Findings, WhomAnUnevenLayerHitsIsNoStraggler) {
   }
 }
 
+/// Brought to the others' work the slow one saves all of it; with more work than they have, only what does not go to them.
+TEST(Findings, AStragglerWithMoreWorkSavesLess) {
+  for (const int64_t ranks : {2, 4, 16}) {
+    Tables run = training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 100_us) + (r == 1 ? 40_ms : 0); });
+    run.analyze();
+    ASSERT_EQ(run.findings(), Ids{"straggler"}) << ranks;
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 40e6, 0.2e6);
+    const std::string advice = run.text("SELECT try FROM finding");
+    EXPECT_EQ(has(advice, "evening that out saves "), ranks < 16) << advice;
+    EXPECT_EQ(has(advice, "saves 20.0 ms/step"), ranks == 2) << advice;
+    EXPECT_EQ(has(advice, "saves 30.0 ms/step"), ranks == 4) << advice;
+  }
+}
+
+/// Evaluation by rank 0 in every 25th step: it is last in all collectives that make somebody wait for long, which are few of all.
+TEST(Findings, AStragglerOfFewStepsSaysInHowMany) {
+  Tables run =
+      training(2, 300, 5_ms, [](int64_t s, int64_t r) { return 5_ms + jitter(s, r, 100_us) + (r == 0 && s % 25 == 24 ? 500_ms : 0); });
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  const std::string sentence = run.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(sentence, "nearly all of it in 12 of 295 steps")) << sentence;
+}
+
 TEST(Findings, OneLongDelayIsNoStraggler) {
   Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 100_us) + (r == 1 && s == 30 ? 200_ms : 0); });
   run.analyze();
