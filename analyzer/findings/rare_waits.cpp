@@ -10,22 +10,27 @@
 namespace ddl {
 namespace {
 
-constexpr double kLeastLongNs = 50e6;     // the scheduler of a busy machine keeps a process waiting for less
-constexpr double kLongOfMedian = 10;      // against the median of all waits
-constexpr size_t kLeastLongStalls = 10;   // fewer are rare_stalls.h's, if they are long
-constexpr double kMostOfStalls = 0.75;    // of the time of all long stalls
-constexpr double kBeyondChance = 3;       // standard deviations, if each stall hit any rank
-constexpr double kFewOfWaits = 0.25;      // of the waits for the rank
+constexpr double kLeastLongNs = 50e6;    // the scheduler of a busy machine keeps a process waiting for less
+constexpr double kLongOfMedian = 10;     // against the median of all waits
+constexpr size_t kLeastLongStalls = 10;  // fewer are rare_stalls.h's, if they are long
+constexpr double kMostOfStalls = 0.75;   // of the time of all long stalls
+constexpr double kBeyondChance = 3;      // standard deviations, if each stall hit any rank
+constexpr double kFewOfWaits = 0.25;     // of the waits for the rank
+constexpr double kFewOfSteps = 0.25;     // stalls
+constexpr double kSameDistance = 0.05;   // events from one stall to the next, against the median
+constexpr double kMostDistances = 0.75;
 constexpr double kRareWaitsOfRun = 0.05;  // of the run; as rare_stalls.h
 
 struct LongWait {
   int64_t begin_ns, end_ns;
+  int64_t event;  ///< of the rank that was late
 };
 
 struct Stalls {
   size_t waits = 0;
   double waited_ns = 0;              ///< sum of the waits
   std::vector<double> durations_ns;  ///< those that overlap are one
+  std::vector<int64_t> events;       ///< what came late first
   double all_ns() const {
     double sum_ns = 0;
     for (const double ns : durations_ns) sum_ns += ns;
@@ -64,17 +69,37 @@ Stalls merged(std::vector<LongWait> waits) {
   for (const LongWait& wait : waits) {
     ++stalls.waits;
     stalls.waited_ns += static_cast<double>(wait.end_ns - wait.begin_ns);
-    if (wait.begin_ns > until_ns) stalls.durations_ns.push_back(0);
+    if (wait.begin_ns > until_ns) {
+      stalls.durations_ns.push_back(0);
+      stalls.events.push_back(wait.event);
+    }
     stalls.durations_ns.back() += static_cast<double>(std::max<int64_t>(0, wait.end_ns - std::max(wait.begin_ns, until_ns)));
     until_ns = std::max(until_ns, wait.end_ns);
   }
   return stalls;
 }
 
+/// They come as often as the program has it, like a pipeline's bubbles in each step: in a quarter of the steps, or where steps are not known, mostly after
+/// the same number of calls.
+bool is_habit(const FindingInput& input, const Stalls& stalls, double run_ns) {
+  const auto count = static_cast<double>(stalls.durations_ns.size());
+  if (input.steps.annotated) return input.step_ns <= 0 || count > kFewOfSteps * run_ns / static_cast<double>(input.step_ns);
+  std::vector<double> distances;
+  std::vector<int64_t> events = stalls.events;
+  std::sort(events.begin(), events.end());
+  for (size_t i = 1; i < events.size(); ++i) distances.push_back(static_cast<double>(events[i] - events[i - 1]));
+  if (distances.empty()) return false;
+  std::sort(distances.begin(), distances.end());
+  const double middle = distances[distances.size() / 2];
+  const auto same =
+      std::count_if(distances.begin(), distances.end(), [&](double d) { return std::abs(d - middle) <= kSameDistance * middle; });
+  return static_cast<double>(same) >= kMostDistances * static_cast<double>(distances.size());
+}
+
 std::map<int64_t, Stalls> long_stalls(const FindingInput& input, double least_ns) {
   std::map<int64_t, std::vector<LongWait>> waits;
   Query rows(input.db, R"(
-    SELECT p.rank, c.start_ns, w.wait_ns
+    SELECT p.rank, c.start_ns, w.wait_ns, e.id
     FROM (
       SELECT send AS late, receive_call AS call, late_sender_wait_ns AS wait_ns FROM message WHERE late_sender_wait_ns >= ?2
       UNION ALL
@@ -82,7 +107,7 @@ std::map<int64_t, Stalls> long_stalls(const FindingInput& input, double least_ns
     CROSS JOIN event e ON e.id = w.late CROSS JOIN process p ON p.id = e.process CROSS JOIN event c ON c.id = w.call
     WHERE p.world = ?1 AND p.rank IS NOT NULL)");
   rows.bind(input.world, least_ns);
-  while (rows.next()) waits[rows.integer(0)].push_back({rows.integer(1), rows.integer(1) + rows.integer(2)});
+  while (rows.next()) waits[rows.integer(0)].push_back({rows.integer(1), rows.integer(1) + rows.integer(2), rows.integer(3)});
   std::map<int64_t, Stalls> stalls;
   for (auto& [rank, own] : waits) stalls[rank] = merged(std::move(own));
   return stalls;
@@ -127,7 +152,7 @@ std::optional<RareWaits> find_rare_waits(const FindingInput& input, size_t ranks
   const bool beyond_chance = static_cast<double>(found.stalls) > all * chance + kBeyondChance * std::sqrt(all * chance * (1 - chance));
   if (found.stalls < kLeastLongStalls || found.share < kRareWaitsOfRun || own.all_ns() < kMostOfStalls * all_ns || !beyond_chance)
     return std::nullopt;
-  if (static_cast<double>(own.waits) > kFewOfWaits * blamed[found.rank].waits) return std::nullopt;
+  if (static_cast<double>(own.waits) > kFewOfWaits * blamed[found.rank].waits || is_habit(input, own, whole_ns)) return std::nullopt;
   std::vector<double> durations_ns = own.durations_ns;
   std::sort(durations_ns.begin(), durations_ns.end());
   found.typical_ns = durations_ns[durations_ns.size() / 2];

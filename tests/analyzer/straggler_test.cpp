@@ -695,10 +695,10 @@ TEST(Findings, StragglerWithoutSteps) {
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 150e6, 1e6);
 }
 
-/// 600 exchanges of three ranks that mark no steps. `who(n)` is stopped for 200 ms before its exchange number 20 + 30 n.
-SyntheticRun stopped_now_and_then(int (*who)(int)) {
+/// 600 exchanges of three ranks that mark no steps. `who(n)` is stopped for 200 ms before every 30th, or about that.
+SyntheticRun stopped_now_and_then(int (*who)(int), bool regular = false) {
   SyntheticRun job = run().ranks(3).no_steps().steps(600).jitter(6_ms).compute(5_ms).halo(64_KiB, 50_us);
-  for (int n = 0; n < 18; ++n) job.delay(who(n), static_cast<uint64_t>(20 + 30 * n), 200_ms);
+  for (int n = 0; n < 18; ++n) job.delay(who(n), static_cast<uint64_t>(20 + 30 * n + (regular ? 0 : n * n * 7 % 19)), 200_ms);
   return job;
 }
 
@@ -720,6 +720,9 @@ TEST(Findings, RanksThatAreAllStoppedNowAndThenAreNoStragglers) {
   EXPECT_EQ(job.integer("SELECT count(*) FROM finding WHERE id = 'straggler'"), 0);
   Analyzed mostly(stopped_now_and_then([](int n) { return n % 5 == 0 ? 0 : n % 5 == 1 ? 2 : 1; }));
   EXPECT_EQ(mostly.integer("SELECT count(*) FROM finding WHERE id = 'straggler'"), 0) << "three of five stalls";
+  Analyzed regular(stopped_now_and_then([](int) { return 1; }, true));
+  EXPECT_EQ(regular.integer("SELECT count(*) FROM finding WHERE id = 'straggler'"), 0)
+      << "after the same calls each time: the program's own";
 }
 
 }  // namespace
