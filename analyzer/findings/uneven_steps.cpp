@@ -128,7 +128,7 @@ std::optional<UnevenSteps> find_uneven_steps(const FindingInput& input) {
   }
   found.excess_ns = mean_of_steps(excesses);
   found.saving_ns = std::min(found.excess_ns, wait_ns);
-  if (found.saving_ns < kUnevenMinSaving * static_cast<double>(input.step_ns) || found.excess_ns < kUnevenMinExcess * found.mean_ns ||
+  if (found.saving_ns < kUnevenMinSaving * mean_step_ns(input) || found.excess_ns < kUnevenMinExcess * found.mean_ns ||
       median_of(excesses) < kInMostSteps * found.excess_ns || is_of_one(steps))
     return std::nullopt;
   if (is_crowded(input) || !parts_of_world(input.db, input.world, true).empty()) return std::nullopt;
