@@ -165,21 +165,20 @@ std::vector<double> computing_in_parts(SQLite::Database& db, const ProcessInfo& 
   return parts;
 }
 
-/// In which of the parts of its run `rank` computes longer than every other rank in that part of theirs.
-size_t longest_parts(const FindingInput& input, int64_t rank) {
+/// By how much `rank` computes longer in each part of its run than any other rank in that part of theirs. Empty: that is not known.
+std::vector<double> leads_in_parts(const FindingInput& input, int64_t rank) {
   std::vector<double> own, most(kPartsOfRun);
   for (const auto& [id, process] : input.catalog.processes) {
     if (process.world != input.world || process.rank < 0 || !process.run_begin_ns) continue;
-    if (process.thinned || process.blind) return 0;
+    if (process.thinned || process.blind) return {};
     std::vector<double> parts = computing_in_parts(input.db, process);
     if (process.rank == rank)
       own = std::move(parts);
     else
       for (size_t i = 0; i < parts.size(); ++i) most[i] = std::max(most[i], parts[i]);
   }
-  size_t longest = 0;
-  for (size_t i = 0; i < own.size(); ++i) longest += own[i] > most[i] ? 1 : 0;
-  return longest;
+  for (size_t i = 0; i < own.size(); ++i) own[i] -= most[i];
+  return own;
 }
 
 }  // namespace
@@ -197,10 +196,16 @@ std::optional<LongerComputing> find_longer_in_run(const FindingInput& input) {
   found.others_compute_ns = lead->others_compute_ns;
   found.less_in_mpi_ns = lead->less_in_mpi_ns;
   found.saving_ns = std::min(lead->over_next_ns, lead->less_in_mpi_ns);
-  if (found.saving_ns < kMinLead * static_cast<double>(input.step_ns)) return std::nullopt;
+  const double least_ns = kMinLead * static_cast<double>(input.step_ns);
+  if (found.saving_ns < least_ns) return std::nullopt;
+  std::vector<double> leads_ns = leads_in_parts(input, found.ranks.front());
+  if (leads_ns.empty()) return std::nullopt;
   found.steps = kPartsOfRun;
-  found.late_steps = longest_parts(input, found.ranks.front());
-  return static_cast<double>(found.late_steps) >= kLateSteps * static_cast<double>(found.steps) ? std::optional(found) : std::nullopt;
+  found.late_steps = static_cast<size_t>(std::count_if(leads_ns.begin(), leads_ns.end(), [](double ns) { return ns > 0; }));
+  // What a few parts make up, while it is ahead by a trifle in the others, is no way to compute.
+  found.saving_ns = std::min(found.saving_ns, kPartsOfRun * median_of(leads_ns));
+  const bool holds = static_cast<double>(found.late_steps) >= kLateSteps * static_cast<double>(found.steps) && found.saving_ns >= least_ns;
+  return holds ? std::optional(found) : std::nullopt;
 }
 
 std::optional<LongerComputing> find_longer_computing(const FindingInput& input, Suspects suspects) {
