@@ -25,6 +25,7 @@ struct LateShare {
 };
 
 constexpr int64_t kSeveral = -1;
+constexpr size_t kPartsOfRun = 20;  // of a run without steps
 
 struct StepOfRanks {
   int64_t number = 0;
@@ -149,7 +150,63 @@ bool join_those_apart(std::vector<StepOfRanks>& steps, size_t all_ranks, std::ma
   return true;
 }
 
+/// Computing of a rank in each part of its run; a part is as many of its calls as any other. Empty: it made too few.
+std::vector<double> computing_in_parts(SQLite::Database& db, const ProcessInfo& process) {
+  Query calls(db,
+              "SELECT e.start_ns, e.start_ns + e.duration_ns FROM event e JOIN op o ON o.id = e.op WHERE e.process = ? AND e.kind = 1"
+              " AND e.thread = 0 AND o.class <> 'lifecycle' AND e.start_ns >= ? ORDER BY e.start_ns");
+  std::vector<double> gaps_ns;
+  int64_t left_ns = *process.run_begin_ns;
+  for (calls.bind(process.id, left_ns); calls.next(); left_ns = std::max(left_ns, calls.integer(1)))
+    gaps_ns.push_back(static_cast<double>(std::max<int64_t>(0, calls.integer(0) - left_ns)));
+  if (gaps_ns.size() < kPartsOfRun) return {};
+  std::vector<double> parts(kPartsOfRun);
+  for (size_t i = 0; i < gaps_ns.size(); ++i) parts[i * kPartsOfRun / gaps_ns.size()] += gaps_ns[i];
+  return parts;
+}
+
+/// By how much `rank` computes longer in each part of its run than any other rank in that part of theirs. Empty: that is not known.
+std::vector<double> leads_in_parts(const FindingInput& input, int64_t rank) {
+  std::vector<double> own, most(kPartsOfRun);
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0 || !process.run_begin_ns) continue;
+    if (process.thinned || process.blind) return {};
+    std::vector<double> parts = computing_in_parts(input.db, process);
+    if (process.rank == rank)
+      own = std::move(parts);
+    else
+      for (size_t i = 0; i < parts.size(); ++i) most[i] = std::max(most[i], parts[i]);
+  }
+  for (size_t i = 0; i < own.size(); ++i) own[i] -= most[i];
+  return own;
+}
+
 }  // namespace
+
+std::optional<LongerComputing> find_longer_in_run(const FindingInput& input) {
+  if (input.steps.annotated) return std::nullopt;
+  StepOfRanks run;
+  Query rows(input.db, "SELECT rank, compute_ns, exposed_ns FROM steady_part WHERE world = ? ORDER BY compute_ns DESC, rank");
+  for (rows.bind(input.world); rows.next();) run.shares.push_back({rows.integer(0), rows.real(1), rows.real(2)});
+  if (run.shares.size() < 2) return std::nullopt;
+  LongerComputing found;
+  found.ranks = {run.shares.front().suspect};
+  const std::optional<Lead> lead = lead_of(run, found.ranks.front());
+  found.compute_ns = lead->compute_ns;
+  found.others_compute_ns = lead->others_compute_ns;
+  found.less_in_mpi_ns = lead->less_in_mpi_ns;
+  found.saving_ns = std::min(lead->over_next_ns, lead->less_in_mpi_ns);
+  const double least_ns = kMinLead * static_cast<double>(input.step_ns);
+  if (found.saving_ns < least_ns) return std::nullopt;
+  std::vector<double> leads_ns = leads_in_parts(input, found.ranks.front());
+  if (leads_ns.empty()) return std::nullopt;
+  found.steps = kPartsOfRun;
+  found.late_steps = static_cast<size_t>(std::count_if(leads_ns.begin(), leads_ns.end(), [](double ns) { return ns > 0; }));
+  // What a few parts make up, while it is ahead by a trifle in the others, is no way to compute.
+  found.saving_ns = std::min(found.saving_ns, kPartsOfRun * median_of(leads_ns));
+  const bool holds = static_cast<double>(found.late_steps) >= kLateSteps * static_cast<double>(found.steps) && found.saving_ns >= least_ns;
+  return holds ? std::optional(found) : std::nullopt;
+}
 
 std::optional<LongerComputing> find_longer_computing(const FindingInput& input, Suspects suspects) {
   if (!input.steps.annotated) return std::nullopt;

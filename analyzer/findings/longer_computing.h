@@ -35,4 +35,9 @@ enum class Suspects {
 /// is so of all of them, against all others. Nothing if there is none.
 std::optional<LongerComputing> find_longer_computing(const FindingInput& input, Suspects suspects);
 
+/// The rank that computes longest in a run without steps, if it does so in most parts of it, and not at the begin or the end alone. Parts are cut by
+/// each rank's own calls: where nobody waits for anybody until the end (an asynchronous parameter server, locked windows), the others are ahead.
+/// Times are of the whole run, `steps` are its parts.
+std::optional<LongerComputing> find_longer_in_run(const FindingInput& input);
+
 }  // namespace ddl

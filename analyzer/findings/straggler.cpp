@@ -24,6 +24,7 @@
 #include "analyzer/models/rank_saving.h"
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 #include "analyzer/waiting_parts.h"
 
 namespace ddl {
@@ -115,8 +116,10 @@ int64_t saving_of(const FindingInput& input, const std::vector<int64_t>& ranks, 
 constexpr double kMoreOfSeveral = 2;   // saving of several ranks against that of fewer
 constexpr double kLeastWaited = 0.5;   // known waiting for several, against what mending them saves
 constexpr double kNothingSaved = 0.1;  // by the replay, of what others wait for the rank
+constexpr double kHalfSaved = 0.5;     // the same: most of the waiting is no lead of its own
 constexpr double kClearlyLess = 0.9;   // of the saving, that even work saves: more is the same
 constexpr double kSomeSteps = 0.5;     // of the steps, in which ranks are late: in more it goes without saying
+constexpr double kNearlyAsLate = 0.5;  // waiting of the next one, of the others' mean
 
 /// Times do not tell a slow rank from one with more work. The saving is of a slow one, which then takes as long as the others; work that `ranks` have
 /// more of goes to all. `of`: ranks that there are; `longer_ns`: computed than by the others.
@@ -128,6 +131,19 @@ std::string advice_with_even_work(const FindingInput& input, const std::vector<i
   if (advice.ends_with("more work than the others") && even_ns > 0 && even_ns < kClearlyLess * static_cast<double>(saving_ns))
     advice += fmt::format(": evening that out saves {}{}", duration_text(even_ns), per);
   return advice;
+}
+
+/// The rank that waits least beside it, if that is little against the others: no lead of its own makes the one named the late one.
+std::optional<std::pair<int64_t, double>> nearly_as_late(const FindingInput& input, const StragglerCase& c) {
+  std::map<int64_t, std::vector<double>> waits_ns;
+  Query rows(input.db, "SELECT rank, wait_ns FROM steady_wait WHERE world = ? AND step >= ? AND rank <> ? AND wait_ns IS NOT NULL");
+  rows.bind(input.world, c.since.value_or(INT64_MIN), c.ranks.front());
+  while (rows.next()) waits_ns[rows.integer(0)].push_back(rows.real(1));
+  std::optional<std::pair<int64_t, double>> least;
+  for (auto& [rank, own_ns] : waits_ns)
+    if (const double typical_ns = median_of(own_ns); !least || typical_ns < least->second) least = {rank, typical_ns};
+  const bool among_all = waits_ns.size() > 1 && waits_ns.size() + 1 == c.among;  // of those that it may keep waiting
+  return among_all && least->second < kNearlyAsLate * c.costs.others_wait_ns ? least : std::nullopt;
 }
 
 Finding describe(const FindingInput& input, const StragglerCase& c) {
@@ -174,8 +190,13 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   }
   finding.evidence += axis_evidence(input, c.ranks) + health_of(input, c.ranks);
   bound_by_missing(input, finding, c.ranks);
-  if (static_cast<double>(*finding.saving_ns) < kNothingSaved * c.costs.others_wait_ns * c.blame_share)
+  const auto saved = static_cast<double>(*finding.saving_ns) / (c.costs.others_wait_ns * c.blame_share);
+  if (const auto next = one && saved < kHalfSaved ? nearly_as_late(input, c) : std::nullopt) {
+    finding.evidence += fmt::format(" Rank {} is nearly as late, and waits {}{} itself: mended alone, rank {} saves no more than {}{}.",
+                                    next->first, duration_text(next->second), per, c.ranks.front(), duration_text(*finding.saving_ns), per);
+  } else if (saved < kNothingSaved) {
     finding.evidence += " Mended alone it saves next to nothing: the step then waits for somebody else.";
+  }
   finding.evidence_sql = blame_sql(input, c);
   if (computes_longer && !(is_blocked_longer && blocked_longer_ns > longer_ns)) {
     finding.advice = advice_with_even_work(input, c.ranks, c.among, longer_ns, *finding.saving_ns, per);
@@ -209,22 +230,23 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   // Between messages the one stage does other pieces of work than the other: the replay may take more from it than it computes longer.
   if (found.is_stage) finding.saving_ns = std::min(*finding.saving_ns, static_cast<int64_t>(found.compute_ns - found.others_compute_ns));
   finding.confidence = "likely";
-  finding.sentence =
-      fmt::format("{} {} longest in {} of steps{}: {}, the other{} {}", those(input, found.ranks), one ? "computes" : "compute",
-                  percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
-                  found.since_step ? fmt::format(" since step {}", *found.since_step) : "", duration_text(found.compute_ns), plural,
-                  duration_text(found.others_compute_ns));
-  finding.evidence =
-      fmt::format("In {} of {} steps; {} inside {} for {}/step less than the other{}, loading data not counted as computing.",
-                  found.late_steps, found.steps, one ? "it is" : fmt::format("{} are", ranks_text(found.ranks)),
-                  calls_mpi(input.db) ? "MPI" : "collectives and messages", duration_text(found.less_in_mpi_ns), plural);
+  const bool steps = input.steps.annotated;
+  finding.sentence = fmt::format("{} {} longest in {} of {}{}: {}, the other{} {}", those(input, found.ranks), one ? "computes" : "compute",
+                                 percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
+                                 steps ? "steps" : "the run", found.since_step ? fmt::format(" since step {}", *found.since_step) : "",
+                                 duration_text(found.compute_ns), plural, duration_text(found.others_compute_ns));
+  finding.evidence = fmt::format("In {} of {} {}; {} inside {} for {}{} less than the other{}{}.", found.late_steps, found.steps,
+                                 steps ? "steps" : "parts of the run, cut by each rank's own calls",
+                                 one ? "it is" : fmt::format("{} are", ranks_text(found.ranks)),
+                                 calls_mpi(input.db) ? "MPI" : "collectives and messages", duration_text(found.less_in_mpi_ns),
+                                 steps ? "/step" : "", plural, steps ? ", loading data not counted as computing" : "");
   finding.evidence += health_of(input, found.ranks);
   bound_by_missing(input, finding, found.ranks);
-  finding.evidence_sql = fmt::format(
-      "SELECT step, rank, compute_ns, exposed_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, compute_ns DESC LIMIT 200",
-      input.world);
-  finding.advice =
-      advice_with_even_work(input, found.ranks, ranks, found.compute_ns - found.others_compute_ns, *finding.saving_ns, "/step");
+  finding.evidence_sql =
+      fmt::format("SELECT {0}rank, compute_ns, exposed_ns, duration_ns FROM {1} WHERE world = {2}{3} ORDER BY {0}compute_ns DESC LIMIT 200",
+                  steps ? "step, " : "", steps ? "v_step" : "v_rank_part", input.world, steps ? " AND measured" : "");
+  finding.advice = advice_with_even_work(input, found.ranks, ranks, found.compute_ns - found.others_compute_ns, *finding.saving_ns,
+                                         steps ? "/step" : "");
   return finding;
 }
 
@@ -268,11 +290,12 @@ constexpr double kSmallWait = 0.05;   // of the step
 constexpr double kPausedShare = 0.5;  // of the time that a rank stalls
 constexpr size_t kShownStalls = 5;
 
-/// Small waits that mending wins next to nothing from are noise: the step then waits for somebody else. That is told of larger ones.
+/// Small waits that mending wins next to nothing from are noise: the step then waits for somebody else. That is told of larger ones, but not of a
+/// run without steps, whose sums need not say who waited for whom at a time: workers that a master feeds as they come wait for it and it for them.
 bool is_worth_mending(const FindingInput& input, const StragglerCase& c, const Finding& finding) {
   const auto step_ns = static_cast<double>(input.step_ns);
   return static_cast<double>(*finding.saving_ns) > kStragglerMinSavingShare * step_ns ||
-         c.costs.others_wait_ns * c.blame_share > kSmallWait * step_ns;
+         (input.steps.annotated && c.costs.others_wait_ns * c.blame_share > kSmallWait * step_ns);
 }
 
 /// What else is told of the lateness of one rank: by loader_stall or checkpoint_stall.
@@ -388,7 +411,8 @@ DDL_FINDING(straggler, kSpeed, "late",
             "says whether the host is to blame; all ranks of a pipeline's stage, or of a place on another axis, have too much "
             "to do",
             "blame: the rank that entered last, and is inside MPI for as much less; else the one that computes longest, loading data "
-            "not counted, in at least 80 % of the steps. Several count as one if they are fewer than half, stand apart from the "
+            "not counted, in at least 80 % of the steps, or in a run without steps of its parts by each rank's own calls. Several "
+            "count as one if they are fewer than half, stand apart from the "
             "others, and mending one of them would save less than half as much; of two pipeline stages the one whose ranks compute "
             "longer than those of the other. On GPUs with several axes of parallelism, or "
             "without all traces: the rank whose GPUs wait least, and compute longer instead. Else a rank for which the others "
@@ -427,6 +451,10 @@ DDL_FINDING(straggler, kSpeed, "late",
       saving_ns = found->saving_ns;
       longer = std::move(found);
     }
+  }
+  if (auto found = longer ? std::nullopt : find_longer_in_run(input)) {
+    saving_ns = found->saving_ns;
+    longer = std::move(found);
   }
   if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) {
     if (Finding finding = describe(input, *blamed); is_worth_mending(input, *blamed, finding)) return {std::move(finding)};

@@ -65,7 +65,7 @@ std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, con
     if (!replayed) return std::nullopt;
     const RunReplay& run = replayed->run;
     const auto saved_s = mean_saving(*replayed, since, step_seconds(run, otherwise(run)), times);
-    return saved_s ? std::optional(ReplayedSaving{*saved_s, run.*bound}) : std::nullopt;
+    return saved_s ? std::optional(ReplayedSaving{*saved_s, run.*bound || run.undefined_waits}) : std::nullopt;
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -21,9 +21,9 @@ struct ReplayedSaving {
 };
 
 /// If these ranks computed as the others do; a bound with any non-blocking transfers, since timelines of tensors (Horovod's) have waits within
-/// waits, which are not replayed. Mean over the replayed steady steps from `since` on; the last steps of long runs, as replay_run()
-/// says. Nothing: the steps cannot be replayed (GPUs, background threads, events that were not kept, waiting that is not known), or come out
-/// otherwise than they were, or there are no other ranks.
+/// waits, which are not replayed, and with calls whose waiting is not defined. Mean over the replayed steady steps from `since` on; the last steps
+/// of long runs, as replay_run() says. Nothing: the steps cannot be replayed (GPUs, background threads, events that were not kept, waiting that is
+/// not known), or come out otherwise than they were, or there are no other ranks.
 std::optional<ReplayedSaving> saving_without(SQLite::Database& db, int64_t world, const std::vector<int64_t>& ranks,
                                              std::optional<int64_t> since = {});
 

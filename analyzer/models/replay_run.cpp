@@ -134,6 +134,7 @@ class RunReader {
     if (unsplit_ns_ > kUnsplitShare * call_ns_)
       throw Error(fmt::format("waiting is unknown for {:.1f}% of the time inside calls", 100 * unsplit_ns_ / call_ns_),
                   "ddl report loss, or ddl analyze --metric wait_share, says why", ExitCode::kDataMissing);
+    result_.undefined_waits = undefined_ns_ > kUnsplitShare * call_ns_;
     result_.replay.finish(true);
     if (!within_.empty()) result_.within_s.resize(result_.replay.ops().size(), 0);
     return std::move(result_);
@@ -315,6 +316,7 @@ class RunReader {
                       std::multimap<int64_t, PartInCall>& pending, int64_t end_ns) {
     const double seconds = static_cast<double>(end_ns - event.interval.begin_ns) * kNs;
     call_ns_ += static_cast<double>(end_ns - event.interval.begin_ns);
+    if (operation.waits_unnumbered) undefined_ns_ += static_cast<double>(end_ns - event.interval.begin_ns);
     const auto [first, last] = pending.equal_range(event.interval.end_ns);
     const bool collective = event.seq && event.comm && !operation.nonblocking;
     const Replay::Op op = add(window, transfer_kind(event, operation), seconds);
@@ -670,7 +672,7 @@ class RunReader {
   std::vector<std::pair<Replay::Op, size_t>> by_position_;      ///< computing, and its kind by its place in the step
   std::unordered_map<Replay::Op, int64_t> posted_ns_;           ///< of non-blocking collectives: when the last member posted
   std::vector<std::pair<Replay::Op, Replay::Op>> completions_;  ///< call, request that completed in it
-  double call_ns_ = 0, unsplit_ns_ = 0;
+  double call_ns_ = 0, unsplit_ns_ = 0, undefined_ns_ = 0;
 };
 
 }  // namespace

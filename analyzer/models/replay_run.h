@@ -43,6 +43,8 @@ struct RunReplay {
   int64_t left_out = 0;               ///< steady steps before them
   bool nonblocking = false;           ///< some transfers are upper bounds
   bool nonblocking_messages = false;  ///< some of these are messages
+  /// Much of the time in calls is in some that may wait for other ranks, and for how long is not defined (one-sided).
+  bool undefined_waits = false;
   std::vector<Replay::Op> hidden;  ///< non-blocking collectives that were nowhere the last of those that were seen to be over in one call
   std::vector<Replay::Op> unawaited;  ///< non-blocking collectives that no rank was seen to wait for: their ends are unknown
   struct SmallCall {

@@ -245,6 +245,37 @@ TEST(SyntheticMessages, ASlowStageIsNamedWithoutSteps) {
   EXPECT_EQ(Analyzed(unawaited_pipeline(0).no_steps()).findings(), Ids{});
 }
 
+/// GPipe without steps: three stages, four micro-batches forward, then all backward; stage 1 computes so many per cent longer.
+SyntheticRun gpipe(int64_t slow_percent) {
+  constexpr int kStages = 3, kBatches = 4;
+  SyntheticRun job = run().ranks(kStages).steps(25).jitter(100_us);
+  const auto pass = [&](int stage, int from, int to, int64_t ns) {
+    if (from >= 0 && from < kStages) job.receive(from, stage);
+    job.on_rank(stage).compute(stage == 1 ? ns * (100 + slow_percent) / 100 : ns);
+    if (to >= 0 && to < kStages) job.isend(stage, to, 64_KiB, 200_us);
+  };
+  for (int i = 0; i < kBatches; ++i)
+    for (int stage = 0; stage < kStages; ++stage) pass(stage, stage - 1, stage + 1, 10_ms);
+  for (int i = 0; i < kBatches; ++i)
+    for (int stage = kStages - 1; stage >= 0; --stage) pass(stage, stage + 1, stage - 1, 20_ms);
+  return job.no_steps();
+}
+
+// Most that the others wait for the middle stage its schedule asks for, and it waits as long itself: whose calls it makes last says too little.
+TEST(SyntheticMessages, AStageThatComputesLongestIsNamedBesideTheBubbleWithoutSteps) {
+  Analyzed analyzed(gpipe(15));
+  EXPECT_EQ(analyzed.integer("SELECT count(*) FROM step"), 0);
+  EXPECT_EQ(analyzed.text("SELECT group_concat(rank) FROM finding WHERE id = 'straggler'"), "1");
+  const std::string sentence = analyzed.text("SELECT sentence FROM finding WHERE id = 'straggler'");
+  EXPECT_TRUE(has(sentence, "rank 1 (node0) computes longest in 100% of the run: 3.4")) << sentence;
+  const double saving_ns = static_cast<double>(analyzed.truth.end_ns - gpipe(0).truth().end_ns);
+  EXPECT_NEAR(static_cast<double>(analyzed.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'")), saving_ns, 0.1 * saving_ns)
+      << analyzed.text("SELECT sentence || ' ' || evidence FROM finding WHERE id = 'straggler'");
+  analyzed.db.exec("CREATE TEMP TABLE shown AS " + analyzed.text("SELECT evidence_sql FROM finding WHERE id = 'straggler'"));
+  EXPECT_EQ(analyzed.integer("SELECT rank FROM temp.shown LIMIT 1"), 1);
+  EXPECT_EQ(Analyzed(gpipe(0)).findings(), Ids{});
+}
+
 TEST(SyntheticMessages, WaitingForMessagesBoundsTheJob) {
   Analyzed analyzed(ring_job().slow(1, 20_ms));
   EXPECT_EQ(analyzed.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");

@@ -61,6 +61,9 @@ const std::map<std::string, KnownOp> kOps = {
     {"MPI_Iprobe", {"probe", false}},
     {"MPI_Mprobe", {"probe", false}},
     {"MPI_Improbe", {"probe", false}},
+    {"MPI_Win_lock", {"rma_sync", false}},
+    {"MPI_Accumulate", {"one_sided", false}},
+    {"MPI_Win_unlock", {"rma_sync", false}},
     {"ncclAllReduce", {"all_to_all", false}},
 };
 

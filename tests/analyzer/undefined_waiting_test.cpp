@@ -88,6 +88,17 @@ TEST(UndefinedWaiting, OfNextToNoTimeLeavesAJobBoundByComputing) {
   }
 }
 
+/// The replay takes all of such a call for transfer, which is not what mending the rank would leave of it.
+TEST(UndefinedWaiting, ForALateRankCountsAsItComputesLonger) {
+  for (const bool steps : {true, false}) {
+    SyntheticRun late = late_rank("MPI_Win_wait").jitter(1_ms);
+    Analyzed job(steps ? late : late.no_steps());
+    ASSERT_EQ(job.findings(), test::Ids{"straggler"}) << steps;
+    EXPECT_EQ(job.integer("SELECT rank FROM finding"), 1);
+    EXPECT_NEAR(static_cast<double>(job.integer("SELECT saving_ns FROM finding")), steps ? 40e6 : 20 * 40e6, (steps ? 1 : 20) * 2e6);
+  }
+}
+
 TEST(UndefinedWaiting, OfAllToAllsOfNeighboursHasItsReasonInTheTraffic) {
   Analyzed job(late_rank("MPI_Neighbor_alltoall"));
   EXPECT_EQ(job.integer("SELECT count(*) FROM v_traffic WHERE wait_ns IS NULL AND why = 'NOT_APPLICABLE'"), 4);
