@@ -31,32 +31,39 @@ struct AnalysisLoss {
   const char* note;
 };
 constexpr AnalysisLoss kPartial{
-    "partial_collectives", "collectives of which not all members were recorded: their waiting is not known, or only what it is at least"};
+    "partial_collectives",
+    "collectives of which not all members were recorded: their waiting is not known, or only what it is at least"};
 constexpr AnalysisLoss kMismatched{"mismatched_collectives", "collectives whose members called different operations"};
-constexpr AnalysisLoss kViolations{"clock_violations",
-                                   "calls that ended before the last member entered: the clocks disagree, waits were clipped"};
-constexpr AnalysisLoss kUnmatched{"unmatched_messages",
-                                  "sends and receives whose other end cannot be told for sure: their waiting is not known"};
+constexpr AnalysisLoss kViolations{
+    "clock_violations", "calls that ended before the last member entered: the clocks disagree, waits were clipped"};
+constexpr AnalysisLoss kUnmatched{
+    "unmatched_messages", "sends and receives whose other end cannot be told for sure: their waiting is not known"};
 constexpr AnalysisLoss kBadIntervals{"bad_intervals", "events that end before they begin: counted as taking no time"};
-constexpr AnalysisLoss kLongSteps{"long_steps", "steps with more than a million activities of GPUs: they have no critical path"};
-constexpr AnalysisLoss kRepeated{"repeated_steps",
-                                 "steps whose number the same process had used before: left out of the statistics, as what lies in them"};
+constexpr AnalysisLoss kLongSteps{"long_steps",
+                                  "steps with more than a million activities of GPUs: they have no critical path"};
+constexpr AnalysisLoss kRepeated{
+    "repeated_steps",
+    "steps whose number the same process had used before: left out of the statistics, as what lies in them"};
 
 void clear(SQLite::Database& db) {
-  for (const char* table :
-       {"communicator_axis", "collective", "blame", "message", "message_blame", "message_part", "step_part", "rank_part", "gpu_part",
-        "gpu_layer_part", "hta_part", "pipeline", "collective_group", "metric", "rank_metric", "finding"}) {
+  for (const char* table : {"communicator_axis", "collective", "blame", "message", "message_blame", "message_part",
+                            "step_part", "rank_part", "gpu_part", "gpu_layer_part", "hta_part", "pipeline",
+                            "collective_group", "metric", "rank_metric", "finding"}) {
     db.exec(fmt::format("DELETE FROM {}", table));
   }
-  for (const AnalysisLoss& loss : {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kLongSteps, kRepeated}) {
+  for (const AnalysisLoss& loss :
+       {kPartial, kMismatched, kUnmatched, kViolations, kBadIntervals, kLongSteps, kRepeated}) {
     Query(db, "DELETE FROM loss WHERE kind = ?").run(loss.kind);
   }
   make_tables(db);
-  db.exec("DELETE FROM meta WHERE key = 'verdict' OR key LIKE 'verdict.%' OR (key LIKE 'analysis.%' AND key <> 'analysis.tables')");
+  db.exec(
+      "DELETE FROM meta WHERE key = 'verdict' OR key LIKE 'verdict.%' OR (key LIKE 'analysis.%' AND key <> 'analysis.tables')");
 }
 
 void book(SQLite::Database& db, const AnalysisLoss& loss, int64_t count, std::optional<int64_t> world = {}) {
-  if (count > 0) Query(db, "INSERT INTO loss (world, kind, count, note) VALUES (?, ?, ?, ?)").run(world, loss.kind, count, loss.note);
+  if (count > 0)
+    Query(db, "INSERT INTO loss (world, kind, count, note) VALUES (?, ?, ?, ?)")
+        .run(world, loss.kind, count, loss.note);
 }
 
 void store_steady_steps(SQLite::Database& db, const std::map<int64_t, SteadySteps>& steady) {
@@ -110,7 +117,8 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   book(db, kPartial, collectives.partial);
   book(db, kMismatched, collectives.mismatched);
   tell("matching messages", 0.35);
-  const MessageLosses messages = analyze_messages(db, catalog, [&](double done) { tell("matching messages", 0.35 + 0.35 * done); });
+  const MessageLosses messages =
+      analyze_messages(db, catalog, [&](double done) { tell("matching messages", 0.35 + 0.35 * done); });
   book(db, kUnmatched, messages.unmatched);
   std::map<int64_t, int64_t> violations = collectives.clock_violations;
   for (const auto& [world, count] : messages.clock_violations) violations[world] += count;
@@ -129,7 +137,8 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   write_on();
   book(db, kRepeated, steps.repeated_steps);
   tell("cutting steps of GPUs", 0.85);
-  book(db, kLongSteps, analyze_devices(db, catalog, [&](double done) { tell("cutting steps of GPUs", 0.85 + 0.05 * done); }));
+  book(db, kLongSteps,
+       analyze_devices(db, catalog, [&](double done) { tell("cutting steps of GPUs", 0.85 + 0.05 * done); }));
   analyze_hta(db);
   const std::map<int64_t, SteadySteps> steady = select_steady_steps(db, catalog);
   store_steady_steps(db, steady);
@@ -138,7 +147,8 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   select_resources(db);
   sum_host_calls(db);
   const auto on_device = [](const auto& operation) { return operation.second.on_device; };
-  if (std::any_of(catalog.operations.begin(), catalog.operations.end(), on_device)) steps.waits.add(read_region_waits(db, true));
+  if (std::any_of(catalog.operations.begin(), catalog.operations.end(), on_device))
+    steps.waits.add(read_region_waits(db, true));
   sum_layers(db, std::move(steps.waits));
   sum_kernel_classes(db);
   select_steady_waits(db);

@@ -20,7 +20,8 @@ class Series {
     for (const double v : values) variance += (v - mean_) * (v - mean_) / n;
     // The prior's variance is that of what changes from one value to the next: a level that changes must not widen it.
     std::vector<double> steps;
-    for (size_t i = 1; i < values.size(); ++i) steps.push_back((values[i] - values[i - 1]) * (values[i] - values[i - 1]) / 2);
+    for (size_t i = 1; i < values.size(); ++i)
+      steps.push_back((values[i] - values[i - 1]) * (values[i] - values[i - 1]) / 2);
     std::nth_element(steps.begin(), steps.begin() + static_cast<std::ptrdiff_t>(steps.size() / 2), steps.end());
     scale_ = std::max({steps[steps.size() / 2], variance * 1e-6, mean_ * mean_ * 1e-12, 1e-300});
     for (const double v : values) {
@@ -29,18 +30,20 @@ class Series {
     }
   }
 
-  double mean(size_t first, size_t last) const { return mean_ + (sums_[last] - sums_[first]) / static_cast<double>(last - first); }
+  double mean(size_t first, size_t last) const {
+    return mean_ + (sums_[last] - sums_[first]) / static_cast<double>(last - first);
+  }
 
-  /// Log of the probability density of values [first, last) under one normal distribution, its mean and variance integrated out
-  /// (normal-gamma prior), up to a constant for each value.
+  /// Log of the probability density of values [first, last) under one normal distribution, its mean and variance
+  /// integrated out (normal-gamma prior), up to a constant for each value.
   double evidence(size_t first, size_t last) const {
     const auto n = static_cast<double>(last - first);
     const double sum = sums_[last] - sums_[first], average = sum / n;
     const double spread = std::max(0.0, squares_[last] - squares_[first] - sum * average);
     const double weight = kPriorMean + n, shape = kPriorVariance + n / 2;
     const double rate = kPriorVariance * scale_ + spread / 2 + kPriorMean * n * average * average / (2 * weight);
-    return std::lgamma(shape) - std::lgamma(kPriorVariance) + kPriorVariance * std::log(kPriorVariance * scale_) - shape * std::log(rate) +
-           (std::log(kPriorMean) - std::log(weight)) / 2;
+    return std::lgamma(shape) - std::lgamma(kPriorVariance) + kPriorVariance * std::log(kPriorVariance * scale_) -
+           shape * std::log(rate) + (std::log(kPriorMean) - std::log(weight)) / 2;
   }
 
  private:

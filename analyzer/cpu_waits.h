@@ -1,4 +1,5 @@
-// How long ranks were ready to run and had no CPU, by the scheduler's account of their main threads (specification.md J14).
+// How long ranks were ready to run and had no CPU, by the scheduler's account of their main threads
+// (specification.md J14).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -9,7 +10,8 @@
 
 namespace ddl {
 
-constexpr double kLeastCpuWait = 0.05;  ///< share of the time from which on it is told, as what bounds a job is (verdict.h)
+/// share of the time from which on it is told, as what bounds a job is (verdict.h)
+constexpr double kLeastCpuWait = 0.05;
 
 struct CpuWait {
   int64_t rank = 0;

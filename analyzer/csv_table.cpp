@@ -33,12 +33,15 @@ CsvTable CsvTable::parse(std::string_view text, const std::string& name) {
     const size_t first_line = line;
     std::vector<std::string> fields;
     if (!store::take_csv_row(text, fields))
-      throw Error(fmt::format("{}:{}: unclosed quote", name, first_line), "close it; a quote inside a quoted field is written twice");
-    line += static_cast<size_t>(std::count(from_here.begin(), from_here.end() - static_cast<std::ptrdiff_t>(text.size()), '\n'));
+      throw Error(fmt::format("{}:{}: unclosed quote", name, first_line),
+                  "close it; a quote inside a quoted field is written twice");
+    line += static_cast<size_t>(
+        std::count(from_here.begin(), from_here.end() - static_cast<std::ptrdiff_t>(text.size()), '\n'));
     if (fields.size() == 1 && fields[0].empty()) continue;  // an empty line
     if (!records.empty() && fields.size() != records[0].size()) {
-      throw Error(fmt::format("{}:{}: {} fields, but the header has {}", name, first_line, fields.size(), records[0].size()),
-                  "quote fields that hold commas");
+      throw Error(
+          fmt::format("{}:{}: {} fields, but the header has {}", name, first_line, fields.size(), records[0].size()),
+          "quote fields that hold commas");
     }
     records.push_back(std::move(fields));
     lines.push_back(first_line);

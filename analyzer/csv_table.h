@@ -12,7 +12,8 @@ namespace ddl {
 
 class CsvTable {
  public:
-  /// Throws ddl::Error with the file and line for what is not a CSV table: unequal numbers of fields, a quote that is never closed.
+  /// Throws ddl::Error with the file and line for what is not a CSV table: unequal numbers of fields, a quote
+  /// that is never closed.
   static CsvTable read(const std::filesystem::path& path);
   static CsvTable parse(std::string_view text, const std::string& name);
 

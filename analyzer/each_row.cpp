@@ -30,8 +30,8 @@ SQLite::Database& knowing_each_row(SQLite::Database& db) {
   const bool known = sqlite3_prepare_v2(db.getHandle(), "SELECT each_row(0)", -1, &statement, nullptr) == SQLITE_OK;
   sqlite3_finalize(statement);
   // Not again: that would end what the connection has prepared.
-  if (!known &&
-      sqlite3_create_function(db.getHandle(), "each_row", -1, SQLITE_UTF8, nullptr, nullptr, use_row, [](sqlite3_context*) {}) != SQLITE_OK)
+  if (!known && sqlite3_create_function(db.getHandle(), "each_row", -1, SQLITE_UTF8, nullptr, nullptr, use_row,
+                                        [](sqlite3_context*) {}) != SQLITE_OK)
     throw SQLite::Exception(db.getHandle());
   return db;
 }
@@ -40,7 +40,8 @@ SQLite::Database& knowing_each_row(SQLite::Database& db) {
 
 std::string RowValues::text(int column) const {
   const auto* bytes = reinterpret_cast<const char*>(sqlite3_value_text(values_[column]));
-  return bytes == nullptr ? std::string() : std::string(bytes, static_cast<size_t>(sqlite3_value_bytes(values_[column])));
+  return bytes == nullptr ? std::string()
+                          : std::string(bytes, static_cast<size_t>(sqlite3_value_bytes(values_[column])));
 }
 
 EachRow::EachRow(SQLite::Database& db, std::string_view columns, std::string_view from)
@@ -54,7 +55,8 @@ void EachRow::run_bound(const Use& use) {
     running = std::move(outer);
   } catch (...) {
     query_.reset();
-    if (const std::exception_ptr failure = std::exchange(running, std::move(outer)).failure) std::rethrow_exception(failure);
+    if (const std::exception_ptr failure = std::exchange(running, std::move(outer)).failure)
+      std::rethrow_exception(failure);
     throw;
   }
 }

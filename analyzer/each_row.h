@@ -1,5 +1,6 @@
-// All rows of a large table, which are read once from begin to end: their columns come as arguments of a function that SQLite calls within its
-// loop. To leave it for each row, and to ask for each column on its own, takes as long again as half of the reading.
+// All rows of a large table, which are read once from begin to end: their columns come as arguments of a function that
+// SQLite calls within its loop. To leave it for each row, and to ask for each column on its own, takes as long again as
+// half of the reading.
 //
 //   EachRow rows(db, "e.process, e.step", "event e NOT INDEXED WHERE e.id >= ?1");
 //   rows.run([&](const RowValues& row) { ++counts[row.integer(1)]; }, first);

@@ -56,11 +56,12 @@ void add(const ResourceTime& sums, JobTime& job) {
 }
 
 /// From sums to means; `all` gets all of them, the headline those of ranks whose resource they are.
-void close(std::vector<ResourceTime>& resources, Resource kind, const std::map<int64_t, Resource>& resource_of, JobTime& all,
-           JobTime& headline) {
+void close(std::vector<ResourceTime>& resources, Resource kind, const std::map<int64_t, Resource>& resource_of,
+           JobTime& all, JobTime& headline) {
   for (ResourceTime& one : resources) {
     add(one, all);
-    if (const auto rank = resource_of.find(one.rank); rank != resource_of.end() && rank->second == kind) add(one, headline);
+    if (const auto rank = resource_of.find(one.rank); rank != resource_of.end() && rank->second == kind)
+      add(one, headline);
     one.mean = one.mean / static_cast<double>(one.steps);
     if (one.waiting_ns) *one.waiting_ns /= static_cast<double>(one.steps);
   }
@@ -68,8 +69,9 @@ void close(std::vector<ResourceTime>& resources, Resource kind, const std::map<i
 
 void read_threads(SQLite::Database& db, int64_t world, Facts& facts) {
   // In the order in which they lie, step by step, and not rank by rank, for which SQLite would sort them.
-  Query row(db,
-            "SELECT rank, compute_ns, comm_ns, exposed_ns, wait_ns, duration_ns, why FROM steady_part WHERE world = ? ORDER BY step, rank");
+  Query row(
+      db,
+      "SELECT rank, compute_ns, comm_ns, exposed_ns, wait_ns, duration_ns, why FROM steady_part WHERE world = ? ORDER BY step, rank");
   FlatMap<uint32_t> places;  // by rank, from 1
   for (row.bind(world); row.next();) {
     uint32_t& place = places[static_cast<uint64_t>(row.integer(0))];
@@ -86,7 +88,8 @@ void read_threads(SQLite::Database& db, int64_t world, Facts& facts) {
     one.mean.idle_ns += row.real(5) - row.real(1) - exposed_ns;
     if (!one.waiting_ns) one.why = std::max(one.why, row.text(6));
   }
-  std::sort(facts.by_thread.begin(), facts.by_thread.end(), [](const ResourceTime& a, const ResourceTime& b) { return a.rank < b.rank; });
+  std::sort(facts.by_thread.begin(), facts.by_thread.end(),
+            [](const ResourceTime& a, const ResourceTime& b) { return a.rank < b.rank; });
 }
 
 void read_devices(SQLite::Database& db, int64_t world, Facts& facts) {
@@ -152,9 +155,10 @@ CoordinationFacts read_coordination(SQLite::Database& db, int64_t world) {
 
 /// Resources of one rank, which are neighbours: begin and end of them.
 auto of_rank(const std::vector<ResourceTime>& resources, int64_t rank) {
-  const auto first =
-      std::lower_bound(resources.begin(), resources.end(), rank, [](const ResourceTime& one, int64_t r) { return one.rank < r; });
-  return std::pair(first, std::find_if(first, resources.end(), [&](const ResourceTime& one) { return one.rank != rank; }));
+  const auto first = std::lower_bound(resources.begin(), resources.end(), rank,
+                                      [](const ResourceTime& one, int64_t r) { return one.rank < r; });
+  return std::pair(first,
+                   std::find_if(first, resources.end(), [&](const ResourceTime& one) { return one.rank != rank; }));
 }
 
 void read_ranks(SQLite::Database& db, int64_t world, const std::map<int64_t, Resource>& resource_of, Facts& facts) {
@@ -167,7 +171,8 @@ void read_ranks(SQLite::Database& db, int64_t world, const std::map<int64_t, Res
     rank.host = row.text(1);
     if (const auto known = resource_of.find(rank.rank); known != resource_of.end()) rank.resource = known->second;
     waiting.emplace_back();
-    const auto [first, last] = of_rank(rank.resource == Resource::kDevice ? facts.by_device : facts.by_thread, rank.rank);
+    const auto [first, last] =
+        of_rank(rank.resource == Resource::kDevice ? facts.by_device : facts.by_thread, rank.rank);
     TimeParts mean;
     for (auto one = first; one != last; ++one) mean += one->mean / static_cast<double>(last - first);
     const bool unseen = rank.resource == Resource::kUnseen;
@@ -198,7 +203,8 @@ void read_ranks(SQLite::Database& db, int64_t world, const std::map<int64_t, Res
     waits[facts.part_of(rank.rank)].push_back(*waiting.back());
   }
   std::map<int64_t, int64_t> middle_ns;
-  for (auto& [part, of_ranks] : waits) middle_ns[part] = upper_median_of(std::move(of_ranks));  // of two ranks the earlier one
+  // of two ranks the earlier one
+  for (auto& [part, of_ranks] : waits) middle_ns[part] = upper_median_of(std::move(of_ranks));
   for (size_t i = 0; i < waiting.size(); ++i)
     if (waiting[i]) facts.ranks[i].late_ns = middle_ns.at(facts.part_of(facts.ranks[i].rank)) - *waiting[i];
 }
@@ -251,7 +257,8 @@ Facts read_facts(SQLite::Database& db, int64_t world) {
   read_ranks(db, world, resource_of, facts);
   facts.coordination = read_coordination(db, world);
   Query coverage(db, "SELECT ranks, world_size, bounded FROM steady_world WHERE world = ?");
-  if (coverage.bind(world).next()) facts.coverage = {coverage.integer(0), coverage.integer(1), coverage.integer(2) != 0};
+  if (coverage.bind(world).next())
+    facts.coverage = {coverage.integer(0), coverage.integer(1), coverage.integer(2) != 0};
   const int64_t by_devices = facts.ranks_by(Resource::kDevice);
   if (facts.ranks_by(Resource::kUnseen) > 0) {
     facts.resource = Resource::kUnseen;

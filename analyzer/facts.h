@@ -1,9 +1,10 @@
-// The facts of an analyzed run that more than one output shows: how long a step takes, where its time goes, rank by rank and for the job.
-// They are computed here and nowhere else; the report in all its formats, Prometheus, the verdict, the models and the tuner read them, so that
-// two outputs cannot say different things of the same run.
+// The facts of an analyzed run that more than one output shows: how long a step takes, where its time goes, rank by
+// rank and for the job. They are computed here and nowhere else; the report in all its formats, Prometheus, the
+// verdict, the models and the tuner read them, so that two outputs cannot say different things of the same run.
 //
-// Units: ns of the steady steps (specification.md "Conventions"); in runs without steps, of the whole run as one step. Parts are sums or means as
-// each member says; they add up exactly to the time that they are parts of. Reads the tables of an analyzed run.
+// Units: ns of the steady steps (specification.md "Conventions"); in runs without steps, of the whole run as one step.
+// Parts are sums or means as each member says; they add up exactly to the time that they are parts of. Reads the tables
+// of an analyzed run.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -17,10 +18,11 @@
 
 namespace ddl {
 
-/// The parts of the time of a rank's thread, or of a GPU (specification.md T5, J1). Unknown time is a part of its own, never 0 of another.
+/// The parts of the time of a rank's thread, or of a GPU (specification.md T5, J1). Unknown time is a part of its own,
+/// never 0 of another.
 struct TimeParts {
-  double compute_ns =
-      0;  ///< with nothing on the network. For a thread: all that is outside MPI; of a GPU: kernels that are not collectives
+  /// with nothing on the network. For a thread: all that is outside MPI; of a GPU: kernels that are not collectives
+  double compute_ns = 0;
   double overlap_ns = 0;   ///< the same, with communication beside it; 0 if that is not known
   double transfer_ns = 0;  ///< exposed communication: nothing computes
   double wait_ns = 0;      ///< exposed waiting for other ranks
@@ -36,12 +38,13 @@ struct TimeParts {
 };
 
 /// The members of TimeParts, in the order in which they are shown.
-inline constexpr double TimeParts::*kTimeParts[] = {&TimeParts::compute_ns, &TimeParts::overlap_ns, &TimeParts::transfer_ns,
-                                                    &TimeParts::wait_ns,    &TimeParts::unsplit_ns, &TimeParts::copy_ns,
-                                                    &TimeParts::idle_ns};
+inline constexpr double TimeParts::*kTimeParts[] = {
+    &TimeParts::compute_ns, &TimeParts::overlap_ns, &TimeParts::transfer_ns, &TimeParts::wait_ns,
+    &TimeParts::unsplit_ns, &TimeParts::copy_ns,    &TimeParts::idle_ns};
 
-/// The resource that shows where the time went (J1): a device's activities say more than its host's waiting for it. Mixed: some ranks have an
-/// active device, others none. Unseen: collectives ran on GPUs without a recording, so the computing is unknown.
+/// The resource that shows where the time went (J1): a device's activities say more than its host's waiting for it.
+/// Mixed: some ranks have an active device, others none. Unseen: collectives ran on GPUs without a recording, so the
+/// computing is unknown.
 enum class Resource { kThread, kDevice, kMixed, kUnseen };
 
 /// One of them, its mean step.
@@ -50,9 +53,10 @@ struct ResourceTime {
   std::optional<int64_t> device = {};  ///< of GPUs
   int64_t steps = 0;                   ///< that the mean is over
   TimeParts mean = {};
-  std::optional<double> waiting_ns = 0;  ///< all waiting, of GPUs also where they compute beside it; unset if one step does not tell
-  std::string why = {};                  ///< of what is not split
-  bool bounded = false;                  ///< waits are lower bounds, transfers upper ones (specification.md J7)
+  /// all waiting, of GPUs also where they compute beside it; unset if one step does not tell
+  std::optional<double> waiting_ns = 0;
+  std::string why = {};  ///< of what is not split
+  bool bounded = false;  ///< waits are lower bounds, transfers upper ones (specification.md J7)
 };
 
 /// All of one kind together: sums over ranks and steps, so that a share is a ratio of sums.
@@ -60,7 +64,8 @@ struct JobTime {
   TimeParts sum;
   double windows = 0;  ///< resources times steps: sum / windows is a mean step
   std::string why;     ///< of what is not split: PARTIAL_RANKS, CLOCK_UNTRUSTED, ...; empty: all is
-  /// Ranks left no record, and the others may have waited for them longer: the waiting is a lower bound, the transfer an upper one.
+  /// Ranks left no record, and the others may have waited for them longer: the waiting is a lower bound, the
+  /// transfer an upper one.
   bool bounded = false;
 
   bool is_known() const { return sum.total_ns() > 0; }
@@ -72,17 +77,19 @@ struct JobTime {
   double shown_computing() const;  ///< with and without communication beside it
 };
 
-/// A rank as the tables of ranks show it: its mean step. Computing is that of its GPUs (their mean) if these did anything, else of its thread;
-/// waiting is that of the resource Facts::waits_by.
+/// A rank as the tables of ranks show it: its mean step. Computing is that of its GPUs (their mean) if these did
+/// anything, else of its thread; waiting is that of the resource Facts::waits_by.
 struct RankFacts {
   int64_t rank = 0;
   std::string host;
   Resource resource = Resource::kThread;
-  std::optional<double> step_ns;      ///< duration; nothing: no steady step of it, or the run has no steps
-  std::optional<int64_t> compute_ns;  ///< this and the next three: unset if a step of the rank lacks it, and `why` says why
+  std::optional<double> step_ns;  ///< duration; nothing: no steady step of it, or the run has no steps
+  /// this and the next three: unset if a step of the rank lacks it, and `why` says why
+  std::optional<int64_t> compute_ns;
   std::optional<int64_t> wait_ns, xfer_ns;
-  /// The median rank's waiting less its own, by how much later it enters collectives; the median is over the ranks that it may wait for
-  /// (Facts::parts). For GPUs it is all waiting inside their kernels: what computing hides is lateness as well.
+  /// The median rank's waiting less its own, by how much later it enters collectives; the median is over the ranks
+  /// that it may wait for (Facts::parts). For GPUs it is all waiting inside their kernels: what computing hides is
+  /// lateness as well.
   std::optional<int64_t> late_ns;
   std::string why;
   bool bounded = false;  ///< wait_ns is a lower bound, xfer_ns an upper one
@@ -105,16 +112,19 @@ struct CoordinationFacts {
 struct StepFacts {
   bool has_steps = false;  ///< marked or inferred; false: the run counts as one
   int64_t used = 0;        ///< steady steps
-  /// Durations of the slowest rank over the steady steps (p50: the median, as metric step_time; p99: nearest rank); unset where no rank tells a time.
+  /// Durations of the slowest rank over the steady steps (p50: the median, as metric step_time; p99: nearest rank);
+  /// unset where no rank tells a time.
   std::optional<int64_t> p50_ns, p99_ns, min_ns, max_ns;
 };
 
 struct Facts {
   StepFacts step;
   JobTime threads, devices;  ///< all of one kind
-  JobTime headline;          ///< each rank by its own resource: the job's time as reported; unknown if that of one is unseen
+  /// each rank by its own resource: the job's time as reported; unknown if that of one is unseen
+  JobTime headline;
   Resource resource = Resource::kThread;
-  /// Whose waiting and transfer the ranks show: GPUs that carry out collectives, unless threads wait longer in MPI. kThread or kDevice.
+  /// Whose waiting and transfer the ranks show: GPUs that carry out collectives, unless threads wait longer in MPI.
+  /// kThread or kDevice.
   Resource waits_by = Resource::kThread;
   std::vector<ResourceTime> by_thread, by_device;  ///< by rank
   std::vector<RankFacts> ranks;                    ///< every rank that was recorded

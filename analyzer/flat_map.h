@@ -1,5 +1,5 @@
-// Values by number in one block of memory: for sums that every event adds to, where a tree or a list for each key would cost a jump and an
-// allocation. Open addressing, at most seven eighths full; nothing is ever removed.
+// Values by number in one block of memory: for sums that every event adds to, where a tree or a list for each key would
+// cost a jump and an allocation. Open addressing, at most seven eighths full; nothing is ever removed.
 #pragma once
 
 #include <algorithm>
@@ -65,8 +65,8 @@ class FlatMap {
  private:
   static constexpr uint64_t kNobody = UINT64_MAX;
 
-  /// Neighbouring numbers, which nearly always come one after the other, lie side by side in blocks of eight. The block's place is in the product's
-  /// highest bits, in which all bits of the key have a part.
+  /// Neighbouring numbers, which nearly always come one after the other, lie side by side in blocks of eight. The
+  /// block's place is in the product's highest bits, in which all bits of the key have a part.
   size_t first_place_of(uint64_t key) const {
     const int blocks_bits = std::countr_zero(entries_.size()) - 3;
     return static_cast<size_t>((key >> 3) * 0x9e3779b97f4a7c15u >> (64 - blocks_bits) << 3 | (key & 7));
@@ -79,7 +79,8 @@ class FlatMap {
   }
 
   void grow() {
-    const std::vector<Entry> old = std::exchange(entries_, std::vector<Entry>(entries_.empty() ? 64 : 2 * entries_.size()));
+    const std::vector<Entry> old =
+        std::exchange(entries_, std::vector<Entry>(entries_.empty() ? 64 : 2 * entries_.size()));
     for (const Entry& entry : old)
       if (entry.key != kNobody) entries_[place_of(entry.key)] = entry;
   }

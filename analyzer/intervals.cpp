@@ -20,7 +20,8 @@ void append(std::vector<Interval>& parts, const Interval& next) {
 IntervalSet::IntervalSet(std::vector<Interval> intervals) {
   std::erase_if(intervals, [](const Interval& i) { return i.end_ns <= i.begin_ns; });
   const auto by_begin = [](const Interval& a, const Interval& b) { return a.begin_ns < b.begin_ns; };
-  if (!std::is_sorted(intervals.begin(), intervals.end(), by_begin)) std::sort(intervals.begin(), intervals.end(), by_begin);
+  if (!std::is_sorted(intervals.begin(), intervals.end(), by_begin))
+    std::sort(intervals.begin(), intervals.end(), by_begin);
   size_t merged = 0;  // in the place of those before
   for (const Interval& interval : intervals) {
     if (merged > 0 && interval.begin_ns <= intervals[merged - 1].end_ns) {

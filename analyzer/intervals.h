@@ -1,8 +1,8 @@
-// Interval-set algebra (specification.md "Conventions"): half-open intervals [begin, end) in integer ns, so that lengths of disjoint sets
-// add up exactly.
+// Interval-set algebra (specification.md "Conventions"): half-open intervals [begin, end) in integer ns, so that
+// lengths of disjoint sets add up exactly.
 //
-// A set is kept as its sorted, merged parts; touching intervals merge. Building one from n intervals takes O(n log n), every operation on
-// two sets is one sweep. Thread-safe as any value type.
+// A set is kept as its sorted, merged parts; touching intervals merge. Building one from n intervals takes O(n log n),
+// every operation on two sets is one sweep. Thread-safe as any value type.
 #pragma once
 
 #include <cstdint>

@@ -33,7 +33,8 @@ int64_t steps_with(SQLite::Database& db, NamesOf of, int64_t world) {
   return row.next() ? row.integer(0) : 0;
 }
 
-std::map<std::string, NameChange::Side> sums(SQLite::Database& db, NamesOf of, int64_t world, std::optional<int64_t> steps) {
+std::map<std::string, NameChange::Side> sums(SQLite::Database& db, NamesOf of, int64_t world,
+                                             std::optional<int64_t> steps) {
   std::map<std::string, NameChange::Side> all;
   Query rows(db, fmt::format("SELECT name, count(*), total(duration_ns) FROM ({}) WHERE {} GROUP BY name", events(of),
                              steps ? "step IS NOT NULL" : "TRUE"));
@@ -45,7 +46,8 @@ std::map<std::string, NameChange::Side> sums(SQLite::Database& db, NamesOf of, i
 
 }  // namespace
 
-NameDiff compare_names(NamesOf of, SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after) {
+NameDiff compare_names(NamesOf of, SQLite::Database& before, int64_t world_before, SQLite::Database& after,
+                       int64_t world_after) {
   NameDiff diff;
   diff.steps_before = steps_with(before, of, world_before);
   diff.steps_after = steps_with(after, of, world_after);
@@ -58,8 +60,9 @@ NameDiff compare_names(NamesOf of, SQLite::Database& before, int64_t world_befor
     change.name = name;
     diff.names.push_back(std::move(change));
   }
-  std::stable_sort(diff.names.begin(), diff.names.end(),
-                   [](const NameChange& a, const NameChange& b) { return std::abs(a.change_ns()) > std::abs(b.change_ns()); });
+  std::stable_sort(diff.names.begin(), diff.names.end(), [](const NameChange& a, const NameChange& b) {
+    return std::abs(a.change_ns()) > std::abs(b.change_ns());
+  });
   return diff;
 }
 

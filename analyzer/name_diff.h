@@ -1,4 +1,5 @@
-// Kernels, operators or layers of two runs side by side, by their names: how often each came in a step, and how long it took there.
+// Kernels, operators or layers of two runs side by side, by their names: how often each came in a step, and how
+// long it took there.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -30,6 +31,7 @@ struct NameDiff {
 };
 
 /// Kernels: also copies and memsets. Where a recording was thinned, only steps whose events were kept count.
-NameDiff compare_names(NamesOf of, SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after);
+NameDiff compare_names(NamesOf of, SQLite::Database& before, int64_t world_before, SQLite::Database& after,
+                       int64_t world_after);
 
 }  // namespace ddl

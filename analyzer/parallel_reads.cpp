@@ -14,7 +14,8 @@
 
 namespace ddl {
 
-void read_in_parallel(SQLite::Database& db, unsigned threads, size_t count, const std::function<void(size_t, SQLite::Database&)>& ask) {
+void read_in_parallel(SQLite::Database& db, unsigned threads, size_t count,
+                      const std::function<void(size_t, SQLite::Database&)>& ask) {
   std::vector<std::exception_ptr> failures(count);
   std::atomic<size_t> next = 0;
   const auto work = [&](SQLite::Database& connection) {
@@ -26,7 +27,8 @@ void read_in_parallel(SQLite::Database& db, unsigned threads, size_t count, cons
       }
     }
   };
-  const bool alone = sqlite3_get_autocommit(db.getHandle()) == 0 || db.getFilename().empty() || db.getFilename() == ":memory:";
+  const bool alone =
+      sqlite3_get_autocommit(db.getHandle()) == 0 || db.getFilename().empty() || db.getFilename() == ":memory:";
   const size_t most = alone ? 1 : std::min<size_t>(threads, count);
   {
     std::vector<std::jthread> helpers;

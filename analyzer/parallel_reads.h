@@ -8,8 +8,10 @@
 
 namespace ddl {
 
-/// Calls `ask(i, connection)` once for each i below `count`, in any order and on any thread; `ask` only reads. Throws the
-/// exception of the first one that failed, when all are done. Without an open transaction, and where the store is a file, `threads` of them run at a time.
-void read_in_parallel(SQLite::Database& db, unsigned threads, size_t count, const std::function<void(size_t, SQLite::Database&)>& ask);
+/// Calls `ask(i, connection)` once for each i below `count`, in any order and on any thread; `ask` only reads. Throws
+/// the exception of the first one that failed, when all are done. Without an open transaction, and where the store is a
+/// file, `threads` of them run at a time.
+void read_in_parallel(SQLite::Database& db, unsigned threads, size_t count,
+                      const std::function<void(size_t, SQLite::Database&)>& ask);
 
 }  // namespace ddl

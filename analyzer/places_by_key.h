@@ -1,5 +1,5 @@
-// The places of things in the order of a number that each has; those of the same number stay in their order. Digit by digit from the least one:
-// ten times as fast as comparing millions.
+// The places of things in the order of a number that each has; those of the same number stay in their order. Digit by
+// digit from the least one: ten times as fast as comparing millions.
 #pragma once
 
 #include <algorithm>

@@ -10,7 +10,8 @@ namespace ddl {
 
 Query::Query(SQLite::Database& db, std::string_view sql) : connection_(db.getHandle()) {
   sqlite3_stmt* statement = nullptr;
-  check(sqlite3_prepare_v3(connection_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &statement, nullptr));
+  check(sqlite3_prepare_v3(connection_, sql.data(), static_cast<int>(sql.size()), SQLITE_PREPARE_PERSISTENT, &statement,
+                           nullptr));
   statement_.reset(statement);
 }
 
@@ -40,19 +41,22 @@ int Query::column_named(std::string_view name) const {
 
 std::string Query::text(int column) const {
   const auto* bytes = reinterpret_cast<const char*>(sqlite3_column_text(statement_.get(), column));
-  return bytes == nullptr ? std::string() : std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));
+  return bytes == nullptr ? std::string()
+                          : std::string(bytes, static_cast<size_t>(sqlite3_column_bytes(statement_.get(), column)));
 }
 
 void Query::check(int code) const {
   if (code == SQLITE_OK) return;
   const char* sql = statement_ ? sqlite3_sql(statement_.get()) : "";
-  throw Error(fmt::format("the store cannot be analyzed: {}{}{}", sqlite3_errmsg(connection_), *sql == 0 ? "" : " in: ", sql),
-              "the store may be damaged: remove run.sqlite and let ddl read the run directory again");
+  throw Error(
+      fmt::format("the store cannot be analyzed: {}{}{}", sqlite3_errmsg(connection_), *sql == 0 ? "" : " in: ", sql),
+      "the store may be damaged: remove run.sqlite and let ddl read the run directory again");
 }
 
 std::string id_list(SQLite::Database& db, std::string_view sql) {
   std::string list;
-  for (Query rows(db, sql); rows.next();) fmt::format_to(std::back_inserter(list), "{}{}", list.empty() ? "" : ", ", rows.integer(0));
+  for (Query rows(db, sql); rows.next();)
+    fmt::format_to(std::back_inserter(list), "{}{}", list.empty() ? "" : ", ", rows.integer(0));
   return list;
 }
 

@@ -1,7 +1,7 @@
 // A prepared statement for the passes: typed columns, NULL as std::optional, ddl::Error on failure.
 //
-// Why not SQLite::Statement: its columns share ownership of the statement, two atomic operations per value, and the passes read tens of
-// millions of values. The Database stays SQLiteCpp's. Not thread-safe, as the connection behind it.
+// Why not SQLite::Statement: its columns share ownership of the statement, two atomic operations per value, and the
+// passes read tens of millions of values. The Database stays SQLiteCpp's. Not thread-safe, as the connection behind it.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -56,11 +56,15 @@ class Query {
   std::optional<int64_t> maybe_integer(int column) const {
     return is_null(column) ? std::nullopt : std::optional<int64_t>(integer(column));
   }
-  std::optional<double> maybe_real(int column) const { return is_null(column) ? std::nullopt : std::optional<double>(real(column)); }
+  std::optional<double> maybe_real(int column) const {
+    return is_null(column) ? std::nullopt : std::optional<double>(real(column));
+  }
 
  private:
   void check(int code) const;
-  void bind_one(int index, std::integral auto value) { check(sqlite3_bind_int64(statement_.get(), index, static_cast<int64_t>(value))); }
+  void bind_one(int index, std::integral auto value) {
+    check(sqlite3_bind_int64(statement_.get(), index, static_cast<int64_t>(value)));
+  }
   void bind_one(int index, double value) { check(sqlite3_bind_double(statement_.get(), index, value)); }
   void bind_one(int index, std::string_view value);
   void bind_one(int index, const char* value) {
@@ -84,8 +88,9 @@ class Query {
   std::unique_ptr<sqlite3_stmt, Finalize> statement_;
 };
 
-/// The integers that `sql` returns, as a list for IN: "3, 8". Where millions of rows are looked through for a few values, SQLite compares with one or
-/// two that it is told three times as fast as it looks them up in what a SELECT within IN returns.
+/// The integers that `sql` returns, as a list for IN: "3, 8". Where millions of rows are looked through for a few
+/// values, SQLite compares with one or two that it is told three times as fast as it looks them up in what a SELECT
+/// within IN returns.
 std::string id_list(SQLite::Database& db, std::string_view sql);
 
 }  // namespace ddl

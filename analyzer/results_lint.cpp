@@ -82,8 +82,8 @@ std::vector<LintRemark> lint_results(const std::vector<Stated>& rows) {
     remark("LINT-01", "accuracy or target is not said: a larger batch may need more epochs, or miss it");
   if (table.says("accuracy") && table.values("accuracy_on") != std::set<std::string>{"test"} &&
       table.values("accuracy_on") != std::set<std::string>{"validation"})
-    remark("LINT-02",
-           table.says("accuracy_on") ? "accuracy is not that on test data" : "on which data the accuracy was reached is not said");
+    remark("LINT-02", table.says("accuracy_on") ? "accuracy is not that on test data"
+                                                : "on which data the accuracy was reached is not said");
   if (!table.says("runs") || !table.says("interval")) {
     remark("LINT-03", "the number of runs or the spread of their numbers is not said");
   } else if (table.least("runs").value_or(0) < kFewestRuns) {
@@ -102,14 +102,17 @@ std::vector<LintRemark> lint_results(const std::vector<Stated>& rows) {
     remark("LINT-06", "whether reading real input is in the numbers is not said");
   }
   if (!table.says("precision")) remark("LINT-07", "precision is not said");
-  if (table.differs("precision")) remark("LINT-07", fmt::format("precision differs: {}", fmt::join(table.values("precision"), ", ")));
+  if (table.differs("precision"))
+    remark("LINT-07", fmt::format("precision differs: {}", fmt::join(table.values("precision"), ", ")));
   if (table.differs("options"))
     remark("LINT-08", fmt::format("rows ran with different options: {}", fmt::join(table.values("options"), ", ")));
-  if (table.says("options") && table.says("accuracy_options") && table.values("options") != table.values("accuracy_options"))
+  if (table.says("options") && table.says("accuracy_options") &&
+      table.values("options") != table.values("accuracy_options"))
     remark("LINT-08", "speed was measured with other options than accuracy");
   if (!table.says("global_batch")) {
     remark("LINT-09", "batch sizes are not said");
-  } else if (const auto batch = table.most("global_batch"), safe = table.least("safe_batch"); batch && safe && *batch > *safe) {
+  } else if (const auto batch = table.most("global_batch"), safe = table.least("safe_batch");
+             batch && safe && *batch > *safe) {
     remark("LINT-09", fmt::format("a global batch of {:g} is larger than is known to converge, {:g}", *batch, *safe));
   }
   if (!table.says("steps")) {
@@ -122,7 +125,8 @@ std::vector<LintRemark> lint_results(const std::vector<Stated>& rows) {
   } else if (table.least("warmup").value_or(1) == 0) {
     remark("LINT-10", "warm-up is in the numbers");
   }
-  if (!table.says("scaling") || table.any("scaling", "not known")) remark("LINT-11", "weak or strong scaling is not said");
+  if (!table.says("scaling") || table.any("scaling", "not known"))
+    remark("LINT-11", "weak or strong scaling is not said");
   if (table.any("scaling", "mixed")) remark("LINT-11", "neither weak nor strong: local and global batch both change");
   for (const Stated& row : rows) {
     const auto said = row.find("scaling"), told = row.find("scaling_of_batches");
@@ -134,8 +138,8 @@ std::vector<LintRemark> lint_results(const std::vector<Stated>& rows) {
   if (table.says("base") && table.values("base") != std::set<std::string>{"smallest"})
     remark("LINT-12", fmt::format("the base was chosen: {}", fmt::join(table.values("base"), ", ")));
   if (table.differs("base_size"))
-    remark("LINT-12",
-           fmt::format("efficiencies of series with different bases cannot be compared: {}", fmt::join(table.values("base_size"), ", ")));
+    remark("LINT-12", fmt::format("efficiencies of series with different bases cannot be compared: {}",
+                                  fmt::join(table.values("base_size"), ", ")));
   if (table.any("superlinear", "yes"))
     remark("LINT-12", "efficiency above 1: the base is slower than it should be, or the work is not the same");
   return remarks;

@@ -1,6 +1,6 @@
-// What a table of performance results does not say, or says in a way that misleads: one code per rule, for the tables of `ddl scaling` and
-// `ddl tune`. The rules follow Hoefler, "Twelve ways to fool the masses when reporting performance of deep learning workloads" (2018);
-// specification.md S7. Pure; no run is needed.
+// What a table of performance results does not say, or says in a way that misleads: one code per rule, for the tables
+// of `ddl scaling` and `ddl tune`. The rules follow Hoefler, "Twelve ways to fool the masses when reporting performance
+// of deep learning workloads" (2018); specification.md S7. Pure; no run is needed.
 //
 //   LINT-01  accuracy is not said, unless all is strong scaling         LINT-07  precision is not said, or differs
 //   LINT-02  accuracy is not that on test data                          LINT-08  other options for speed than for accuracy, or among rows

@@ -56,11 +56,13 @@ struct StoredFinding {
 
 std::vector<StoredFinding> findings_of(SQLite::Database& db, int64_t world) {
   std::vector<StoredFinding> findings;
-  Query row(db,
-            "SELECT id, rank, sentence, saving_ns, coalesce(saving_bound, ''), position, coalesce(a.subject, '') FROM finding"
-            " LEFT JOIN finding_about a USING (position) WHERE world = ?1 OR world IS NULL ORDER BY position");
+  Query row(
+      db,
+      "SELECT id, rank, sentence, saving_ns, coalesce(saving_bound, ''), position, coalesce(a.subject, '') FROM finding"
+      " LEFT JOIN finding_about a USING (position) WHERE world = ?1 OR world IS NULL ORDER BY position");
   for (row.bind(world); row.next();)
-    findings.push_back({row.text(0), row.text(2), row.maybe_integer(1), row.maybe_integer(3), row.text(4), row.integer(5), row.text(6)});
+    findings.push_back({row.text(0), row.text(2), row.maybe_integer(1), row.maybe_integer(3), row.text(4),
+                        row.integer(5), row.text(6)});
   return findings;
 }
 
@@ -70,7 +72,8 @@ std::vector<ptrdiff_t> pair_findings(const std::vector<StoredFinding>& old, cons
   std::vector<bool> taken(old.size());
   for (size_t n = 0; n < now.size(); ++n) {
     for (size_t o = 0; o < old.size() && before[n] < 0; ++o) {
-      if (taken[o] || old[o].id != now[n].id || old[o].rank != now[n].rank || old[o].subject != now[n].subject) continue;
+      if (taken[o] || old[o].id != now[n].id || old[o].rank != now[n].rank || old[o].subject != now[n].subject)
+        continue;
       before[n] = static_cast<ptrdiff_t>(o);
       taken[o] = true;
     }
@@ -78,8 +81,9 @@ std::vector<ptrdiff_t> pair_findings(const std::vector<StoredFinding>& old, cons
   return before;
 }
 
-/// A metric's mean over the steady steps, a rate's over their time, with the 95 % interval of the mean. Steps that tell no value take their
-/// time all the same: those that evaluate, or whose samples the next one reports. Where some ranks alone tell theirs, nothing is known.
+/// A metric's mean over the steady steps, a rate's over their time, with the 95 % interval of the mean. Steps that tell
+/// no value take their time all the same: those that evaluate, or whose samples the next one reports. Where some ranks
+/// alone tell theirs, nothing is known.
 MetricValue mean_of(SQLite::Database& db, int64_t world, const Metric& metric) {
   constexpr double kNormal95 = 1.959964;
   Query row(
@@ -99,9 +103,11 @@ MetricValue mean_of(SQLite::Database& db, int64_t world, const Metric& metric) {
   }
   if (weight <= 0) return {.value = {}, .why = "NO_DATA"};
   MetricValue mean{.value = sum / weight, .why = {}, .interval = interval_of_ratio(values, weights)};
-  if (mean.interval) {  // the error itself is an estimate, of few steps a poor one: Student's t instead of the normal distribution
+  // the error itself is an estimate, of few steps a poor one: Student's t instead of the normal distribution
+  if (mean.interval) {
     const double wider = student_t(static_cast<double>(values.size() - 1), 0.95) / kNormal95;
-    mean.interval = Range{*mean.value - wider * (*mean.value - mean.interval->lo), *mean.value + wider * (mean.interval->hi - *mean.value)};
+    mean.interval = Range{*mean.value - wider * (*mean.value - mean.interval->lo),
+                          *mean.value + wider * (mean.interval->hi - *mean.value)};
   }
   return mean;
 }
@@ -188,7 +194,8 @@ MetricChange compare_metric(const MetricValue& before, const MetricValue& after,
   return result;
 }
 
-std::vector<MetricChange> compare_metrics(SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after) {
+std::vector<MetricChange> compare_metrics(SQLite::Database& before, int64_t world_before, SQLite::Database& after,
+                                          int64_t world_after) {
   const std::map<std::string, MetricValue> old = metrics_of(before, world_before), now = metrics_of(after, world_after);
   const auto value = [](const std::map<std::string, MetricValue>& values, const std::string& id) {
     const auto at = values.find(id);
@@ -230,7 +237,8 @@ std::vector<MetricChange> compare_metrics(SQLite::Database& before, int64_t worl
   return changes;
 }
 
-std::vector<FindingChange> compare_findings(SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after) {
+std::vector<FindingChange> compare_findings(SQLite::Database& before, int64_t world_before, SQLite::Database& after,
+                                            int64_t world_after) {
   using State = FindingChange::State;
   const std::vector<StoredFinding> old = findings_of(before, world_before), now = findings_of(after, world_after);
   const std::vector<ptrdiff_t> continued = pair_findings(old, now);
@@ -239,14 +247,15 @@ std::vector<FindingChange> compare_findings(SQLite::Database& before, int64_t wo
     const StoredFinding& finding = now[n];
     const StoredFinding* was = continued[n] < 0 ? nullptr : &old[static_cast<size_t>(continued[n])];
     changes.push_back({finding.position,
-                       {was ? State::kStill : State::kNew, finding.id, finding.sentence, finding.rank, was ? was->saving_ns : std::nullopt,
-                        finding.saving_ns, was ? was->bound : "", finding.bound}});
+                       {was ? State::kStill : State::kNew, finding.id, finding.sentence, finding.rank,
+                        was ? was->saving_ns : std::nullopt, finding.saving_ns, was ? was->bound : "", finding.bound}});
   }
   for (size_t o = 0; o < old.size(); ++o) {
     const StoredFinding& finding = old[o];
     if (std::find(continued.begin(), continued.end(), static_cast<ptrdiff_t>(o)) == continued.end())
       changes.push_back({finding.position,
-                         {State::kGone, finding.id, finding.sentence, finding.rank, finding.saving_ns, std::nullopt, finding.bound, ""}});
+                         {State::kGone, finding.id, finding.sentence, finding.rank, finding.saving_ns, std::nullopt,
+                          finding.bound, ""}});
   }
   std::stable_sort(changes.begin(), changes.end(), [](const auto& a, const auto& b) {
     return a.second.state != b.second.state ? a.second.state < b.second.state : a.first < b.first;
@@ -281,9 +290,11 @@ SlowdownGate slowdown_gate(const std::vector<MetricChange>& metrics, SQLite::Dat
   const MetricChange* by = find("throughput");
   if (!by) by = find("step_time");
   if (!by) return {};
-  const auto metric = std::find_if(all_metrics().begin(), all_metrics().end(), [&](const Metric& m) { return m.id == by->id; });
+  const auto metric =
+      std::find_if(all_metrics().begin(), all_metrics().end(), [&](const Metric& m) { return m.id == by->id; });
   const auto compare = [&](MetricValue (*of)(SQLite::Database&, int64_t, const Metric&)) {
-    MetricChange change = compare_metric(of(before, world_before, *metric), of(after, world_after, *metric), metric->better);
+    MetricChange change =
+        compare_metric(of(before, world_before, *metric), of(after, world_after, *metric), metric->better);
     change.id = by->id, change.name = by->name, change.unit = by->unit;
     return change;
   };

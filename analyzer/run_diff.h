@@ -37,24 +37,28 @@ struct MetricChange {
   std::string id = {}, name = {}, unit = {};
   MetricValue before, after;
   Change change = Change::kAbsent;
-  // Relative to the value before; nothing if that is 0 or n/a, if one of the values is a bound, or of sums over runs of other lengths or sizes.
+  // Relative to the value before; nothing if that is 0 or n/a, if one of the values is a bound, or of sums over runs of
+  // other lengths or sizes.
   std::optional<double> ratio = {};
   std::optional<Range> interval = {};  ///< its end may be infinite, where the value before may be 0
 };
 
-/// The interval of the difference b - a of two independent medians from the interval of each (MOVER: Zou and Donner, 2008): the square
-/// roots of the summed squares of the arms that reach in the same direction.
+/// The interval of the difference b - a of two independent medians from the interval of each (MOVER: Zou and Donner,
+/// 2008): the square roots of the summed squares of the arms that reach in the same direction.
 Range difference_interval(double a, const Range& of_a, double b, const Range& of_b);
 
-/// The interval of the ratio b / a, of a > 0 and b >= 0: those ratios r for which that of the difference b - r a, as above, holds 0 (MOVER-R:
-/// Donner and Zou, 2012). So it holds 1 if that of b - a holds 0. Never negative; without an upper end, which is infinite then, if a may be 0.
+/// The interval of the ratio b / a, of a > 0 and b >= 0: those ratios r for which that of the difference b - r a, as
+/// above, holds 0 (MOVER-R: Donner and Zou, 2012). So it holds 1 if that of b - a holds 0. Never negative; without an
+/// upper end, which is infinite then, if a may be 0.
 Range ratio_interval(double a, const Range& of_a, double b, const Range& of_b);
 
 /// `better`: higher, lower or none, as in the metric's file.
 MetricChange compare_metric(const MetricValue& before, const MetricValue& after, const std::string& better);
 
-/// Every metric that there is; worse ones first, then better ones, other changes, and the rest; each by the size of the relative change.
-std::vector<MetricChange> compare_metrics(SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after);
+/// Every metric that there is; worse ones first, then better ones, other changes, and the rest; each by the size of
+/// the relative change.
+std::vector<MetricChange> compare_metrics(SQLite::Database& before, int64_t world_before, SQLite::Database& after,
+                                          int64_t world_after);
 
 struct FindingChange {
   enum class State { kNew, kGone, kStill };
@@ -65,12 +69,15 @@ struct FindingChange {
   std::string bound_before, bound_after;  ///< of these, as finding.saving_bound; empty: none
 };
 
-/// New ones first, then gone ones, then those that are still there. The same finding is one of the same id, rank and finding_about.subject.
-std::vector<FindingChange> compare_findings(SQLite::Database& before, int64_t world_before, SQLite::Database& after, int64_t world_after);
+/// New ones first, then gone ones, then those that are still there. The same finding is one of the same id, rank and
+/// finding_about.subject.
+std::vector<FindingChange> compare_findings(SQLite::Database& before, int64_t world_before, SQLite::Database& after,
+                                            int64_t world_after);
 
-/// How much slower the run is after: throughput before / after - 1 where both tell theirs, else step time after / before - 1. By the means
-/// over the steps if a change of these is seen: a run takes as long as all its steps, and a median does not see what happens in few of them,
-/// however long it takes. Else by the medians, which long steps that come and go by chance do not hide.
+/// How much slower the run is after: throughput before / after - 1 where both tell theirs, else step time after /
+/// before - 1. By the means over the steps if a change of these is seen: a run takes as long as all its steps, and a
+/// median does not see what happens in few of them, however long it takes. Else by the medians, which long steps that
+/// come and go by chance do not hide.
 struct SlowdownGate {
   std::optional<MetricChange> by;  ///< of throughput or step_time
   bool mean = false;               ///< `by` is of the means; else of the medians

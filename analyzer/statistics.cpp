@@ -13,15 +13,19 @@ namespace {
 constexpr double kBucketsPerOctave = 128;
 constexpr int kZeroBucket = -1'000'000;
 
-// Doubles are exact enough. By default Boost computes in long double, whose tables it checks before main() and, under valgrind, which has
-// doubles only, ends the program for.
+// Doubles are exact enough. By default Boost computes in long double, whose tables it checks before main() and, under
+// valgrind, which has doubles only, ends the program for.
 using InDoubles = boost::math::policies::policy<boost::math::policies::promote_double<false>>;
 using StudentsT = boost::math::students_t_distribution<double, InDoubles>;
 using FisherF = boost::math::fisher_f_distribution<double, InDoubles>;
 
-int bucket_of(double value) { return value <= 0 ? kZeroBucket : static_cast<int>(std::floor(std::log2(value) * kBucketsPerOctave)); }
+int bucket_of(double value) {
+  return value <= 0 ? kZeroBucket : static_cast<int>(std::floor(std::log2(value) * kBucketsPerOctave));
+}
 
-double middle_of_bucket(int bucket) { return bucket == kZeroBucket ? 0 : std::exp2((bucket + 0.5) / kBucketsPerOctave); }
+double middle_of_bucket(int bucket) {
+  return bucket == kZeroBucket ? 0 : std::exp2((bucket + 0.5) / kBucketsPerOctave);
+}
 
 }  // namespace
 
@@ -44,8 +48,9 @@ double percentile_of(const std::vector<double>& sorted, double fraction) {
   return sorted[static_cast<size_t>(std::max(rank, 1.0)) - 1];
 }
 
-// The median of a resample of n values drawn with replacement is an order statistic of n uniform indices, and order statistics of uniform
-// numbers are ratios of gamma variables. Drawing those gives the same distribution as drawing n indices, in constant time per resample.
+// The median of a resample of n values drawn with replacement is an order statistic of n uniform indices, and order
+// statistics of uniform numbers are ratios of gamma variables. Drawing those gives the same distribution as drawing n
+// indices, in constant time per resample.
 std::optional<Range> bootstrap_median(const std::vector<double>& sorted) {
   const size_t n = sorted.size();
   if (n < kBootstrapMinValues) return std::nullopt;
@@ -53,9 +58,12 @@ std::optional<Range> bootstrap_median(const std::vector<double>& sorted) {
   const size_t middle = (n + 1) / 2;
   const auto below = static_cast<double>(middle);  // the (lower) middle value is the below-th smallest
   std::gamma_distribution<double> gamma_below(below);
-  std::gamma_distribution<double> gamma_above(n % 2 == 1 ? static_cast<double>(n) + 1 - below : static_cast<double>(n) - below);
+  std::gamma_distribution<double> gamma_above(n % 2 == 1 ? static_cast<double>(n) + 1 - below
+                                                         : static_cast<double>(n) - below);
   std::exponential_distribution<double> gap(1);
-  const auto at = [&](double uniform) { return sorted[std::min(n - 1, static_cast<size_t>(uniform * static_cast<double>(n)))]; };
+  const auto at = [&](double uniform) {
+    return sorted[std::min(n - 1, static_cast<size_t>(uniform * static_cast<double>(n)))];
+  };
 
   std::vector<double> medians(kBootstrapResamples);
   for (double& median : medians) {

@@ -25,15 +25,17 @@ struct Range {
 constexpr int kBootstrapResamples = 2000;
 constexpr size_t kBootstrapMinValues = 5;
 
-/// Bootstrap 95 % interval of the median of `sorted` (ascending); nothing below kBootstrapMinValues. The seed is fixed: the same values
-/// give the same interval.
+/// Bootstrap 95 % interval of the median of `sorted` (ascending); nothing below kBootstrapMinValues. The seed is fixed:
+/// the same values give the same interval.
 std::optional<Range> bootstrap_median(const std::vector<double>& sorted);
 
-/// 95 % interval of sum(parts) / sum(wholes), whose values are of the same steps; nothing below kBootstrapMinValues, or where the wholes are 0.
-/// By linearisation: the variance of a ratio estimator (Cochran, Sampling Techniques, 1977, section 6.4).
+/// 95 % interval of sum(parts) / sum(wholes), whose values are of the same steps; nothing below
+/// kBootstrapMinValues, or where the wholes are 0. By linearisation: the variance of a ratio estimator (Cochran,
+/// Sampling Techniques, 1977, section 6.4).
 std::optional<Range> interval_of_ratio(const std::vector<double>& parts, const std::vector<double>& wholes);
 
-/// How many standard errors to either side of a mean hold `confidence` of Student's t distribution: 2.78 for 4 degrees of freedom and 0.95.
+/// How many standard errors to either side of a mean hold `confidence` of Student's t distribution: 2.78 for 4 degrees
+/// of freedom and 0.95.
 double student_t(double degrees, double confidence);
 /// The value that an F statistic exceeds by chance with probability `by_chance`.
 double fisher_f(double numerator_degrees, double denominator_degrees, double by_chance);
@@ -41,12 +43,12 @@ double fisher_f(double numerator_degrees, double denominator_degrees, double by_
 /// Rounds shares that add up to 1 to tenths of a percent such that they still do (largest remainder).
 std::vector<double> round_shares(const std::vector<double>& shares);
 
-/// Outliers: in the half with the largest values, those beyond its widest gap, ascending. Empty if that is a single one.
-/// `all`: how many there are, with those that have no value. Half of the others are fewer than half of all.
+/// Outliers: in the half with the largest values, those beyond its widest gap, ascending. Empty if that is a single
+/// one. `all`: how many there are, with those that have no value. Half of the others are fewer than half of all.
 std::vector<int64_t> stand_apart(const std::map<int64_t, double>& values, size_t all);
 
-/// The median of a stream in bounded memory: exact up to kExact values, then from a histogram with 128 buckets per power of two, which is
-/// off by at most 0.4 %. Values are not negative.
+/// The median of a stream in bounded memory: exact up to kExact values, then from a histogram with 128 buckets per
+/// power of two, which is off by at most 0.4 %. Values are not negative.
 class MedianSketch {
  public:
   static constexpr size_t kExact = 256;

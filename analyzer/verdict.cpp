@@ -32,11 +32,13 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
     not_split_shown = share.shown.empty() ? share.name : share.shown;
     return true;
   });
-  if (shares.empty() && not_split == 0) return {"", fmt::format("not known how much of the {} is waiting or transfer", whole)};
+  if (shares.empty() && not_split == 0)
+    return {"", fmt::format("not known how much of the {} is waiting or transfer", whole)};
   std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) { return a.value > b.value; });
   std::string numbers;
   const auto tell = [&](const std::string& name, const std::string& bound, double value) {
-    numbers += fmt::format("{}{} {}{}{:.1f}%", numbers.empty() ? "" : ", ", name, bound, bound.empty() ? "" : " ", value * 100);
+    numbers += fmt::format("{}{} {}{}{:.1f}%", numbers.empty() ? "" : ", ", name, bound, bound.empty() ? "" : " ",
+                           value * 100);
   };
   for (const Share& share : shares) tell(share.shown.empty() ? share.name : share.shown, share.bound, share.value);
   if (not_split > 0) tell(not_split_shown, "", not_split);
@@ -47,16 +49,20 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
     return {"undecided", fmt::format("undecided: what is not split may be waiting or transfer: {}", numbers)};
   if (shares.empty()) return {"compute", "bound by computing: " + numbers};
   const Share& first = shares.front();
-  const auto waits = std::find_if(shares.begin(), shares.end(), [](const Share& share) { return share.name == "wait"; });
+  const auto waits =
+      std::find_if(shares.begin(), shares.end(), [](const Share& share) { return share.name == "wait"; });
   const bool is_bound_by_wait = first.name == "wait" && first.value > kBoundThreshold;
   if (waits != shares.end() && !is_bound_by_wait && waits->polled > 0 &&
       waits->value + waits->polled > std::max(first.value, kBoundThreshold))
-    return {"undecided", fmt::format("undecided between {} and wait: {}; up to {:.1f}% more may be waiting, in loops around calls that only"
-                                     " test (MPI_Test), and count as computing",
-                                     first.value > kBoundThreshold ? first.name : "computing", numbers, waits->polled * 100)};
+    return {"undecided",
+            fmt::format(
+                "undecided between {} and wait: {}; up to {:.1f}% more may be waiting, in loops around calls that only"
+                " test (MPI_Test), and count as computing",
+                first.value > kBoundThreshold ? first.name : "computing", numbers, waits->polled * 100)};
   if (first.value <= kBoundThreshold) {
     double waiting = 0;  // as much as there may be
-    for (const Share& share : shares) waiting += (share.name == "wait" ? share.value : 0) + (share.bound.empty() ? 0 : share.unsplit);
+    for (const Share& share : shares)
+      waiting += (share.name == "wait" ? share.value : 0) + (share.bound.empty() ? 0 : share.unsplit);
     if (waiting > kBoundThreshold) return {"undecided", "undecided between computing and wait: " + numbers};
     return {"compute", "bound by computing: " + numbers};
   }
@@ -74,8 +80,8 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
 
 namespace {
 
-/// Share of the time inside MPI that is spent in calls that only look whether something is there, over the whole run: in a loop they are
-/// waiting, now and then they are not, and nothing tells which.
+/// Share of the time inside MPI that is spent in calls that only look whether something is there, over the whole run:
+/// in a loop they are waiting, now and then they are not, and nothing tells which.
 double polling_share(SQLite::Database& db, int64_t world) {
   Query row(db, R"(
     SELECT total(iif((o.class = 'completion' AND o.name LIKE '%Test%') OR (o.class = 'probe' AND o.name LIKE 'MPI_I%'), f.time_ns, 0)),
@@ -86,9 +92,9 @@ double polling_share(SQLite::Database& db, int64_t world) {
   return row.next() && row.real(1) > 0 ? row.real(0) / row.real(1) : 0;
 }
 
-/// Time outside of calls that may be waiting: a process tests again and again whether a collective or a receive is over, in a loop that may sleep,
-/// while other ranks have not posted it, or not sent. Tests in vain leave no record, so that when the loop began is not known, and what it does
-/// beside: from the post on it may be waiting.
+/// Time outside of calls that may be waiting: a process tests again and again whether a collective or a receive is
+/// over, in a loop that may sleep, while other ranks have not posted it, or not sent. Tests in vain leave no record, so
+/// that when the loop began is not known, and what it does beside: from the post on it may be waiting.
 double polled_ns(SQLite::Database& db, int64_t world) {
   constexpr size_t kLeastInVain = 2;  // calls for each that found something: with fewer nothing loops
   Query tests(db, R"(
@@ -125,7 +131,8 @@ double polled_ns(SQLite::Database& db, int64_t world) {
     }
     if (tested_ns.empty() || count < kLeastInVain * tested_ns.size()) continue;
     for (flights.bind(process, world); flights.next();)
-      if (tested_ns.contains(flights.integer(2))) waits.push_back({flights.integer(0), std::min(flights.integer(1), flights.integer(2))});
+      if (tested_ns.contains(flights.integer(2)))
+        waits.push_back({flights.integer(0), std::min(flights.integer(1), flights.integer(2))});
     sum_ns += static_cast<double>(subtract(IntervalSet(std::move(waits)), IntervalSet(std::move(inside))).length_ns());
   }
   return sum_ns;
@@ -163,7 +170,8 @@ Share with_interval(SQLite::Database& db, int64_t world, const char* name, doubl
     parts.push_back(row.real(0));
     wholes.push_back(row.real(1));
   }
-  if (const std::optional<Range> interval = interval_of_ratio(parts, wholes)) share.lo = interval->lo, share.hi = interval->hi;
+  if (const std::optional<Range> interval = interval_of_ratio(parts, wholes))
+    share.lo = interval->lo, share.hi = interval->hi;
   return share;
 }
 
@@ -173,8 +181,9 @@ std::vector<Share> thread_shares(SQLite::Database& db, int64_t world, const JobT
   Share not_split{kNotSplit, time.shown_share(&TimeParts::unsplit_ns)};
   not_split.shown = fmt::format("{} ({})", kNotSplit, time.why);
   if (time.nothing_split()) return {not_split};
-  std::vector<Share> shares = {with_interval(db, world, "wait", time.shown_share(&TimeParts::wait_ns), "wait_ns"),
-                               with_interval(db, world, "transfer", time.shown_share(&TimeParts::transfer_ns), "xfer_ns")};
+  std::vector<Share> shares = {
+      with_interval(db, world, "wait", time.shown_share(&TimeParts::wait_ns), "wait_ns"),
+      with_interval(db, world, "transfer", time.shown_share(&TimeParts::transfer_ns), "xfer_ns")};
   const double in_mpi = time.sum.communication_ns() / time.sum.total_ns();
   shares[1].unsplit = std::min(shares[1].value, in_mpi * polling_share(db, world));
   shares[0].polled = std::min(time.shown_computing(), polled_ns(db, world) / time.sum.total_ns());
@@ -183,7 +192,8 @@ std::vector<Share> thread_shares(SQLite::Database& db, int64_t world, const JobT
     shares[1].bound = "at most";
     if (const double bounds = share_of_bounds(db, world, time); bounds > shares[1].unsplit) {
       shares[1].unsplit = std::min(shares[1].value, bounds);
-      shares[1].unsplit_what = "in collectives and messages with ranks that left no record, which others may have waited for";
+      shares[1].unsplit_what =
+          "in collectives and messages with ranks that left no record, which others may have waited for";
     }
   }
   if (time.sum.unsplit_ns > 0) shares.push_back(not_split);
@@ -208,11 +218,13 @@ void add_bubble_and_input(SQLite::Database& db, int64_t world, std::vector<Share
     }
     shares.push_back(with_interval(db, world, "bubble", *bubble, "bubble_ns"));
   }
-  if (const std::optional<double> input = row.maybe_real(1)) shares.push_back(with_interval(db, world, "input", *input, "input_ns"));
+  if (const std::optional<double> input = row.maybe_real(1))
+    shares.push_back(with_interval(db, world, "input", *input, "input_ns"));
 }
 
-/// Where background threads communicate, a training thread may be blocked outside of communication, and not load data either (specification.md J2). What
-/// one rank idles longer than another makes that one wait, and is told by its waiting: the least of the ranks counts.
+/// Where background threads communicate, a training thread may be blocked outside of communication, and not load data
+/// either (specification.md J2). What one rank idles longer than another makes that one wait, and is told by its
+/// waiting: the least of the ranks counts.
 void add_idling_threads(SQLite::Database& db, int64_t world, std::vector<Share>& shares) {
   Query row(db, R"(
     SELECT count(*) * min(max(0, s.duration_ns - s.compute_ns - s.exposed_ns - coalesce(s.input_ns, 0))), total(s.duration_ns)
@@ -229,17 +241,20 @@ void add_idling_threads(SQLite::Database& db, int64_t world, std::vector<Share>&
   }
   if (whole_ns == 0) return;
   Share share{"idling", idle_ns / whole_ns};
-  if (const std::optional<Range> interval = interval_of_ratio(parts, wholes)) share.lo = interval->lo, share.hi = interval->hi;
+  if (const std::optional<Range> interval = interval_of_ratio(parts, wholes))
+    share.lo = interval->lo, share.hi = interval->hi;
   shares.push_back(share);
 }
 
-/// Where GPUs tell more: their collectives where those cost more than the host's calls, copies that nothing hides, and idling: because the host
-/// was late - less what the host spent in MPI meanwhile, which is told by its own shares -, while data was loaded, and for all other reasons.
+/// Where GPUs tell more: their collectives where those cost more than the host's calls, copies that nothing hides, and
+/// idling: because the host was late - less what the host spent in MPI meanwhile, which is told by its own shares -,
+/// while data was loaded, and for all other reasons.
 void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, std::vector<Share>& shares) {
   if (facts.resource == Resource::kThread || facts.resource == Resource::kUnseen) return;
   std::erase_if(shares, [&](const Share& share) {
     const bool of_mpi = share.name == "wait" || share.name == "transfer";
-    return share.name == "input" ||                                // what the host did while GPUs computed costs nothing
+    // what the host did while GPUs computed costs nothing
+    return share.name == "input" ||
            (of_mpi && facts.threads.sum.communication_ns() == 0);  // a job without MPI says nothing by it
   });
   double in_mpi = 0;
@@ -247,7 +262,8 @@ void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, 
   const JobTime& time = facts.headline;
   const auto at_least = [&](const char* name, double TimeParts::*part) {
     const double value = time.shown_share(part);
-    const auto known = std::find_if(shares.begin(), shares.end(), [&](const Share& share) { return share.name == name; });
+    const auto known =
+        std::find_if(shares.begin(), shares.end(), [&](const Share& share) { return share.name == name; });
     if (known != shares.end() && known->value >= value) return;
     if (known != shares.end()) shares.erase(known);
     shares.push_back({name, value});
@@ -264,10 +280,12 @@ void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, 
     WHERE world = ?)");
   idle.bind(world);
   if (!idle.next()) return;
-  const double whole_ns = time.sum.total_ns(), host = idle.real(0) / whole_ns, input = idle.maybe_real(1).value_or(0) / whole_ns;
+  const double whole_ns = time.sum.total_ns(), host = idle.real(0) / whole_ns,
+               input = idle.maybe_real(1).value_or(0) / whole_ns;
   const double late = std::max(0.0, host - in_mpi);
   const double start = facts.step.has_steps ? 0 : std::min(late, run_start_ns(db, world) * idle.real(3) / whole_ns);
-  if (!facts.step.has_steps) shares.push_back({"start", start});  // of the host's lateness, what ends with the first launch
+  // of the host's lateness, what ends with the first launch
+  if (!facts.step.has_steps) shares.push_back({"start", start});
   shares.push_back({"host", late - start});
   if (!idle.is_null(1)) shares.push_back({"input", input});
   // What the host spent in MPI beyond its lateness kept GPUs idle for a reason that is told already.
@@ -278,9 +296,11 @@ void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, 
 std::string unfinished(SQLite::Database& db, int64_t world, const Facts& facts) {
   const NeverReturned open = never_returned(db, world);
   if (facts.step.has_steps || open.ranks == 0 || !facts.step.max_ns) return "";
-  const char* what = open.ranks == 1 ? "a rank sat in a call that never returned" : "ranks sat in calls that never returned";
+  const char* what =
+      open.ranks == 1 ? "a rank sat in a call that never returned" : "ranks sat in calls that never returned";
   if (!open.span_ns) return fmt::format("{}, and nobody saw for how long", what);
-  const double run_ns = static_cast<double>(facts.coverage.ranks) * static_cast<double>(*facts.step.max_ns + *open.span_ns);
+  const double run_ns =
+      static_cast<double>(facts.coverage.ranks) * static_cast<double>(*facts.step.max_ns + *open.span_ns);
   return open.rank_ns > kBoundThreshold * run_ns
              ? fmt::format("{}, {:.0f}% of all ranks' time, which is in no number", what, 100 * open.rank_ns / run_ns)
              : "";
@@ -295,19 +315,22 @@ void store_verdict(SQLite::Database& db, int64_t world, const std::string& told_
   std::vector<Share> shares;
   const bool silent = facts.resource != Resource::kThread && facts.threads.nothing_split();  // beside GPUs
   if (!silent && (facts.threads_tell() || !unseen)) shares = thread_shares(db, world, facts.threads);
-  if (unseen && !shares.empty()) shares.push_back({kNotSplit, facts.threads.shown_computing()});  // outside MPI GPUs are waited for as well
+  // outside MPI GPUs are waited for as well
+  if (unseen && !shares.empty()) shares.push_back({kNotSplit, facts.threads.shown_computing()});
   if (!shares.empty()) add_bubble_and_input(db, world, shares);
   if (!shares.empty() && facts.resource == Resource::kThread) add_idling_threads(db, world, shares);
   add_device_shares(db, world, facts, shares);
   const char* whole = facts.step.has_steps ? "step" : "run";
   Verdict verdict = doubt.empty() ? decide(std::move(shares), whole) : Verdict{"withheld", "withheld: " + doubt};
   if (unseen && verdict.name.empty())
-    verdict.text = fmt::format("not known where the {} goes: collectives of NCCL, and no record of what GPUs did", whole);
+    verdict.text =
+        fmt::format("not known where the {} goes: collectives of NCCL, and no record of what GPUs did", whole);
   // What the shares call transfer, waiting or computing may be a thread that had no CPU.
   const double no_cpu = share_without_cpu(read_cpu_waits(db, world));
   if (doubt.empty() && no_cpu > kLeastCpuWait)
-    verdict.text += fmt::format("; {}ranks waited for a CPU for {:.1f}% of the time",
-                                facts.resource == Resource::kThread ? "CPU contention is part of it: " : "", no_cpu * 100);
+    verdict.text +=
+        fmt::format("; {}ranks waited for a CPU for {:.1f}% of the time",
+                    facts.resource == Resource::kThread ? "CPU contention is part of it: " : "", no_cpu * 100);
   const std::string key = world == 0 ? "verdict" : fmt::format("verdict.{}", world);
   Query insert(db, "INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)");
   insert.run(key, verdict.name.empty() ? "n/a" : verdict.name);

@@ -28,7 +28,8 @@ void WaitingParts::join(int64_t rank, int64_t other) {
 PartOfRank WaitingParts::parts() {
   if (!known_ || part_.size() < kLeastRanksInParts) return {};
   for (auto& [rank, of] : part_) of = lowest_of(rank);
-  const bool all = std::all_of(part_.begin(), part_.end(), [&](const auto& p) { return p.second == part_.begin()->second; });
+  const bool all =
+      std::all_of(part_.begin(), part_.end(), [&](const auto& p) { return p.second == part_.begin()->second; });
   return all ? PartOfRank() : part_;
 }
 
@@ -39,11 +40,12 @@ PartOfRank parts_of_world(SQLite::Database& db, int64_t world, bool annotated) {
   Query recorded(db, "SELECT DISTINCT rank FROM process WHERE world = ? AND rank IS NOT NULL");
   for (recorded.bind(world); recorded.next();) ranks.push_back(recorded.integer(0));
   if (ranks.size() < kLeastRanksInParts) return {};
-  const std::string used = annotated ? "SELECT DISTINCT l.comm FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step"
-                                       " WHERE l.world = ?"
-                                     : "SELECT DISTINCT comm FROM late WHERE world = ?";
-  Query members(db,
-                "SELECT u.comm, m.rank FROM (" + used + ") u LEFT JOIN communicator_member m ON m.communicator = u.comm ORDER BY u.comm");
+  const std::string used =
+      annotated ? "SELECT DISTINCT l.comm FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step"
+                  " WHERE l.world = ?"
+                : "SELECT DISTINCT comm FROM late WHERE world = ?";
+  Query members(db, "SELECT u.comm, m.rank FROM (" + used +
+                        ") u LEFT JOIN communicator_member m ON m.communicator = u.comm ORDER BY u.comm");
   WaitingParts parts(ranks);
   std::vector<int64_t> together;
   std::optional<int64_t> comm;

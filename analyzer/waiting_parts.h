@@ -1,5 +1,6 @@
-// Parts of a job whose ranks never wait for each other, as those of several jobs in one MPI_COMM_WORLD, which they share at start-up only: who is
-// late in one of them keeps nobody of another one waiting. The report and the live view judge them apart (specification.md R8).
+// Parts of a job whose ranks never wait for each other, as those of several jobs in one MPI_COMM_WORLD, which they
+// share at start-up only: who is late in one of them keeps nobody of another one waiting. The report and the live view
+// judge them apart (specification.md R8).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -11,7 +12,8 @@
 
 namespace ddl {
 
-/// By rank the lowest one that may wait for it, directly or through others. Empty: all may wait for each other, or it is not known who does.
+/// By rank the lowest one that may wait for it, directly or through others. Empty: all may wait for each other, or it
+/// is not known who does.
 using PartOfRank = std::map<int64_t, int64_t>;
 
 constexpr size_t kLeastRanksInParts = 4;  ///< of two and one, the one has nobody to wait for
@@ -35,8 +37,8 @@ class WaitingParts {
   bool known_ = true;
 };
 
-/// From table `late` of an analyzed run. `annotated`: the steady steps count, else the whole run. Empty where ranks wait for messages, or left no
-/// record.
+/// From table `late` of an analyzed run. `annotated`: the steady steps count, else the whole run. Empty where ranks
+/// wait for messages, or left no record.
 PartOfRank parts_of_world(SQLite::Database& db, int64_t world, bool annotated);
 
 }  // namespace ddl

@@ -32,12 +32,14 @@ std::optional<double> step_s_of(const std::vector<std::vector<double>>& blocks) 
 
 uint64_t steps_for(double wanted_s, double step_s, uint64_t least, uint64_t most) {
   if (!(step_s > 0)) return most;
-  return static_cast<uint64_t>(std::clamp(std::ceil(wanted_s / step_s), static_cast<double>(least), static_cast<double>(most)));
+  return static_cast<uint64_t>(
+      std::clamp(std::ceil(wanted_s / step_s), static_cast<double>(least), static_cast<double>(most)));
 }
 
 uint64_t patience_s_for(uint64_t filler_steps, double step_s) {
   constexpr double kLeast_s = 60, kMost_s = 1e9;
-  return static_cast<uint64_t>(std::clamp(std::ceil(3 * static_cast<double>(filler_steps + 1) * step_s), kLeast_s, kMost_s));
+  return static_cast<uint64_t>(
+      std::clamp(std::ceil(3 * static_cast<double>(filler_steps + 1) * step_s), kLeast_s, kMost_s));
 }
 
 }  // namespace ddl::tune

@@ -6,8 +6,8 @@
 
 namespace ddl::tune {
 
-Calibration calibration_of(const CalibratingTrial& base, const CalibratingTrial& second, const std::optional<Sweep>& sweep,
-                           const std::vector<AllreduceRule>& rules) {
+Calibration calibration_of(const CalibratingTrial& base, const CalibratingTrial& second,
+                           const std::optional<Sweep>& sweep, const std::vector<AllreduceRule>& rules) {
   Calibration result;
   result.ranks = base.facts.ranks;
   result.compute_s = base.facts.compute_s;
@@ -20,15 +20,19 @@ Calibration calibration_of(const CalibratingTrial& base, const CalibratingTrial&
   if (base.facts.pipeline) {
     const TrialFacts::Pipeline& pipeline = *base.facts.pipeline;
     result.pipeline = PipelineFacts{pipeline.micro_batches, pipeline.chunks, pipeline.others_s};
-    if (base.batch == second.batch && base.micro_batches && second.micro_batches && *base.micro_batches != *second.micro_batches)
-      result.micro_batch_s = std::max(0.0, (second.facts.compute_s - base.facts.compute_s) / (*second.micro_batches - *base.micro_batches));
+    if (base.batch == second.batch && base.micro_batches && second.micro_batches &&
+        *base.micro_batches != *second.micro_batches)
+      result.micro_batch_s = std::max(
+          0.0, (second.facts.compute_s - base.facts.compute_s) / (*second.micro_batches - *base.micro_batches));
   }
   result.gradients = base.facts.gradients;
   if (second.facts.gradients.size() > result.gradients.size() && second.facts.compute_s > 0) {
     result.gradients = second.facts.gradients;
-    for (models::Gradient& gradient : result.gradients) gradient.ready_s *= base.facts.compute_s / second.facts.compute_s;
+    for (models::Gradient& gradient : result.gradients)
+      gradient.ready_s *= base.facts.compute_s / second.facts.compute_s;
     if (base.bucket_mb)
-      result.bucket_rule = bucket_rule(result.gradients, base.facts.gradients, static_cast<int64_t>(*base.bucket_mb * (1 << 20)));
+      result.bucket_rule =
+          bucket_rule(result.gradients, base.facts.gradients, static_cast<int64_t>(*base.bucket_mb * (1 << 20)));
   }
   if (!sweep) {
     double bytes = 0;

@@ -35,13 +35,18 @@ void set(Variables& variables, const std::string& name, const std::string& value
 }
 
 void check_variable(const std::string& name, const std::string& value) {
-  constexpr std::string_view kDigits = "0123456789", kOf = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
-  if (name.empty() || name.find_first_not_of(kOf) != std::string::npos || kDigits.find(name[0]) != std::string_view::npos)
-    throw Error(fmt::format("invalid name of an environment variable '{}'", name), "use letters, digits and _, and no digit first");
+  constexpr std::string_view kDigits = "0123456789",
+                             kOf = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz_0123456789";
+  if (name.empty() || name.find_first_not_of(kOf) != std::string::npos ||
+      kDigits.find(name[0]) != std::string_view::npos)
+    throw Error(fmt::format("invalid name of an environment variable '{}'", name),
+                "use letters, digits and _, and no digit first");
   if (is_secret_name(name.data(), name.size()))
-    throw Error(fmt::format("{} has the name of a secret, and these files are passed on", name), "set it where the job is started");
+    throw Error(fmt::format("{} has the name of a secret, and these files are passed on", name),
+                "set it where the job is started");
   if (without_secrets(name + "=" + value) != name + "=" + value)
-    throw Error(fmt::format("the value of {} contains a secret, and these files are passed on", name), "set it where the job is started");
+    throw Error(fmt::format("the value of {} contains a secret, and these files are passed on", name),
+                "set it where the job is started");
   if (value.find('\0') != std::string::npos) throw Error(fmt::format("the value of {} has a NUL", name));
 }
 
@@ -91,10 +96,12 @@ std::vector<EmittedFile> emit(const Tuned& found, const std::filesystem::path& w
   for (size_t i = 0; i < std::size(kFormats); ++i) {
     const Format& format = kFormats[i];
     const Content content = kEmitters[i](emission, format);
-    const std::string head = *format.comment == '\0' ? "" : commented(heading(emission, format, content), format.comment);
+    const std::string head =
+        *format.comment == '\0' ? "" : commented(heading(emission, format, content), format.comment);
     files.emplace_back(format.file, head + content.text);
     const std::string& text = files.back().second;
-    emitted.push_back({format.file, format.reader, sha256(text), static_cast<int64_t>(text.size()), content.changes, content.note});
+    emitted.push_back(
+        {format.file, format.reader, sha256(text), static_cast<int64_t>(text.size()), content.changes, content.note});
   }
   files.emplace_back("manifest.json", manifest(emission, emitted));
   write_files(directory, files);
@@ -108,7 +115,8 @@ std::vector<std::string> emitted_names() {
 }
 
 bool is_decided_by_rules(const std::string& variable) {
-  return variable.starts_with("OMPI_MCA_coll_tuned_allreduce_algorithm") || variable == "OMPI_MCA_coll_tuned_use_dynamic_rules" ||
+  return variable.starts_with("OMPI_MCA_coll_tuned_allreduce_algorithm") ||
+         variable == "OMPI_MCA_coll_tuned_use_dynamic_rules" ||
          variable == "OMPI_MCA_coll_tuned_dynamic_rules_filename" || variable == "OMPI_MCA_coll_han_priority";
 }
 
@@ -117,8 +125,9 @@ std::vector<std::string> overridden_by_rules(const Tuned& tuned) {
   if (tuned.allreduce_rules.empty()) return notes;
   for (const Choice& choice : tuned.choices)
     if (is_decided_by_rules(choice.name) && choice.value != choice.default_value)
-      notes.push_back(fmt::format("{}={} was tuned as well, and is in no file: the rules for MPI_Allreduce decide in its place",
-                                  choice.name, choice.value));
+      notes.push_back(
+          fmt::format("{}={} was tuned as well, and is in no file: the rules for MPI_Allreduce decide in its place",
+                      choice.name, choice.value));
   return notes;
 }
 

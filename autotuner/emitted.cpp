@@ -70,12 +70,14 @@ Tuned tuned_of(const Json& json) {
   if (json.contains("measured")) tuned.in_run = json.at("measured") == "in_run";
   if (json.contains("kept")) tuned.kept = value_or<std::string>(json, "kept", "");
   if (json.contains("default_environment"))
-    for (const auto& [name, value] : json.at("default_environment").items()) tuned.default_environment.emplace_back(name, value);
+    for (const auto& [name, value] : json.at("default_environment").items())
+      tuned.default_environment.emplace_back(name, value);
   if (json.contains("unset")) {  // older files left variables that the user had set
     tuned.unset = json.at("unset").get<std::vector<std::string>>();
     tuned.default_unset = json.at("default_unset").get<std::vector<std::string>>();
   }
-  for (const Json& c : json.at("choices")) tuned.choices.push_back({c.at("name"), c.at("value"), c.at("default"), c.at("numeric")});
+  for (const Json& c : json.at("choices"))
+    tuned.choices.push_back({c.at("name"), c.at("value"), c.at("default"), c.at("numeric")});
   for (const Json& r : json.at("allreduce_rules"))
     tuned.allreduce_rules.push_back({r.at("from_bytes"), r.at("algorithm"), r.at("name"), r.at("segment_bytes")});
   for (const Json& r : json.at("nccl_rules")) {
@@ -114,11 +116,12 @@ Emitted read_emitted(const fs::path& where) {
   try {
     const Json json = Json::parse(read(path));
     if (json.at("schema") != 1)
-      refuse(fmt::format("{} was written by another version of ddl: schema {}", path.string(), json.at("schema").dump()));
+      refuse(
+          fmt::format("{} was written by another version of ddl: schema {}", path.string(), json.at("schema").dump()));
     const fs::path written = json.at("directory").get<std::string>();
     if (!fs::equivalent(written, emitted.directory, error))
-      refuse(fmt::format("{} was moved: it was written as {}, and its files refer to each other by that path", emitted.directory.string(),
-                         written.string()));
+      refuse(fmt::format("{} was moved: it was written as {}, and its files refer to each other by that path",
+                         emitted.directory.string(), written.string()));
     for (const Json& file : json.at("files")) {
       const std::string name = file.at("name"), text = read(emitted.directory / name);
       if (sha256(text) != file.at("sha256").get<std::string>())

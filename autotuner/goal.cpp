@@ -28,7 +28,8 @@ std::string Goal::kind() const {
 Goal goal_of(const Tuned& tuned) {
   constexpr std::string_view kUntil = "time until the loss is ";
   Goal goal;
-  goal.raw_throughput = tuned.goal_kind == "throughput" || (tuned.goal_kind.empty() && tuned.goal.ends_with("(raw throughput)"));
+  goal.raw_throughput =
+      tuned.goal_kind == "throughput" || (tuned.goal_kind.empty() && tuned.goal.ends_with("(raw throughput)"));
   goal.target_loss = tuned.target_loss;
   goal.elapsed = tuned.goal_kind == "elapsed";
   goal.metric = tuned.metric;
@@ -45,8 +46,9 @@ void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunabl
     if (!tunable.numeric || tunable.values.size() < 2) continue;
     if (tunable.name == kBatch && base.noise_scale && base.samples) continue;
     throw Error(
-        tunable.name == kBatch ? "larger batches make each sample worth less, and the job does not report by how much: no gradient norms"
-                               : fmt::format("{} changes what is computed, so speed alone cannot choose it", tunable.name),
+        tunable.name == kBatch
+            ? "larger batches make each sample worth less, and the job does not report by how much: no gradient norms"
+            : fmt::format("{} changes what is computed, so speed alone cannot choose it", tunable.name),
         "tune by the time to a loss (--target-loss X), by samples whatever they are worth (--goal throughput) or by a number that the job prints (--metric); or give it one value",
         ExitCode::kUsage);
   }
@@ -55,8 +57,9 @@ void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunabl
 Outcome outcome_of(const TrialFacts& facts, const Goal& goal, std::optional<double> batch_per_rank) {
   if (goal.metric) {
     if (!facts.metric)
-      return {std::nullopt, fmt::format("no line of {} has the number that '{}' is to match",
-                                        goal.metric->file.empty() ? "the output" : goal.metric->file, goal.metric->pattern)};
+      return {std::nullopt,
+              fmt::format("no line of {} has the number that '{}' is to match",
+                          goal.metric->file.empty() ? "the output" : goal.metric->file, goal.metric->pattern)};
     const double number = *facts.metric, cost = goal.metric->lower_is_better ? number : 1 / number;
     if (!(number > 0)) return {std::nullopt, fmt::format("'{}' gives {:g}: not above 0", goal.metric->pattern, number)};
     if (!std::isfinite(number) || !std::isfinite(cost))
@@ -65,13 +68,15 @@ Outcome outcome_of(const TrialFacts& facts, const Goal& goal, std::optional<doub
   }
   if (goal.elapsed) return {facts.elapsed_s, ""};
   if (goal.target_loss) {
-    if (!facts.target_s) return {std::nullopt, fmt::format("the loss did not come to {:g} in {} steps", *goal.target_loss, facts.steps)};
+    if (!facts.target_s)
+      return {std::nullopt, fmt::format("the loss did not come to {:g} in {} steps", *goal.target_loss, facts.steps)};
     return {*facts.target_s, ""};
   }
   const double ranks = static_cast<double>(facts.ranks);
   const double samples = facts.samples.value_or(batch_per_rank.value_or(1) * ranks);
-  const double efficiency =
-      goal.raw_throughput || goal.base_samples <= 0 ? 1 : relative_efficiency(samples, goal.base_samples, goal.noise_scale);
+  const double efficiency = goal.raw_throughput || goal.base_samples <= 0
+                                ? 1
+                                : relative_efficiency(samples, goal.base_samples, goal.noise_scale);
   return {facts.step_s / (samples * efficiency), ""};
 }
 

@@ -1,5 +1,5 @@
-// The cost of a trial: seconds per sample at equal statistical efficiency, seconds to a target loss, seconds of the whole job, or a number
-// that the job prints.
+// The cost of a trial: seconds per sample at equal statistical efficiency, seconds to a target loss, seconds of the
+// whole job, or a number that the job prints.
 #pragma once
 
 #include <optional>
@@ -32,9 +32,9 @@ struct Goal {
 /// The goal that the files were tuned for. Files that do not say: efficiency, unless their words name another goal.
 Goal goal_of(const Tuned& tuned);
 
-/// Throws ddl::Error (kUsage) if a numeric tunable with several values would be chosen by speed alone: a batch whose worth is unknown
-/// (`base` has no noise scale or no samples), or another one that changes what is computed. A metric named by the user is what counts, so
-/// it passes.
+/// Throws ddl::Error (kUsage) if a numeric tunable with several values would be chosen by speed alone: a batch whose
+/// worth is unknown (`base` has no noise scale or no samples), or another one that changes what is computed. A metric
+/// named by the user is what counts, so it passes.
 void require_honest_goal(const Goal& goal, const std::vector<JobTunable>& tunables, const TrialFacts& base);
 
 /// `batch_per_rank`: at the point, for programs that do not report samples.

@@ -21,15 +21,16 @@ bool is_exponent(char c) { return c == 'e' || c == 'E'; }
 bool is_sign(char c) { return c == '+' || c == '-'; }
 bool is_separator(char c) { return c == '.' || c == ',' || c == '\''; }
 
-/// Whether a number that ends before `at` goes on there, or one that begins there has begun before: digits follow one another, and signs
-/// only count between digits.
+/// Whether a number that ends before `at` goes on there, or one that begins there has begun before: digits follow one
+/// another, and signs only count between digits.
 bool is_within_number(std::string_view line, size_t at) {
   if (at == 0 || at >= line.size()) return false;
   const auto digit = [&](size_t i) { return i < line.size() && is_digit(line[i]); };
   const auto mantissa_before = [&](size_t i) { return i > 0 && (digit(i - 1) || line[i - 1] == '.'); };
   const char before = line[at - 1], here = line[at];
   if (is_separator(here)) return is_digit(before) && digit(at + 1);
-  if (is_exponent(here)) return mantissa_before(at) && (digit(at + 1) || (at + 1 < line.size() && is_sign(line[at + 1])));
+  if (is_exponent(here))
+    return mantissa_before(at) && (digit(at + 1) || (at + 1 < line.size() && is_sign(line[at + 1])));
   if (is_sign(here)) return is_exponent(before) && mantissa_before(at - 1) && digit(at + 1);
   if (!is_digit(here)) return false;
   if (is_separator(before)) return at >= 2 && digit(at - 2);
@@ -83,10 +84,11 @@ std::vector<double> numbers_of(const std::vector<MetricMatch>& matches) {
   std::vector<double> numbers;
   for (const MetricMatch& match : matches) {
     if (!match.whole.empty())
-      throw Error(fmt::format("'{}' of '{}' is not the whole number: the number goes on {} the match", match.text, match.whole,
-                              match.whole.starts_with(match.text) ? "behind" : "before"),
-                  "take exponents into the parentheses, such as ([0-9.e+-]+), and let the job print no thousands separators; "
-                  "in a list write what follows the number behind them: ([0-9.]+),");
+      throw Error(
+          fmt::format("'{}' of '{}' is not the whole number: the number goes on {} the match", match.text, match.whole,
+                      match.whole.starts_with(match.text) ? "behind" : "before"),
+          "take exponents into the parentheses, such as ([0-9.e+-]+), and let the job print no thousands separators; "
+          "in a list write what follows the number behind them: ([0-9.]+),");
     if (const auto number = number_in<double>(match.text)) numbers.push_back(*number);
   }
   return numbers;

@@ -8,8 +8,9 @@
 namespace ddl::tune {
 
 struct MetricMatch {
-  std::string text;        ///< the group for the number: "100"
-  std::string whole = {};  ///< what the line has there where the number does not end, or begin, with the group: "1,900.5"; else empty
+  std::string text;  ///< the group for the number: "100"
+  /// what the line has there where the number does not end, or begin, with the group: "1,900.5"; else empty
+  std::string whole = {};
   bool operator==(const MetricMatch&) const = default;
 };
 

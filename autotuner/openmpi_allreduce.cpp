@@ -11,8 +11,8 @@ namespace {
 
 constexpr int64_t kAny = std::numeric_limits<int64_t>::max();
 
-/// One row: up to below `below_ranks` and below `below_bytes`. After open-mpi/ompi, coll_tuned_decision_fixed.c (BSD-3); the same table as
-/// tests/published/openmpi_allreduce_fixed_decision.csv, which tests compare it with.
+/// One row: up to below `below_ranks` and below `below_bytes`. After open-mpi/ompi, coll_tuned_decision_fixed.c
+/// (BSD-3); the same table as tests/published/openmpi_allreduce_fixed_decision.csv, which tests compare it with.
 struct Row {
   int64_t below_ranks, below_bytes, algorithm;
 };
@@ -59,7 +59,8 @@ const Row& row(int64_t ranks, int64_t bytes) {
                        [&](const Row& r) { return ranks < r.below_ranks && bytes < r.below_bytes; });
 }
 
-/// Elements of a segment, as COLL_BASE_COMPUTED_SEGCOUNT rounds them: all of them if the segment size is none that cuts.
+/// Elements of a segment, as COLL_BASE_COMPUTED_SEGCOUNT rounds them: all of them if the segment size is none that
+/// cuts.
 int64_t segment_elements(int64_t segment_bytes, int64_t elements, int64_t element_bytes) {
   if (element_bytes <= 0 || segment_bytes < element_bytes || segment_bytes >= element_bytes * elements) return elements;
   const int64_t whole = segment_bytes / element_bytes;
@@ -90,11 +91,13 @@ std::string openmpi_default(int64_t ranks, int64_t from_bytes, std::optional<int
   return text;
 }
 
-int64_t openmpi_allreduce_that_runs(int64_t algorithm, int64_t segment_bytes, int64_t ranks, int64_t elements, int64_t element_bytes,
-                                    bool commutative) {
-  if (algorithm == kSegmentedRing && elements < ranks * segment_elements(segment_bytes, elements, element_bytes)) algorithm = kRing;
+int64_t openmpi_allreduce_that_runs(int64_t algorithm, int64_t segment_bytes, int64_t ranks, int64_t elements,
+                                    int64_t element_bytes, bool commutative) {
+  if (algorithm == kSegmentedRing && elements < ranks * segment_elements(segment_bytes, elements, element_bytes))
+    algorithm = kRing;
   if (algorithm == kRing && elements < ranks) return kRecursiveDoubling;
-  if (algorithm == kRabenseifner && (!commutative || elements < static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(ranks)))))
+  if (algorithm == kRabenseifner &&
+      (!commutative || elements < static_cast<int64_t>(std::bit_floor(static_cast<uint64_t>(ranks)))))
     return kBasicLinear;
   return algorithm;
 }

@@ -19,7 +19,8 @@ constexpr int kAllreduce = 2;
 /// The library's tokenizer, on the same fscanf: what it makes of odd input is what glibc makes of it.
 class Numbers {
  public:
-  explicit Numbers(std::string_view text) : text_(text), file_(fmemopen(text_.data(), text_.size(), "r"), &std::fclose) {}
+  explicit Numbers(std::string_view text)
+      : text_(text), file_(fmemopen(text_.data(), text_.size(), "r"), &std::fclose) {}
 
   /// False at the end of the file.
   bool next(long& value) {
@@ -106,15 +107,16 @@ class Reader {
 
 void check(int64_t ranks, const std::vector<AllreduceRule>& rules) {
   if (ranks < 2)
-    throw Error(fmt::format("rules of MPI_Allreduce for {} ranks", ranks), "Open MPI's rules are for communicators of at least 2");
+    throw Error(fmt::format("rules of MPI_Allreduce for {} ranks", ranks),
+                "Open MPI's rules are for communicators of at least 2");
   if (rules.empty() || rules[0].from_bytes != 0) throw Error("rules of MPI_Allreduce that do not begin at 0 bytes");
   for (size_t i = 0; i < rules.size(); ++i) {
     if (i > 0 && rules[i].from_bytes <= rules[i - 1].from_bytes)
-      throw Error(
-          fmt::format("rules of MPI_Allreduce that do not ascend: {} bytes after {}", rules[i].from_bytes, rules[i - 1].from_bytes));
+      throw Error(fmt::format("rules of MPI_Allreduce that do not ascend: {} bytes after {}", rules[i].from_bytes,
+                              rules[i - 1].from_bytes));
     if (rules[i].algorithm < 0 || rules[i].segment_bytes < 0)
-      throw Error(
-          fmt::format("a rule of MPI_Allreduce with algorithm {} and segments of {} bytes", rules[i].algorithm, rules[i].segment_bytes));
+      throw Error(fmt::format("a rule of MPI_Allreduce with algorithm {} and segments of {} bytes", rules[i].algorithm,
+                              rules[i].segment_bytes));
   }
 }
 
@@ -137,8 +139,11 @@ std::string write_openmpi_rules(int64_t ranks, const std::vector<AllreduceRule>&
   for (size_t i = 0; i < rules.size(); ++i) {
     const AllreduceRule& rule = rules[i];
     const std::optional<int64_t> below = i + 1 < rules.size() ? std::optional(rules[i + 1].from_bytes) : std::nullopt;
-    text += fmt::format("{} {} 0 {}  # {}", rule.from_bytes, rule.algorithm, rule.segment_bytes, openmpi_algorithm(rule.algorithm));
-    text += rule.algorithm == 0 ? "\n" : fmt::format("; the default would have used {}\n", openmpi_default(ranks, rule.from_bytes, below));
+    text += fmt::format("{} {} 0 {}  # {}", rule.from_bytes, rule.algorithm, rule.segment_bytes,
+                        openmpi_algorithm(rule.algorithm));
+    text += rule.algorithm == 0
+                ? "\n"
+                : fmt::format("; the default would have used {}\n", openmpi_default(ranks, rule.from_bytes, below));
   }
   return text + fmt::format("{} 1  # guard: more ranks are left to Open MPI\n0 0 0 0\n", ranks + 1);
 }

@@ -26,8 +26,8 @@ PairedRatio compare(std::span<const double> first, std::span<const double> secon
   return result;
 }
 
-PairedRatio compare_beside_noise(std::span<const double> base, std::span<const double> tuned, std::span<const double> first,
-                                 std::span<const double> second, double confidence) {
+PairedRatio compare_beside_noise(std::span<const double> base, std::span<const double> tuned,
+                                 std::span<const double> first, std::span<const double> second, double confidence) {
   constexpr double kEachRound = 0.99;
   PairedRatio result = compare(base, tuned, confidence);
   if (result.rounds < kMinRounds || result.excludes_one()) return result;

@@ -24,8 +24,10 @@ double step_seconds(const Calibration& calibration, const Settings& at, const Cu
   double compute_s = calibration.compute_fixed_s + (calibration.compute_s - calibration.compute_fixed_s) * growth;
   double bubble_s = 0;
   if (calibration.pipeline && calibration.compute_s > 0) {
-    // The longest stage is never idle but for the first micro-batch on its way through the others (specification.md B1, B3).
-    const double micro_batches = at.micro_batches > 0 ? at.micro_batches : static_cast<double>(calibration.pipeline->micro_batches);
+    // The longest stage is never idle but for the first micro-batch on its way through the others
+    // (specification.md B1, B3).
+    const double micro_batches =
+        at.micro_batches > 0 ? at.micro_batches : static_cast<double>(calibration.pipeline->micro_batches);
     compute_s += calibration.micro_batch_s * (micro_batches - static_cast<double>(calibration.pipeline->micro_batches));
     bubble_s = calibration.pipeline->others_s * compute_s / calibration.compute_s /
                (micro_batches * static_cast<double>(calibration.pipeline->chunks));
@@ -34,9 +36,9 @@ double step_seconds(const Calibration& calibration, const Settings& at, const Cu
   for (models::Gradient& gradient : gradients)
     if (calibration.compute_s > 0) gradient.ready_s *= compute_s / calibration.compute_s;
   // Unless the bucket is tuned, what was seen is what is sent.
-  std::vector<models::Bucket> buckets = at.bucket_mb >= 0
-                                            ? buckets_of(calibration.bucket_rule, gradients, static_cast<int64_t>(at.bucket_mb * kMib))
-                                            : models::fuse(gradients, 0);
+  std::vector<models::Bucket> buckets =
+      at.bucket_mb >= 0 ? buckets_of(calibration.bucket_rule, gradients, static_cast<int64_t>(at.bucket_mb * kMib))
+                        : models::fuse(gradients, 0);
   auto tensor = gradients.begin();
   for (models::Bucket& bucket : buckets) {
     for (int64_t i = 0; i < bucket.tensors; ++i, ++tensor) {
@@ -46,10 +48,11 @@ double step_seconds(const Calibration& calibration, const Settings& at, const Cu
       compute_s += bytes * at.code.seconds_per_byte;
     }
   }
-  return bubble_s +
-         models::schedule(
-             buckets, compute_s, [&](int64_t bytes) { return allreduce.seconds(static_cast<double>(bytes)); }, calibration.overlap)
-             .step_s;
+  return bubble_s + models::schedule(
+                        buckets, compute_s,
+                        [&](int64_t bytes) { return allreduce.seconds(static_cast<double>(bytes)); },
+                        calibration.overlap)
+                        .step_s;
 }
 
 }  // namespace
@@ -69,13 +72,15 @@ std::vector<models::Bucket> buckets_of(BucketRule rule, const std::vector<models
   return models::fill(gradients, bytes, rule == BucketRule::kFill ? bytes : models::kDdpFirstBucketBytes);
 }
 
-BucketRule bucket_rule(const std::vector<models::Gradient>& tensors, const std::vector<models::Gradient>& seen, int64_t bytes) {
+BucketRule bucket_rule(const std::vector<models::Gradient>& tensors, const std::vector<models::Gradient>& seen,
+                       int64_t bytes) {
   BucketRule best = BucketRule::kFuse;
   std::pair<size_t, int64_t> least = {SIZE_MAX, 0};
   for (const BucketRule rule : {BucketRule::kFuse, BucketRule::kFill, BucketRule::kFillAfterFirst}) {
     const std::vector<models::Bucket> made = buckets_of(rule, tensors, bytes);
     std::pair<size_t, int64_t> off = {std::max(made.size(), seen.size()) - std::min(made.size(), seen.size()), 0};
-    for (size_t i = 0; i < std::min(made.size(), seen.size()); ++i) off.second += std::abs(made[i].bytes - seen[i].bytes);
+    for (size_t i = 0; i < std::min(made.size(), seen.size()); ++i)
+      off.second += std::abs(made[i].bytes - seen[i].bytes);
     if (off < least) least = off, best = rule;
   }
   return best;
@@ -83,7 +88,8 @@ BucketRule bucket_rule(const std::vector<models::Gradient>& tensors, const std::
 
 std::optional<Code> code_of(const std::string& compression) {
   // Scales of groups of 512 values are 4 bytes, 8 with one bit; a value was 4.
-  constexpr double kScale = 4.0 / 2048, kHalf = 2 / 8.0e9, kQuantised = 1 / 4.6e9 + 1 / 8.8e9, kOneBit = 1 / 2.2e9 + 1 / 0.8e9;
+  constexpr double kScale = 4.0 / 2048, kHalf = 2 / 8.0e9, kQuantised = 1 / 4.6e9 + 1 / 8.8e9,
+                   kOneBit = 1 / 2.2e9 + 1 / 0.8e9;
   if (compression == "none") return Code{};
   if (compression == "fp16" || compression == "bf16") return Code{0.5, kHalf};
   if (compression == "q8") return Code{1.0 / 4 + kScale, kQuantised};
@@ -96,7 +102,8 @@ std::optional<Code> code_of(const std::string& compression) {
 bool is_modelled(const std::string& tunable, const std::vector<std::string>& values, bool pipeline) {
   if (tunable == kMicroBatches) return pipeline;
   if (tunable == kCompression)
-    return values.front() == "none" && std::all_of(values.begin(), values.end(), [](const std::string& value) { return code_of(value); });
+    return values.front() == "none" &&
+           std::all_of(values.begin(), values.end(), [](const std::string& value) { return code_of(value); });
   return tunable == kBatch || tunable == kBucketMb || tunable == kAlgorithm;
 }
 
@@ -106,17 +113,22 @@ double relative_efficiency(double batch, double base, std::optional<double> nois
 
 std::vector<double> predict(const Space& space, const Calibration& calibration) {
   const double ranks = static_cast<double>(calibration.ranks);
-  const auto word = [&](size_t point, const char* name) { return space.has(name) ? space.value(point, name) : std::string(); };
+  const auto word = [&](size_t point, const char* name) {
+    return space.has(name) ? space.value(point, name) : std::string();
+  };
   const auto modelled = [&](const char* name) {
     const auto& tunables = space.tunables();
-    return std::any_of(tunables.begin(), tunables.end(), [&](const Tunable& tunable) { return tunable.name == name && tunable.modelled; });
+    return std::any_of(tunables.begin(), tunables.end(),
+                       [&](const Tunable& tunable) { return tunable.name == name && tunable.modelled; });
   };
   const bool pipelined = modelled(kMicroBatches), coded = modelled(kCompression);
   std::map<std::string, double> known;  // tunables that are not modelled do not make it a new prediction
   std::vector<double> result(space.size());
   for (size_t point = 0; point < space.size(); ++point) {
-    const std::string batch = word(point, kBatch), bucket_mb = word(point, kBucketMb), algorithm = word(point, kAlgorithm);
-    const std::string micro_batches = pipelined ? word(point, kMicroBatches) : "", compression = coded ? word(point, kCompression) : "";
+    const std::string batch = word(point, kBatch), bucket_mb = word(point, kBucketMb),
+                      algorithm = word(point, kAlgorithm);
+    const std::string micro_batches = pipelined ? word(point, kMicroBatches) : "",
+                      compression = coded ? word(point, kCompression) : "";
     const auto [entry, is_new] =
         known.try_emplace(batch + " " + bucket_mb + " " + algorithm + " " + micro_batches + " " + compression, 0.0);
     if (is_new) {
@@ -125,10 +137,12 @@ std::vector<double> predict(const Space& space, const Calibration& calibration) 
       if (!micro_batches.empty()) at.micro_batches = std::stod(micro_batches);
       if (!compression.empty()) at.code = *code_of(compression);
       const auto measured = calibration.allreduce.find(algorithm);
-      const Curve& curve = measured != calibration.allreduce.end() ? measured->second : calibration.allreduce.at(kDefaultAlgorithm);
+      const Curve& curve =
+          measured != calibration.allreduce.end() ? measured->second : calibration.allreduce.at(kDefaultAlgorithm);
       const double base = calibration.batch > 0 ? calibration.batch : at.batch;
-      entry->second = std::log(step_seconds(calibration, at, curve) /
-                               (at.batch * ranks * relative_efficiency(at.batch * ranks, base * ranks, calibration.noise_scale)));
+      entry->second =
+          std::log(step_seconds(calibration, at, curve) /
+                   (at.batch * ranks * relative_efficiency(at.batch * ranks, base * ranks, calibration.noise_scale)));
     }
     result[point] = entry->second;
   }

@@ -1,6 +1,6 @@
-// Predicts the cost of a step at every point of the space from a few calibrating trials: computing is linear in the batch, tensors are
-// fused into buckets, buckets are reduced behind the computing in the times of the sweep. A prediction prunes; recommendations are
-// measured.
+// Predicts the cost of a step at every point of the space from a few calibrating trials: computing is linear in the
+// batch, tensors are fused into buckets, buckets are reduced behind the computing in the times of the sweep. A
+// prediction prunes; recommendations are measured.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ class Curve {
  public:
   void add(double bytes, double seconds) { points_[bytes] = seconds; }
   bool empty() const { return points_.empty(); }
-  /// Linear in the logarithms between two sizes; the smallest size's time below, the largest size's bandwidth above. Not empty.
+  /// Linear in the logarithms between two sizes; the smallest size's time below, the largest size's bandwidth
+  /// above. Not empty.
   double seconds(double bytes) const;
   const std::map<double, double>& points() const { return points_; }
 
@@ -35,7 +36,8 @@ enum class BucketRule {
 };
 std::vector<models::Bucket> buckets_of(BucketRule rule, const std::vector<models::Gradient>& gradients, int64_t bytes);
 /// The rule whose buckets of these tensors are nearest to those seen at that size.
-BucketRule bucket_rule(const std::vector<models::Gradient>& tensors, const std::vector<models::Gradient>& seen, int64_t bytes);
+BucketRule bucket_rule(const std::vector<models::Gradient>& tensors, const std::vector<models::Gradient>& seen,
+                       int64_t bytes);
 
 /// For a pipeline at the default's micro-batches.
 struct PipelineFacts {
@@ -54,7 +56,8 @@ struct Calibration {
   bool overlap = false;                    ///< reductions run behind the computing
   std::map<std::string, Curve> allreduce;  ///< by value of tunable `algorithm`; has "default"
   double batch = 0;                        ///< default, samples per rank and step; 0: unknown
-  std::optional<double> noise_scale;       ///< samples (specification.md G3); unset: efficiency does not depend on the batch
+  /// samples (specification.md G3); unset: efficiency does not depend on the batch
+  std::optional<double> noise_scale;
 };
 
 /// Names of the tunables that predictions model.
@@ -64,7 +67,8 @@ constexpr const char* kAlgorithm = "algorithm";
 constexpr const char* kDefaultAlgorithm = "default";  ///< the library's own choice
 constexpr const char* kMicroBatches = "micro_batches";
 constexpr const char* kCompression = "compression";
-/// `values`: the first is the default. Micro-batches are modelled for pipelines only; codes if all are known and the default is none.
+/// `values`: the first is the default. Micro-batches are modelled for pipelines only; codes if all are known and
+/// the default is none.
 bool is_modelled(const std::string& tunable, const std::vector<std::string>& values, bool pipeline);
 
 /// A gradient code: its bytes on the wire, and its time on one core.
@@ -77,8 +81,8 @@ std::optional<Code> code_of(const std::string& compression);
 /// Smaller tensors (biases, norms) are not worth coding and travel as they are.
 constexpr int64_t kLeastCompressed = 64 * 1024;
 
-/// Steps that batch `base` needs to a target loss over those that `batch` needs, times batch over base: 1 where they are equal, less for
-/// larger batches (specification.md G4). Without a noise scale 1.
+/// Steps that batch `base` needs to a target loss over those that `batch` needs, times batch over base: 1 where they
+/// are equal, less for larger batches (specification.md G4). Without a noise scale 1.
 double relative_efficiency(double batch, double base, std::optional<double> noise_scale);
 
 /// Log of seconds per sample at equal statistical efficiency, for every point. Unknown tunables change nothing.

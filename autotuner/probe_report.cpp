@@ -38,7 +38,8 @@ class Parser {
       std::istringstream cells(text);
       ProbeRow row;
       std::string rest;
-      if (!(cells >> row.ranks >> row.elements >> row.bytes >> row.asked >> row.ran >> row.segment_bytes >> row.commutative >> row.calls) ||
+      if (!(cells >> row.ranks >> row.elements >> row.bytes >> row.asked >> row.ran >> row.segment_bytes >>
+            row.commutative >> row.calls) ||
           cells >> rest || row.ranks < 1 || row.elements < 0 || row.bytes < 0 || row.calls < 0)
         fail("not a row of eight numbers");
       file.rows.push_back(row);
@@ -47,7 +48,9 @@ class Parser {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& why) const { throw Error(fmt::format("{}:{}: {}", path_.string(), line_, why)); }
+  [[noreturn]] void fail(const std::string& why) const {
+    throw Error(fmt::format("{}:{}: {}", path_.string(), line_, why));
+  }
   std::string line() {
     std::string text;
     ++line_;
@@ -73,7 +76,9 @@ class Parser {
 
 std::string with_segments(int64_t algorithm, int64_t segment_bytes) {
   const std::string name = openmpi_algorithm(algorithm);
-  return algorithm == kSegmentedRing && segment_bytes > 0 ? fmt::format("{} in segments of {} bytes", name, segment_bytes) : name;
+  return algorithm == kSegmentedRing && segment_bytes > 0
+             ? fmt::format("{} in segments of {} bytes", name, segment_bytes)
+             : name;
 }
 
 bool has_rule(const OpenMpiRules& rules, int64_t ranks) {
@@ -81,7 +86,8 @@ bool has_rule(const OpenMpiRules& rules, int64_t ranks) {
   for (const auto& communicator : rules.allreduce) {
     for (const auto& message : communicator.messages) sizes.insert(message.from_bytes);
   }
-  return std::any_of(sizes.begin(), sizes.end(), [&](int64_t bytes) { return ruled(rules, ranks, bytes).algorithm != kIgnore; });
+  return std::any_of(sizes.begin(), sizes.end(),
+                     [&](int64_t bytes) { return ruled(rules, ranks, bytes).algorithm != kIgnore; });
 }
 
 /// Rows that are alike in all processes, as one.
@@ -89,7 +95,8 @@ std::vector<ProbeRow> added_up(const std::vector<ProbeFile>& files) {
   std::map<std::tuple<int64_t, int64_t, int64_t, int64_t, int64_t, int64_t, bool>, ProbeRow> sums;
   for (const ProbeFile& file : files) {
     for (const ProbeRow& row : file.rows) {
-      ProbeRow& sum = sums[{row.ranks, row.bytes, row.elements, row.asked, row.ran, row.segment_bytes, row.commutative}];
+      ProbeRow& sum =
+          sums[{row.ranks, row.bytes, row.elements, row.asked, row.ran, row.segment_bytes, row.commutative}];
       const int64_t calls = sum.calls + row.calls;
       sum = row;
       sum.calls = calls;
@@ -112,8 +119,8 @@ ProofRow compared(const ProbeRow& calls, const OpenMpiRules& rules) {
   }
   row.expected = with_segments(rule.algorithm, rule.segment_bytes);
   const int64_t element_bytes = calls.elements > 0 ? calls.bytes / calls.elements : 0;
-  const int64_t runs =
-      openmpi_allreduce_that_runs(rule.algorithm, rule.segment_bytes, calls.ranks, calls.elements, element_bytes, calls.commutative);
+  const int64_t runs = openmpi_allreduce_that_runs(rule.algorithm, rule.segment_bytes, calls.ranks, calls.elements,
+                                                   element_bytes, calls.commutative);
   if (runs != rule.algorithm) row.expected += fmt::format(", gives way to {}", openmpi_algorithm(runs));
   const bool segments_matter = rule.algorithm == kSegmentedRing;
   const bool asked = calls.asked == rule.algorithm && (!segments_matter || calls.segment_bytes == rule.segment_bytes);
@@ -152,13 +159,16 @@ std::vector<std::string> notes_on(const std::vector<ProbeFile>& files, const std
     if (file.rank >= 0) ranks.insert(file.rank);
   }
   if (wrong > 0)
-    notes.push_back(
-        fmt::format("{} calls ran a ring with an operation that does not commute: their results are WRONG. Do not use these rules", wrong));
+    notes.push_back(fmt::format(
+        "{} calls ran a ring with an operation that does not commute: their results are WRONG. Do not use these rules",
+        wrong));
   if (gave_way > 0)
-    notes.push_back(fmt::format("{} calls gave way to another algorithm than the rule's: too few elements for it", gave_way));
+    notes.push_back(
+        fmt::format("{} calls gave way to another algorithm than the rule's: too few elements for it", gave_way));
   if (lost > 0) notes.push_back(fmt::format("{} calls were not counted", lost));
   if (size > 0 && static_cast<int64_t>(ranks.size()) < size)
-    notes.push_back(fmt::format("{} of {} ranks left a count: the others were killed or ended by _exit", ranks.size(), size));
+    notes.push_back(
+        fmt::format("{} of {} ranks left a count: the others were killed or ended by _exit", ranks.size(), size));
   return notes;
 }
 
@@ -189,30 +199,38 @@ Proof prove_openmpi(const std::vector<ProbeFile>& files, std::string_view rules_
     return proof;
   };
 
-  if (!rules.dropped.empty()) return say(Verdict::kNotInForce, fmt::format("Open MPI ignores the rules, all of them: {}", rules.dropped));
-  if (!has_rule(rules, ranks)) return say(Verdict::kNotInForce, fmt::format("the file has no rule for {} ranks", ranks));
+  if (!rules.dropped.empty())
+    return say(Verdict::kNotInForce, fmt::format("Open MPI ignores the rules, all of them: {}", rules.dropped));
+  if (!has_rule(rules, ranks))
+    return say(Verdict::kNotInForce, fmt::format("the file has no rule for {} ranks", ranks));
   const int64_t otherwise = calls_of(proof.rows, Match::kOtherwise);
   if (otherwise > 0)
-    return say(Verdict::kNotInForce,
-               fmt::format("not in force: {} calls of MPI_Allreduce ran another algorithm than their rule's", otherwise));
+    return say(
+        Verdict::kNotInForce,
+        fmt::format("not in force: {} calls of MPI_Allreduce ran another algorithm than their rule's", otherwise));
   if (const int64_t calls = calls_of(proof.rows, Match::kAsRuled, ranks); calls > 0)
-    return say(Verdict::kInForce,
-               fmt::format("in force: {} calls of MPI_Allreduce on {} ranks ran by their rule, which the default would not "
-                           "have chosen, and none otherwise",
-                           calls, ranks));
+    return say(
+        Verdict::kInForce,
+        fmt::format("in force: {} calls of MPI_Allreduce on {} ranks ran by their rule, which the default would not "
+                    "have chosen, and none otherwise",
+                    calls, ranks));
   if (calls_of(proof.rows, Match::kSameAsDefault, ranks) > 0)
-    return say(Verdict::kCannotTell, "cannot be told: every call that was seen would have run the same algorithm by default");
-  if (!proof.rows.empty())
-    return say(Verdict::kCannotTell, fmt::format("cannot be told: no call of MPI_Allreduce on {} ranks that has a rule was seen", ranks));
-  if (files.empty())
     return say(Verdict::kCannotTell,
-               "cannot be checked here: no process left a count; it was not preloaded, or none was an MPI program that ended well");
+               "cannot be told: every call that was seen would have run the same algorithm by default");
+  if (!proof.rows.empty())
+    return say(Verdict::kCannotTell,
+               fmt::format("cannot be told: no call of MPI_Allreduce on {} ranks that has a rule was seen", ranks));
+  if (files.empty())
+    return say(
+        Verdict::kCannotTell,
+        "cannot be checked here: no process left a count; it was not preloaded, or none was an MPI program that ended well");
   const ProbeFile& first = files.front();
   if (!first.library.starts_with("Open MPI"))
     return say(Verdict::kCannotTell, fmt::format("cannot be checked here: the job runs {}", first.library));
   if (!first.symbols)
-    return say(Verdict::kCannotTell,
-               fmt::format("cannot be checked here: {} does not show its algorithms to a preloaded library", first.library));
+    return say(
+        Verdict::kCannotTell,
+        fmt::format("cannot be checked here: {} does not show its algorithms to a preloaded library", first.library));
   return say(
       Verdict::kCannotTell,
       "cannot be told: no blocking MPI_Allreduce ran by coll_tuned: the job made none, or another component (HAN, hcoll, UCC) took them");

@@ -1,8 +1,9 @@
-// Compares what ran, from the files of libddl-probe-openmpi.so, with the rules: the proof that emitted rules are in force.
+// Compares what ran, from the files of libddl-probe-openmpi.so, with the rules: the proof that emitted
+// rules are in force.
 //
-// A probe file is text: `ddl-probe-openmpi 1`, `library WORDS`, `rank N of N` (-1: not known), `symbols 0|1`
-// (whether the library has the functions that are counted), `lost N` (calls that were not counted), then a row per kind of call, `RANKS
-// ELEMENTS BYTES ASKED RAN SEGMENT COMMUTES CALLS` (algorithms by their id), and `end`.
+// A probe file is text: `ddl-probe-openmpi 1`, `library WORDS`, `rank N of N` (-1: not known), `symbols 0|1` (whether
+// the library has the functions that are counted), `lost N` (calls that were not counted), then a row per kind of call,
+// `RANKS ELEMENTS BYTES ASKED RAN SEGMENT COMMUTES CALLS` (algorithms by their id), and `end`.
 #pragma once
 
 #include <cstdint>
@@ -44,7 +45,8 @@ struct ProofRow {
   };
   ProbeRow calls;  ///< of all processes
   Match match = Match::kNotRuled;
-  std::string expected, ran;  ///< in words: "segmented_ring in segments of 131072 bytes", "ring, gave way to recursive_doubling"
+  /// in words: "segmented_ring in segments of 131072 bytes", "ring, gave way to recursive_doubling"
+  std::string expected, ran;
 };
 
 struct Proof {
@@ -56,9 +58,9 @@ struct Proof {
   std::vector<std::string> notes;  ///< further remarks; wrong results first
 };
 
-/// `rules_text` is the file as it is now, `ranks` the communicator size it was made for. In force: every ruled call requested the rule's
-/// algorithm, and at least one on a communicator of `ranks` where the built-in table would not have. Cannot tell: no such call was seen, or
-/// this library hides its algorithms.
+/// `rules_text` is the file as it is now, `ranks` the communicator size it was made for. In force: every ruled call
+/// requested the rule's algorithm, and at least one on a communicator of `ranks` where the built-in table would not
+/// have. Cannot tell: no such call was seen, or this library hides its algorithms.
 Proof prove_openmpi(const std::vector<ProbeFile>& files, std::string_view rules_text, int64_t ranks);
 
 }  // namespace ddl::tune

@@ -17,10 +17,11 @@
 namespace ddl::tune {
 namespace {
 
-/// New points a round, beside the best so far. Without predictions more points must be seen, and the best, measured again in each round, should take a
-/// smaller share of the trials (docs/performance.md).
+/// New points a round, beside the best so far. Without predictions more points must be seen, and the best, measured
+/// again in each round, should take a smaller share of the trials (docs/performance.md).
 constexpr size_t kExplored = 3, kExploredUnpredicted = 6;
-constexpr size_t kTrialsOfTunable = 12;  ///< for each tunable: from so many on, a space without predictions is searched as a whole
+/// for each tunable: from so many on, a space without predictions is searched as a whole
+constexpr size_t kTrialsOfTunable = 12;
 constexpr double kTrialsOfOptimism = 14, kMostOptimism = 3;  ///< while many are left, uncertain points promise more
 constexpr size_t kAskedAgain = 300;
 constexpr size_t kFinalists = 4, kMostFinalists = 12;
@@ -55,9 +56,10 @@ class Search {
         settings_(settings),
         random_(settings.seed),
         lanes_(std::max<size_t>(1, bench.lanes())),
-        is_predicted_(
-            std::any_of(space.tunables().begin(), space.tunables().end(), [](const Tunable& tunable) { return tunable.modelled; })),
-        explored_a_round_(std::min(is_predicted_ ? kExplored : kExploredUnpredicted, std::max<size_t>(1, space.size() - 1))),
+        is_predicted_(std::any_of(space.tunables().begin(), space.tunables().end(),
+                                  [](const Tunable& tunable) { return tunable.modelled; })),
+        explored_a_round_(
+            std::min(is_predicted_ ? kExplored : kExploredUnpredicted, std::max<size_t>(1, space.size() - 1))),
         surrogate_(space, prediction) {}
 
   SearchResult run(const std::vector<Trial>& calibrating) {
@@ -65,7 +67,8 @@ class Search {
     if (is_wide_) surrogate_ = Surrogate(space_, prediction_, Scale::kMeasured);
     for (const Trial& trial : calibrating) keep(trial);
     first_trial_ = result_.trials.size();
-    if (!measured_.contains(0)) throw std::invalid_argument("search: the default has to be among the calibrating trials");
+    if (!measured_.contains(0))
+      throw std::invalid_argument("search: the default has to be among the calibrating trials");
     const bool finished = explore() && (has_halved_ || race());
     if (!finished) {  // what is believed so far, though nothing more can be tried
       surrogate_.fit();
@@ -91,7 +94,8 @@ class Search {
     }
   }
 
-  // At most one round for each lane. The surrogate must be fitted before it is asked again. False: the bench wants to end.
+  // At most one round for each lane. The surrogate must be fitted before it is asked again. False: the
+  // bench wants to end.
   bool measure_rounds(Stage stage, const std::vector<std::vector<size_t>>& points) {
     std::vector<Round> rounds;
     for (const std::vector<size_t>& of_round : points) {
@@ -101,7 +105,8 @@ class Search {
     const std::vector<std::vector<Outcome>> outcomes = bench_.measure_rounds(stage, rounds);
     bool whole = outcomes.size() == rounds.size();
     for (size_t r = 0; r < outcomes.size(); ++r) {
-      for (size_t i = 0; i < outcomes[r].size(); ++i) keep({rounds[r].number, stage, rounds[r].points[i], outcomes[r][i]});
+      for (size_t i = 0; i < outcomes[r].size(); ++i)
+        keep({rounds[r].number, stage, rounds[r].points[i], outcomes[r][i]});
       whole = whole && outcomes[r].size() == rounds[r].points.size();
     }
     if (whole) round_ = rounds.back().number + 1;
@@ -137,8 +142,8 @@ class Search {
     return by_belief(std::move(points));
   }
 
-  // Expected duration of a trial: by the bench, else that of earlier trials of its point, or of others if there were none. When confirming, that of the
-  // longest of them: no confirming round is given up.
+  // Expected duration of a trial: by the bench, else that of earlier trials of its point, or of others if there were
+  // none. When confirming, that of the longest of them: no confirming round is given up.
   double expected_s(Stage stage, size_t point) const {
     if (const std::optional<double> said_s = bench_.expected_s(stage, point)) return *said_s;
     const auto own = walls_.find(point);
@@ -163,7 +168,8 @@ class Search {
   // Whether there is time for a round and the rounds that confirm its result.
   bool leaves_time_to_confirm(Stage stage, const std::vector<size_t>& round) const {
     const std::optional<double> left_s = bench_.seconds_left();
-    return !left_s || *left_s >= expected_s(stage, round) + confirming_s(settings_.least_confirm_rounds, ranked().front());
+    return !left_s ||
+           *left_s >= expected_s(stage, round) + confirming_s(settings_.least_confirm_rounds, ranked().front());
   }
 
   // Trials made and left: where time is limited, this depends on how long trials turn out to take.
@@ -171,14 +177,15 @@ class Search {
 
   // Trials left by exploring and racing.
   size_t confirming_trials() const {
-    return kConfirmTrials *
-           std::clamp(budget() / kConfirmShare / kConfirmTrials, settings_.least_confirm_rounds, settings_.most_confirm_rounds);
+    return kConfirmTrials * std::clamp(budget() / kConfirmShare / kConfirmTrials, settings_.least_confirm_rounds,
+                                       settings_.most_confirm_rounds);
   }
 
   // Trials that exploring leaves to the race: a noisy machine needs many rounds to tell the best few apart.
   size_t racing_trials() const {
     const double wanted = static_cast<double>(kFinalists) * std::pow(surrogate_.noise() / kToldApart, 2);
-    return static_cast<size_t>(std::min(wanted, static_cast<double>(budget() - std::min(budget(), confirming_trials())) / 2));
+    return static_cast<size_t>(
+        std::min(wanted, static_cast<double>(budget() - std::min(budget(), confirming_trials())) / 2));
   }
 
   std::vector<std::vector<size_t>> next_rounds() const;
@@ -218,8 +225,9 @@ class Search {
   SearchResult result_;
 };
 
-// The next rounds, one for each lane that trials are left for: the best so far, and the points that promise most beside it. They are chosen one after
-// the other, as if those before had cost what is believed of them, since their neighbours promise less then. None if no point promises anything.
+// The next rounds, one for each lane that trials are left for: the best so far, and the points that promise most beside
+// it. They are chosen one after the other, as if those before had cost what is believed of them, since their neighbours
+// promise less then. None if no point promises anything.
 std::vector<std::vector<size_t>> Search::next_rounds() const {
   const size_t best = ranked().front(), kept = confirming_trials() + racing_trials(), left = bench_.trials_left();
   const size_t most = std::clamp<size_t>(left > kept ? (left - kept) / (explored_a_round_ + 1) : 0, 1, lanes_);
@@ -228,8 +236,9 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
   std::set<size_t> chosen = {best};
   Surrogate imagined = surrogate_;
   const double level = surrogate_.level(best);
-  const double optimism =
-      is_wide_ && left > kept ? std::clamp(static_cast<double>(left - kept) / kTrialsOfOptimism, 1.0, kMostOptimism) : 1.0;
+  const double optimism = is_wide_ && left > kept
+                              ? std::clamp(static_cast<double>(left - kept) / kTrialsOfOptimism, 1.0, kMostOptimism)
+                              : 1.0;
   std::vector<size_t> asked = candidates();
   while (rounds.size() < most) {
     const size_t number = round_ + rounds.size();
@@ -240,7 +249,8 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
       const std::vector<Belief> beliefs = imagined.beliefs(asked, best);
       std::vector<std::pair<double, size_t>> promises;
       for (size_t i = 0; i < asked.size(); ++i)
-        if (!chosen.contains(asked[i])) promises.emplace_back(expected_improvement({beliefs[i].mean, optimism * beliefs[i].sd}), i);
+        if (!chosen.contains(asked[i]))
+          promises.emplace_back(expected_improvement({beliefs[i].mean, optimism * beliefs[i].sd}), i);
       const auto next_best = std::max_element(promises.begin(), promises.end());
       if (next_best == promises.end() || (next_best->first < kExpectedGain && !early)) break;
       round.push_back(asked[next_best->second]);
@@ -249,7 +259,8 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
       imagined.condition();
       // Imagined results only shrink promises: points far behind need not be asked again.
       const size_t kept_points = std::min(promises.size(), kAskedAgain);
-      std::partial_sort(promises.begin(), promises.begin() + static_cast<std::ptrdiff_t>(kept_points), promises.end(), std::greater<>());
+      std::partial_sort(promises.begin(), promises.begin() + static_cast<std::ptrdiff_t>(kept_points), promises.end(),
+                        std::greater<>());
       std::vector<size_t> next;
       for (size_t i = 0; i < kept_points; ++i) next.push_back(asked[promises[i].second]);
       asked = next;
@@ -263,7 +274,9 @@ std::vector<std::vector<size_t>> Search::next_rounds() const {
 bool Search::explore() {
   surrogate_.fit();
   // Before the first round only the default tells how long a trial takes, and others may be much faster.
-  const auto has_trials = [&] { return bench_.trials_left() >= confirming_trials() + racing_trials() + explored_a_round_ + 1; };
+  const auto has_trials = [&] {
+    return bench_.trials_left() >= confirming_trials() + racing_trials() + explored_a_round_ + 1;
+  };
   while (has_trials() || (!explored_ && bench_.seconds_left())) {
     std::vector<std::vector<size_t>> rounds = next_rounds();
     if (rounds.empty()) {
@@ -286,23 +299,26 @@ bool Search::is_for_halving() const {
          bench_.trials_left() >= confirming_trials() + kHalvings * candidates().size();
 }
 
-// All points; where measuring all of them once takes more time than halving has for each of its stages, without those believed worst: from a poor start
-// they take longest.
+// All points; where measuring all of them once takes more time than halving has for each of its stages, without those
+// believed worst: from a poor start they take longest.
 std::vector<size_t> Search::field_of_halving() const {
   std::vector<size_t> field = by_belief(candidates());
   const std::optional<double> left_s = bench_.seconds_left();
   if (!left_s) return field;
   const double stages = std::ceil(std::log(static_cast<double>(field.size())) / std::log(static_cast<double>(kEta)));
-  const double share_s = (*left_s - confirming_s(settings_.least_confirm_rounds, field.front())) / std::max(1.0, stages);
+  const double share_s =
+      (*left_s - confirming_s(settings_.least_confirm_rounds, field.front())) / std::max(1.0, stages);
   double sum_s = 0;
-  const auto too_much =
-      std::find_if(field.begin(), field.end(), [&](size_t point) { return (sum_s += expected_s(Stage::kExplore, point)) > share_s; });
+  const auto too_much = std::find_if(field.begin(), field.end(), [&](size_t point) {
+    return (sum_s += expected_s(Stage::kExplore, point)) > share_s;
+  });
   field.erase(std::max(too_much, field.begin() + 1), field.end());
   return field;
 }
 
-// Successive halving: the field once, the best third of it three times, the best ninth nine times ... each time in rounds of its own. Points are
-// ranked by belief, which uses their neighbours; the medians of their own times alone lose more (docs/performance.md).
+// Successive halving: the field once, the best third of it three times, the best ninth nine times ... each time in
+// rounds of its own. Points are ranked by belief, which uses their neighbours; the medians of their own times alone
+// lose more (docs/performance.md).
 bool Search::halve() {
   std::vector<size_t> field = field_of_halving();
   has_halved_ = true;
@@ -347,7 +363,8 @@ double location(const std::vector<double>& values, double scale) {
 std::vector<size_t> Search::in_order(const std::vector<size_t>& field, size_t first_trial) const {
   std::map<size_t, std::vector<double>> raced;
   for (size_t i = first_trial; i < result_.trials.size(); ++i)
-    if (const Trial& trial = result_.trials[i]; trial.outcome.cost) raced[trial.point].push_back(std::log(*trial.outcome.cost));
+    if (const Trial& trial = result_.trials[i]; trial.outcome.cost)
+      raced[trial.point].push_back(std::log(*trial.outcome.cost));
   std::vector<size_t> order;
   std::map<size_t, double> typical;
   size_t fewest = std::numeric_limits<size_t>::max();
@@ -357,7 +374,8 @@ std::vector<size_t> Search::in_order(const std::vector<size_t>& field, size_t fi
     fewest = std::min(fewest, raced[point].size());
     if (!raced[point].empty()) typical[point] = location(raced[point], surrogate_.noise() / 2);
   }
-  if (fewest >= kTellingRounds) std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return typical[a] < typical[b]; });
+  if (fewest >= kTellingRounds)
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return typical[a] < typical[b]; });
   return order;
 }
 
@@ -365,8 +383,9 @@ std::vector<size_t> Search::in_order(const std::vector<size_t>& field, size_t fi
 bool Search::none_is_better(const std::vector<size_t>& field) const {
   constexpr double kSds = 2;
   const std::vector<Belief> beliefs = surrogate_.beliefs(field, field.front());
-  return std::all_of(beliefs.begin() + 1, beliefs.end(),
-                     [&](const Belief& belief) { return belief.mean - kSds * belief.sd > -std::log1p(settings_.worth_while); });
+  return std::all_of(beliefs.begin() + 1, beliefs.end(), [&](const Belief& belief) {
+    return belief.mean - kSds * belief.sd > -std::log1p(settings_.worth_while);
+  });
 }
 
 // Whether the default is believed to be worse than the first of them beyond doubt.
@@ -376,8 +395,9 @@ bool Search::is_told_from_default(const std::vector<size_t>& field) const {
   return loss.mean - kSds * loss.sd > std::log1p(settings_.worth_while);
 }
 
-// Halves the field until one is left, or the rest of the budget is needed to confirm. Each halving has its share of the trials, one round at least.
-// The default runs along until it is told apart: from a poor start its trials take longer than all others.
+// Halves the field until one is left, or the rest of the budget is needed to confirm. Each halving has its share of
+// the trials, one round at least. The default runs along until it is told apart: from a poor start its trials take
+// longer than all others.
 bool Search::race() {
   std::vector<size_t> field = ranked();
   const size_t trials = racing_trials(), first_trial = result_.trials.size();
@@ -388,7 +408,8 @@ bool Search::race() {
     do {
       if (bench_.trials_left() < confirming_trials() + field.size() + 1) break;
       std::vector<size_t> round = field;
-      if (std::find(round.begin(), round.end(), size_t{0}) == round.end() && !is_told_from_default(field)) round.push_back(0);
+      if (std::find(round.begin(), round.end(), size_t{0}) == round.end() && !is_told_from_default(field))
+        round.push_back(0);
       if (!leaves_time_to_confirm(Stage::kRace, round)) break;
       const size_t made = result_.trials.size() - begin;
       const size_t of_share = share > made ? (share - made + field.size() - 1) / field.size() : 1;
@@ -404,7 +425,8 @@ bool Search::race() {
   return true;
 }
 
-// A tunable without effect is not recommended: it goes back to its default where that is believed to lose less than a gain worth while.
+// A tunable without effect is not recommended: it goes back to its default where that is believed to lose less than a
+// gain worth while.
 void Search::put_back_idle() {
   for (size_t i = 0; i < space_.tunables().size(); ++i) {
     const size_t point = space_.with(result_.best_seen, i, 0);
@@ -416,8 +438,8 @@ void Search::put_back_idle() {
   }
 }
 
-// Confirming rounds are few and share the conditions of a minute: where they contradict all that the search has seen of the default, the interval
-// includes both. A confirmed point was believed to be a gain, so this takes back none.
+// Confirming rounds are few and share the conditions of a minute: where they contradict all that the search has seen of
+// the default, the interval includes both. A confirmed point was believed to be a gain, so this takes back none.
 void reach_to(const Belief& before, Gain& gain) {
   constexpr double kSds = 2;
   const double seen = std::exp(before.mean);
@@ -425,7 +447,8 @@ void reach_to(const Belief& before, Gain& gain) {
   if (std::exp(before.mean - kSds * before.sd) > gain.hi) gain.hi = seen, gain.spans_search = true;
 }
 
-// The interval, examined after every round, ends confirming early only beyond doubt: each look needs more confidence than the last one.
+// The interval, examined after every round, ends confirming early only beyond doubt: each look needs more confidence
+// than the last one.
 Conclusion Search::confirm(bool finished) {
   put_back_idle();
   for (size_t i = 0; i < space_.tunables().size(); ++i)
@@ -439,7 +462,8 @@ Conclusion Search::confirm(bool finished) {
   std::vector<double> tuned, base, first, second;
   const auto compared = [&](double confidence) { return compare_beside_noise(base, tuned, first, second, confidence); };
   while (bench_.trials_left() >= kConfirmTrials && tuned.size() < settings_.most_confirm_rounds) {
-    // Begun only where the fewest rounds fit, within the spread of trials; once begun, not given up for longer trials before there are enough rounds.
+    // Begun only where the fewest rounds fit, within the spread of trials; once begun, not given up for longer trials
+    // before there are enough rounds.
     constexpr double kAbout = 0.8;
     const std::optional<double> left_s = bench_.seconds_left();
     const bool is_begun = !tuned.empty() && tuned.size() < kMinRounds;
@@ -471,8 +495,8 @@ Conclusion Search::confirm(bool finished) {
   }
   if (tuned.size() < kMinRounds) return Conclusion::kNotConfirmed;
   const PairedRatio ratio = compared(settings_.confidence), noise = compare(first, second, settings_.confidence);
-  result_.gain =
-      Gain{ratio.ratio, ratio.lo, ratio.hi, static_cast<int64_t>(ratio.rounds), noise.lo, noise.hi, ratio.of_rounds, settings_.confidence};
+  result_.gain = Gain{ratio.ratio, ratio.lo, ratio.hi,        static_cast<int64_t>(ratio.rounds),
+                      noise.lo,    noise.hi, ratio.of_rounds, settings_.confidence};
   reach_to(before, *result_.gain);
   if (ratio.lo <= 1 || ratio.ratio < 1 + settings_.worth_while) return Conclusion::kNoDifference;
   result_.winner = winner;

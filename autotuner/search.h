@@ -1,14 +1,15 @@
 // The search: finds the best point of the space, and how much it gains.
 //
-//   explore   rounds of a few points each, chosen by belief (surrogate.h): the best so far, and those with the largest expected improvement
+//   explore   rounds of a few points each, chosen by belief (surrogate.h): the best so far, and those with the largest
+//             expected improvement
 //   race      the best few and the default twice, in common rounds; the field is halved after each
 //   confirm   the winner and the default twice: only these rounds make the claim, since none of them chose the winner
 //
-// A bench with several lanes measures as many rounds side by side. Trials are compared within their round only, so that faster nodes favour
-// no point.
+// A bench with several lanes measures as many rounds side by side. Trials are compared within their round only, so that
+// faster nodes favour no point.
 //
-// Peers pick the best of noisy scores and never look again; on replayed measurements that loses more than any optimiser wins
-// (docs/performance.md).
+// Peers pick the best of noisy scores and never look again; on replayed measurements that loses more than any optimiser
+// wins (docs/performance.md).
 #pragma once
 
 #include <cstddef>
@@ -67,10 +68,11 @@ class Bench {
 struct SearchSettings {
   uint64_t seed = 1;          ///< for the order within rounds
   double worth_while = 0.01;  ///< smaller gains do not count
-  /// Confidence of the interval that must exclude no gain, and of those after each round that may end confirming early. Raise both where
-  /// rounds are cheap.
+  /// Confidence of the interval that must exclude no gain, and of those after each round that may end confirming early.
+  /// Raise both where rounds are cheap.
   double confidence = 0.95, early_confidence = 0.99;
-  size_t least_confirm_rounds = 3, most_confirm_rounds = 12;  ///< before the first look, and in all; at least kMinRounds
+  /// before the first look, and in all; at least kMinRounds
+  size_t least_confirm_rounds = 3, most_confirm_rounds = 12;
 };
 
 /// The conclusion about the default.
@@ -85,8 +87,9 @@ enum class Conclusion {
 
 struct SearchResult {
   Conclusion conclusion = Conclusion::kNotExplored;
-  size_t winner = 0;         ///< 0: the default, unless the conclusion is kBetterFound
-  std::optional<Gain> gain;  ///< of best_seen over the default; set after kMinRounds confirming rounds, even if not a gain
+  size_t winner = 0;  ///< 0: the default, unless the conclusion is kBetterFound
+  /// of best_seen over the default; set after kMinRounds confirming rounds, even if not a gain
+  std::optional<Gain> gain;
   size_t best_seen = 0;      ///< the point believed best, confirmed or not
   std::vector<size_t> idle;  ///< tunables that best_seen keeps at their default because their best value does nothing
   /// By tunable: the log cost that the best point would lose by returning to the tunable's default; 0 at the default.
@@ -94,9 +97,9 @@ struct SearchResult {
   std::vector<Trial> trials;  ///< in order, calibrating ones first
 };
 
-/// `prediction`: log cost by point. `feasible`: points that may be tried; includes the default. `calibrating`: earlier trials, all of one
-/// round (numbered 0), the default among them. The result depends on the arguments and the bench's answers only, whichever of several
-/// rounds ends first.
+/// `prediction`: log cost by point. `feasible`: points that may be tried; includes the default. `calibrating`: earlier
+/// trials, all of one round (numbered 0), the default among them. The result depends on the arguments and the bench's
+/// answers only, whichever of several rounds ends first.
 SearchResult search(const Space& space, const std::vector<double>& prediction, const std::vector<bool>& feasible,
                     const std::vector<Trial>& calibrating, Bench& bench, const SearchSettings& settings = {});
 

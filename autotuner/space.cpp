@@ -38,19 +38,22 @@ std::vector<size_t> ranks_of(const std::vector<std::string>& values) {
 }  // namespace
 
 Space::Space(std::vector<Tunable> tunables) : tunables_(std::move(tunables)) {
-  if (tunables_.empty()) throw Error("there is nothing to tune", "ddl tune --help shows how to name a tunable", ExitCode::kUsage);
+  if (tunables_.empty())
+    throw Error("there is nothing to tune", "ddl tune --help shows how to name a tunable", ExitCode::kUsage);
   std::set<std::string> names;
   for (const Tunable& tunable : tunables_) {
-    if (!names.insert(tunable.name).second) throw Error(fmt::format("tunable {} is given twice", tunable.name), "", ExitCode::kUsage);
-    if (tunable.values.empty()) throw Error(fmt::format("tunable {} has no values", tunable.name), "", ExitCode::kUsage);
+    if (!names.insert(tunable.name).second)
+      throw Error(fmt::format("tunable {} is given twice", tunable.name), "", ExitCode::kUsage);
+    if (tunable.values.empty())
+      throw Error(fmt::format("tunable {} has no values", tunable.name), "", ExitCode::kUsage);
     std::set<std::string> seen;
     for (const std::string& value : tunable.values)
       if (!seen.insert(value).second)
         throw Error(fmt::format("tunable {} has the value {} twice", tunable.name, value), "", ExitCode::kUsage);
     strides_.push_back(size_);
     if (tunable.values.size() > kMostPoints / size_)
-      throw Error(fmt::format("more than {} combinations to tune", kMostPoints), "give fewer values with --tunable NAME=A,B,...",
-                  ExitCode::kUsage);
+      throw Error(fmt::format("more than {} combinations to tune", kMostPoints),
+                  "give fewer values with --tunable NAME=A,B,...", ExitCode::kUsage);
     size_ *= tunable.values.size();
     ranks_.push_back(ranks_of(tunable.values));
   }

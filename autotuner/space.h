@@ -25,8 +25,12 @@ class Space {
   size_t size() const { return size_; }
 
   /// Index of the value of a tunable at a point.
-  size_t value_index(size_t point, size_t tunable) const { return point / strides_[tunable] % tunables_[tunable].values.size(); }
-  const std::string& value(size_t point, size_t tunable) const { return tunables_[tunable].values[value_index(point, tunable)]; }
+  size_t value_index(size_t point, size_t tunable) const {
+    return point / strides_[tunable] % tunables_[tunable].values.size();
+  }
+  const std::string& value(size_t point, size_t tunable) const {
+    return tunables_[tunable].values[value_index(point, tunable)];
+  }
   /// By name; throws std::out_of_range if there is no such tunable.
   const std::string& value(size_t point, const std::string& name) const;
   bool has(const std::string& name) const;

@@ -11,18 +11,19 @@
 namespace ddl::tune {
 namespace {
 
-// Standard deviations of log cost. The grid spans predictions that are off by 3 % to a factor of seven, which a default may
-// be where nothing is predicted, and machines from quiet to shared.
+// Standard deviations of log cost. The grid spans predictions that are off by 3 % to a factor of seven, which a default
+// may be where nothing is predicted, and machines from quiet to shared.
 constexpr std::array<double, 6> kErrors = {0.03, 0.08, 0.2, 0.4, 0.8, 2.0};
 constexpr std::array<double, 7> kNoises = {0.003, 0.008, 0.02, 0.05, 0.12, 0.3, 0.7};
-/// Bursts hit trials by themselves, or whole rounds, which may then be three times slower. On a quiet machine rounds are alike, which can be told only
-/// where the level of all is learned.
+/// Bursts hit trials by themselves, or whole rounds, which may then be three times slower. On a quiet machine rounds
+/// are alike, which can be told only where the level of all is learned.
 constexpr std::array<double, 4> kRounds = {0.1, 1.0, 0.03, 0.01};
 constexpr size_t kRoundsPredicted = 2;  ///< the first of them
 constexpr double kLevel = 1;            ///< standard deviation of the level, around the median of what was measured
-constexpr double kFar = 0.1;            ///< above the best of a round, in log cost: from there on costs count by their logarithm
-constexpr double kFreedom = 4;          ///< degrees of Student's noise
-constexpr int kTrusted = 3;             ///< times that trust is adapted to what is believed then
+/// above the best of a round, in log cost: from there on costs count by their logarithm
+constexpr double kFar = 0.1;
+constexpr double kFreedom = 4;  ///< degrees of Student's noise
+constexpr int kTrusted = 3;     ///< times that trust is adapted to what is believed then
 /// Where nothing is predicted, what a tunable does is all error.
 constexpr double kUnmodelledError = 0.1;
 constexpr double kAloneShare = 0.7;          ///< of the error's variance: by each tunable alone
@@ -88,7 +89,9 @@ Surrogate::Process::Process(const Space& space, std::vector<double> prediction, 
     for (size_t a = 0; a < values; ++a) {
       for (size_t b = 0; b < values; ++b) {
         const double distance = space.distance(i, a, b);
-        alike[a][b] = space.is_ordered(i) ? std::exp(-distance / kNeighbourDistance) : distance == 0 ? 1 : kOtherWordResembles;
+        alike[a][b] = space.is_ordered(i) ? std::exp(-distance / kNeighbourDistance)
+                      : distance == 0     ? 1
+                                          : kOtherWordResembles;
       }
     }
   }
@@ -138,11 +141,12 @@ void Surrogate::Process::factor_errors() {
   errors_.compute(errors);
 }
 
-// A round's own effect is integrated out: of independent measurements with precisions p it leaves diag(p) - p p' / (sum p + 1 / kRound^2).
+// A round's own effect is integrated out: of independent measurements with precisions p it leaves diag(p) - p p' / (sum
+// p + 1 / kRound^2).
 Surrogate::Process::Evidence Surrogate::Process::evidence() const {
   const auto count = static_cast<Eigen::Index>(measured_.size());
-  Evidence result{Eigen::MatrixXd::Zero(count, count), Eigen::VectorXd::Zero(count), 0, std::vector<double>(rounds_, 0.0),
-                  std::vector<double>(rounds_, 1 / (round_ * round_))};
+  Evidence result{Eigen::MatrixXd::Zero(count, count), Eigen::VectorXd::Zero(count), 0,
+                  std::vector<double>(rounds_, 0.0), std::vector<double>(rounds_, 1 / (round_ * round_))};
   std::vector<double> sum(rounds_, 0.0);
   std::vector<std::vector<size_t>> of_round(rounds_);
   for (size_t i = 0; i < observations_.size(); ++i) {
@@ -166,7 +170,8 @@ Surrogate::Process::Evidence Surrogate::Process::evidence() const {
       const double precision = trust_[i] / (noise_ * noise_);
       result.pull(at) -= precision * result.round_mean[round];
       for (const size_t j : of_round[round])
-        result.precision(at, static_cast<Eigen::Index>(measured_at_[j])) -= precision * trust_[j] / (noise_ * noise_) / weight;
+        result.precision(at, static_cast<Eigen::Index>(measured_at_[j])) -=
+            precision * trust_[j] / (noise_ * noise_) / weight;
     }
   }
   return result;
@@ -190,16 +195,17 @@ double Surrogate::Process::trust(const Evidence& evidence) {
   const Eigen::VectorXd error = errors_.matrixL() * (errors_.matrixU() * weights_);
   std::vector<double> off(rounds_, 0.0);
   for (size_t i = 0; i < observations_.size(); ++i)
-    off[observations_[i].round] +=
-        trust_[i] / (noise_ * noise_) * error(static_cast<Eigen::Index>(measured_at_[i])) / evidence.round_weight[observations_[i].round];
+    off[observations_[i].round] += trust_[i] / (noise_ * noise_) * error(static_cast<Eigen::Index>(measured_at_[i])) /
+                                   evidence.round_weight[observations_[i].round];
   std::vector<double> at_point(measured_.size(), 0.0);
   for (size_t i = 0; i < observations_.size(); ++i) at_point[measured_at_[i]] += trust_[i];
   double density = 0;
   for (size_t i = 0; i < observations_.size(); ++i) {
     const double alone = trust_[i] / at_point[measured_at_[i]];  // then it is not off what it alone says
     const size_t round = observations_[i].round;
-    const double residual =
-        (value(observations_[i]) - error(static_cast<Eigen::Index>(measured_at_[i])) - evidence.round_mean[round] + off[round]) / noise_;
+    const double residual = (value(observations_[i]) - error(static_cast<Eigen::Index>(measured_at_[i])) -
+                             evidence.round_mean[round] + off[round]) /
+                            noise_;
     trust_[i] = (kFreedom + 1) / (kFreedom + residual * residual + alone);
     density += kFreedom / 2 * (std::log(trust_[i]) - trust_[i]);
   }
@@ -240,7 +246,8 @@ void Surrogate::Process::fit() {
         // Log-normal priors around 10 % and 1 % keep a handful of measurements from claiming that there is no noise.
         const double prior = std::pow(std::log(error / 0.1), 2) / 2 + std::pow(std::log(noise / 0.01), 2) / 2;
         const double likelihood = solve(evidence()) + density - prior;
-        if (likelihood > best) best = likelihood, best_error = error, best_noise = noise, best_round = round_, best_trust = trust_;
+        if (likelihood > best)
+          best = likelihood, best_error = error, best_noise = noise, best_round = round_, best_trust = trust_;
       }
     }
   }
@@ -285,7 +292,8 @@ std::vector<Belief> Surrogate::Process::beliefs(const std::vector<size_t>& point
 }
 
 double Surrogate::Process::level(size_t point) const {
-  return level_ + prediction_[point] + (is_measured_ && !observations_.empty() ? with_measured(point).dot(weights_) : 0);
+  return level_ + prediction_[point] +
+         (is_measured_ && !observations_.empty() ? with_measured(point).dot(weights_) : 0);
 }
 
 Belief Surrogate::Process::loss(size_t point, size_t best) const {

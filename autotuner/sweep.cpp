@@ -82,7 +82,9 @@ SweptAlgorithm fastest(const Sweep& sweep, int64_t bytes, const std::map<std::st
   double most = 1;
   for (const auto& [algorithm, sizes] : sweep.seconds) {
     const auto rounds = sizes.find(bytes);
-    if (rounds == sizes.end() || algorithm_value(algorithm).empty() || !ids.contains(algorithm.name.substr(kOpenMpi.size()))) continue;
+    if (rounds == sizes.end() || algorithm_value(algorithm).empty() ||
+        !ids.contains(algorithm.name.substr(kOpenMpi.size())))
+      continue;
     const Pairs both = pairs(*base, rounds->second);
     const PairedRatio ratio = compare(both.first, both.second);
     const double doubt = std::max(noise.ratio, 1 / noise.ratio);
@@ -102,12 +104,13 @@ Sweep read_sweep(std::string_view text) {
     if (line.empty() || line[0] == '#' || line.starts_with("algorithm,")) continue;
     const std::vector<std::string_view> words = fields_of(line, ',');
     if (words.size() != 5)
-      throw Error(fmt::format("sweep of the algorithms, line {}: 5 columns expected, {} found", number_of_line, words.size()));
+      throw Error(
+          fmt::format("sweep of the algorithms, line {}: 5 columns expected, {} found", number_of_line, words.size()));
     const double seconds = number<double>(words[4], number_of_line);
     if (!(seconds > 0) || !std::isfinite(seconds))
       throw Error(fmt::format("sweep of the algorithms, line {}: invalid time", number_of_line));
-    sweep.seconds[{std::string(words[0]), number<int64_t>(words[1], number_of_line)}][number<int64_t>(words[2], number_of_line)]
-                 [number<int64_t>(words[3], number_of_line)] = seconds;
+    sweep.seconds[{std::string(words[0]), number<int64_t>(words[1], number_of_line)}]
+                 [number<int64_t>(words[2], number_of_line)][number<int64_t>(words[3], number_of_line)] = seconds;
   }
   if (!sweep.seconds.contains(kDefault)) throw Error("the sweep of the algorithms has no times for the default");
   return sweep;
@@ -140,7 +143,9 @@ std::vector<AllreduceRule> rules_of(const Sweep& sweep, const std::map<std::stri
     const SweptAlgorithm now = fastest(sweep, bytes, ids);
     if (rules.empty() || now != before) {
       const int64_t from =
-          rules.empty() ? 0 : static_cast<int64_t>(std::sqrt(static_cast<double>(bytes_before) * static_cast<double>(bytes)));
+          rules.empty()
+              ? 0
+              : static_cast<int64_t>(std::sqrt(static_cast<double>(bytes_before) * static_cast<double>(bytes)));
       const bool is_default = now == kDefault;
       const std::string name = is_default ? "ignore" : now.name.substr(kOpenMpi.size());
       rules.push_back({from, is_default ? 0 : ids.at(name), name, now.segment_bytes});
@@ -156,12 +161,14 @@ Curve curve_of(const Sweep& sweep, const std::vector<AllreduceRule>& rules) {
   Curve curve;
   const Curve base = curve_of(sweep, kDefault);
   for (const auto& [bytes, seconds] : base.points()) {
-    const auto after = std::find_if(rules.begin(), rules.end(),
-                                    [&, size = bytes](const AllreduceRule& rule) { return static_cast<double>(rule.from_bytes) > size; });
+    const auto after = std::find_if(rules.begin(), rules.end(), [&, size = bytes](const AllreduceRule& rule) {
+      return static_cast<double>(rule.from_bytes) > size;
+    });
     double time = seconds;
     if (after != rules.begin() && std::prev(after)->algorithm != 0) {
       const AllreduceRule& rule = *std::prev(after);
-      const Curve own = curve_of(sweep, SweptAlgorithm{std::string(kOpenMpi) + rule.algorithm_name, rule.segment_bytes});
+      const Curve own =
+          curve_of(sweep, SweptAlgorithm{std::string(kOpenMpi) + rule.algorithm_name, rule.segment_bytes});
       if (!own.empty()) time = own.seconds(bytes);
     }
     curve.add(bytes, time);

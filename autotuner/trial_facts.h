@@ -22,11 +22,13 @@ struct TrialFacts {
   std::optional<double> wait_s, transfer_s;  ///< mean over ranks; unset: waiting and transfer cannot be told apart
   std::optional<double> samples;             ///< of a step, all ranks together
   std::optional<double> noise_scale;         ///< specification.md G3
-  std::optional<double> target_s;            ///< from the first step until the loss was at the target; unset: never, or not requested
+  /// from the first step until the loss was at the target; unset: never, or not requested
+  std::optional<double> target_s;
   /// Peak memory of a rank: on its GPU, whoever used that, if GPUs were sampled; else resident on its host.
   std::optional<double> memory_bytes;
   bool memory_of_gpu = false;
-  /// From the end of the last rank's MPI_Init (without MPI: its start) until the last rank entered MPI_Finalize or ended.
+  /// From the end of the last rank's MPI_Init (without MPI: its start) until the last rank entered
+  /// MPI_Finalize or ended.
   double elapsed_s = 0;
   std::optional<double> metric;  ///< reported by the job (Goal::metric)
   struct Pipeline {
@@ -36,7 +38,8 @@ struct TrialFacts {
   std::optional<Pipeline> pipeline;            ///< if the job has one with several micro-batches
   bool blocking = false, nonblocking = false;  ///< it has such allreduces in steady steps
   std::vector<models::Gradient> gradients;     ///< allreduces of a step, in order; empty: none was kept
-  /// Sizes of blocking allreduces on communicators of all ranks, as classes of table profile: k for 2^(k-1) to 2^k - 1 bytes, 0 for none.
+  /// Sizes of blocking allreduces on communicators of all ranks, as classes of table profile: k for 2^(k-1) to 2^k - 1
+  /// bytes, 0 for none.
   std::set<int64_t> allreduce_size_classes;
   std::string mpi_library;
 };

@@ -41,20 +41,24 @@ CREATE TABLE IF NOT EXISTS sweep (  -- of the algorithms of a collective
 
 SQLite::Database open(const std::filesystem::path& file) {
   try {
-    SQLite::Database db(checked_database(file, NamedBy::kFolder), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE, kLockedMs);
+    SQLite::Database db(checked_database(file, NamedBy::kFolder), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE,
+                        kLockedMs);
     db.exec(kSchema);
     bool has_hosts = false;  // logs of older versions
-    for (Query row(db, "SELECT name FROM pragma_table_info('trial')"); row.next();) has_hosts = has_hosts || row.text(0) == "hosts";
+    for (Query row(db, "SELECT name FROM pragma_table_info('trial')"); row.next();)
+      has_hosts = has_hosts || row.text(0) == "hosts";
     if (!has_hosts) db.exec("ALTER TABLE trial ADD COLUMN hosts TEXT NOT NULL DEFAULT ''");
     return db;
   } catch (const SQLite::Exception& error) {
-    throw CannotWrite(fmt::format("cannot write {}: {}", file.string(), error.what()), "is it a log of ddl tune, and may you write it?");
+    throw CannotWrite(fmt::format("cannot write {}: {}", file.string(), error.what()),
+                      "is it a log of ddl tune, and may you write it?");
   }
 }
 
 }  // namespace
 
-TrialLog::TrialLog(const std::filesystem::path& file, const std::map<std::string, std::string>& question) : file_(file), db_(open(file)) {
+TrialLog::TrialLog(const std::filesystem::path& file, const std::map<std::string, std::string>& question)
+    : file_(file), db_(open(file)) {
   std::map<std::string, std::string> before;
   for (Query row(db_, "SELECT key, value FROM question"); row.next();) before[row.text(0)] = row.text(1);
   for (const auto& [key, value] : question) {
@@ -70,9 +74,9 @@ TrialLog::TrialLog(const std::filesystem::path& file, const std::map<std::string
       db_,
       "SELECT round, stage, point, cost, why, step_s, samples, noise_scale, wait_s, transfer_s, wall_s, run, hosts FROM trial ORDER BY number");
   while (row.next())
-    earlier_.push_back({static_cast<size_t>(row.integer(0)), row.text(1), row.text(2), row.maybe_real(3), row.text(4), row.real(5),
-                        row.maybe_real(6), row.maybe_real(7), row.maybe_real(8), row.maybe_real(9), row.real(10), row.text(11),
-                        row.text(12)});
+    earlier_.push_back({static_cast<size_t>(row.integer(0)), row.text(1), row.text(2), row.maybe_real(3), row.text(4),
+                        row.real(5), row.maybe_real(6), row.maybe_real(7), row.maybe_real(8), row.maybe_real(9),
+                        row.real(10), row.text(11), row.text(12)});
 }
 
 template <typename... Values>
@@ -85,10 +89,12 @@ void TrialLog::write(const char* sql, const Values&... values) {
   }
 }
 
-std::optional<LoggedTrial> TrialLog::replay(size_t round, Stage stage, const std::string& point, const std::string& hosts) {
+std::optional<LoggedTrial> TrialLog::replay(size_t round, Stage stage, const std::string& point,
+                                            const std::string& hosts) {
   if (replayed_ == earlier_.size()) return std::nullopt;
   const LoggedTrial& next = earlier_[replayed_];
-  if (next.round == round && next.stage == name_of(stage) && next.point == point && next.hosts == hosts) return earlier_[replayed_++];
+  if (next.round == round && next.stage == name_of(stage) && next.point == point && next.hosts == hosts)
+    return earlier_[replayed_++];
   write("DELETE FROM trial WHERE number > ?1", static_cast<int64_t>(replayed_));
   earlier_.resize(replayed_);
   return std::nullopt;
@@ -103,8 +109,8 @@ void TrialLog::forget_earlier() {
 void TrialLog::add(const LoggedTrial& trial) {
   write(
       "INSERT INTO trial VALUES ((SELECT coalesce(max(number), 0) + 1 FROM trial), ?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13)",
-      static_cast<int64_t>(trial.round), trial.stage, trial.point, trial.cost, trial.why, trial.step_s, trial.samples, trial.noise_scale,
-      trial.wait_s, trial.transfer_s, trial.wall_s, trial.run, trial.hosts);
+      static_cast<int64_t>(trial.round), trial.stage, trial.point, trial.cost, trial.why, trial.step_s, trial.samples,
+      trial.noise_scale, trial.wait_s, trial.transfer_s, trial.wall_s, trial.run, trial.hosts);
 }
 
 std::optional<std::string> TrialLog::sweep() {

@@ -1,5 +1,5 @@
-// tune.sqlite: every trial of a tuning, written as it ends. A search restarted with the same question reads its answers from here first, so
-// that a kill loses one trial; the report is made from it. Others may read the file meanwhile.
+// tune.sqlite: every trial of a tuning, written as it ends. A search restarted with the same question reads its answers
+// from here first, so that a kill loses one trial; the report is made from it. Others may read the file meanwhile.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -31,12 +31,12 @@ struct LoggedTrial {
 
 class TrialLog {
  public:
-  /// Opens or makes the file. `question`: what must be equal for old trials to count. Throws ddl::Error (kUsage) if the file answers
-  /// another question, CannotWrite if it cannot be written.
+  /// Opens or makes the file. `question`: what must be equal for old trials to count. Throws ddl::Error (kUsage) if the
+  /// file answers another question, CannotWrite if it cannot be written.
   TrialLog(const std::filesystem::path& file, const std::map<std::string, std::string>& question);
 
-  /// The next trial of an earlier run of this search; nothing: none is left, or the next one differs, which discards the rest. This, add()
-  /// and keep_sweep() throw CannotWrite.
+  /// The next trial of an earlier run of this search; nothing: none is left, or the next one differs, which discards
+  /// the rest. This, add() and keep_sweep() throw CannotWrite.
   std::optional<LoggedTrial> replay(size_t round, Stage stage, const std::string& point, const std::string& hosts = {});
   void add(const LoggedTrial& trial);
   /// Removes all trials of earlier runs, which cannot be compared with new ones. Throws CannotWrite.

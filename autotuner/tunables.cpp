@@ -57,7 +57,9 @@ std::ptrdiff_t count_of(const std::vector<std::string>& words, const std::string
   return std::count(names.begin(), names.end(), name);
 }
 
-bool has_placeholder(const std::vector<std::string>& words, const std::string& name) { return count_of(words, name) > 0; }
+bool has_placeholder(const std::vector<std::string>& words, const std::string& name) {
+  return count_of(words, name) > 0;
+}
 
 const KnownTunable* known(const std::string& name) {
   for (const KnownTunable& row : known_tunables())
@@ -79,11 +81,13 @@ std::vector<std::string> with_value(std::vector<std::string> words, const std::s
 
 void check_values(const JobTunable& tunable) {
   for (const std::string& value : tunable.values) {
-    if (value.empty()) throw Error(fmt::format("tunable {} has an empty value", tunable.name), "--tunable NAME=1,2,4", ExitCode::kUsage);
+    if (value.empty())
+      throw Error(fmt::format("tunable {} has an empty value", tunable.name), "--tunable NAME=1,2,4", ExitCode::kUsage);
     const bool whole = tunable.name == kMicroBatches;
     if (tunable.name != kBatch && tunable.name != kBucketMb && !whole) continue;
     const auto number = number_in<double>(value);
-    if (!(number >= 0) || number > 1e9 || (tunable.name != kBucketMb && number < 1) || (whole && number != std::floor(*number)))
+    if (!(number >= 0) || number > 1e9 || (tunable.name != kBucketMb && number < 1) ||
+        (whole && number != std::floor(*number)))
       throw Error(fmt::format("invalid value '{}' of {}", value, tunable.name), "a number", ExitCode::kUsage);
   }
 }
@@ -105,8 +109,8 @@ JobTunable parse_tunable(const std::string& text, const std::vector<std::string>
   const KnownTunable* known_row = known(name);
   const bool has_values = equals != std::string::npos || (known_row != nullptr && *known_row->values != '\0');
   if (!has_values || !is_name(name))
-    throw Error(fmt::format("invalid tunable '{}'", text), "give --tunable NAME=1,2,4, first the value that the job runs with today",
-                ExitCode::kUsage);
+    throw Error(fmt::format("invalid tunable '{}'", text),
+                "give --tunable NAME=1,2,4, first the value that the job runs with today", ExitCode::kUsage);
   const std::string list = equals == std::string::npos ? known_row->values : text.substr(equals + 1);
   std::vector<std::string> values = words_of(list, list.find(';') != std::string::npos ? ';' : ',');
   JobTunable tunable = {name, How::kVariable, name, false, values, false};
@@ -122,7 +126,8 @@ JobTunable parse_tunable(const std::string& text, const std::vector<std::string>
   return tunable;
 }
 
-std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& words, const std::vector<JobTunable>& given, bool has_hosts) {
+std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& words, const std::vector<JobTunable>& given,
+                                            bool has_hosts) {
   std::vector<JobTunable> result;
   std::set<std::string> done;
   for (const JobTunable& tunable : given) done.insert(tunable.name);
@@ -132,7 +137,8 @@ std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& word
     const KnownTunable* row = known(name);
     if (row == nullptr || row->how != How::kCommand || *row->values == '\0')
       throw Error(fmt::format("the command has {{{}}}, but no values are given for it", name),
-                  fmt::format("give --tunable {}=A,B,C, first the value that the job runs with today", name), ExitCode::kUsage);
+                  fmt::format("give --tunable {}=A,B,C, first the value that the job runs with today", name),
+                  ExitCode::kUsage);
     result.push_back(from_row(*row, words_of(row->values, ',')));
     result.back().guessed = true;
   }
@@ -144,21 +150,25 @@ void refuse_secrets(const std::vector<std::string>& words, const std::vector<Job
     if (tunable.how == How::kOpenmpiAllreduce) continue;  // its values are names of algorithms
     const std::string sign = fmt::format("{{{}}}", tunable.name);
     // A variable as one would write it before a command.
-    const std::vector<std::string> written = tunable.how == How::kCommand ? words : std::vector{tunable.variable + "=" + sign};
+    const std::vector<std::string> written =
+        tunable.how == How::kCommand ? words : std::vector{tunable.variable + "=" + sign};
     const std::vector<std::string> told = without_secrets(written);
     if (count_of(told, tunable.name) < count_of(written, tunable.name))
-      throw Error(fmt::format("{} has the name of a secret, and tuned values are written into files that are passed on", tunable.name),
+      throw Error(fmt::format("{} has the name of a secret, and tuned values are written into files that are passed on",
+                              tunable.name),
                   "set it outside of the tuning, or give it another name", ExitCode::kUsage);
     for (const std::string& value : tunable.values)
       if (without_secrets(with_value(written, sign, value)) != with_value(told, sign, value))
         throw Error(
-            fmt::format("a value of {} contains a secret, and tuned values are written into files that are passed on", tunable.name),
+            fmt::format("a value of {} contains a secret, and tuned values are written into files that are passed on",
+                        tunable.name),
             "give the path of a file that holds the secret", ExitCode::kUsage);
   }
 }
 
 std::string without_effect(const JobTunable& tunable, int64_t nodes) {
-  const bool between_hosts = tunable.variable == "HOROVOD_HIERARCHICAL_ALLREDUCE" || tunable.variable == "HOROVOD_HIERARCHICAL_ALLGATHER";
+  const bool between_hosts =
+      tunable.variable == "HOROVOD_HIERARCHICAL_ALLREDUCE" || tunable.variable == "HOROVOD_HIERARCHICAL_ALLGATHER";
   return between_hosts && nodes == 1 ? "Horovod ignores it on one host" : "";
 }
 
@@ -172,10 +182,12 @@ std::string not_in_run(const JobTunable& tunable) {
   if (tunable.how != How::kVariable) return "";
   if (std::find_if(tunable.values.begin() + 1, tunable.values.end(), is_left_alone) != tunable.values.end())
     return "a running job does not lose a variable that it was started with: only the first value can be unset or default";
-  constexpr std::pair<const char*, const char*> kReadOnce[] = {{"HOROVOD_", "Horovod"}, {"NCCL_", "NCCL"},       {"OMPI_MCA_", "Open MPI"},
-                                                               {"UCX_", "UCX"},         {"MPIR_CVAR_", "MPICH"}, {"FI_", "libfabric"}};
+  constexpr std::pair<const char*, const char*> kReadOnce[] = {{"HOROVOD_", "Horovod"},   {"NCCL_", "NCCL"},
+                                                               {"OMPI_MCA_", "Open MPI"}, {"UCX_", "UCX"},
+                                                               {"MPIR_CVAR_", "MPICH"},   {"FI_", "libfabric"}};
   for (const auto& [prefix, reader] : kReadOnce)
-    if (tunable.variable.starts_with(prefix)) return fmt::format("{} reads {} once, when it starts", reader, tunable.variable);
+    if (tunable.variable.starts_with(prefix))
+      return fmt::format("{} reads {} once, when it starts", reader, tunable.variable);
   return "";
 }
 
@@ -183,7 +195,9 @@ bool is_left_alone(std::string_view value) {
   return std::find(std::begin(kLeftAlone), std::end(kLeftAlone), value) != std::end(kLeftAlone);
 }
 
-bool is_preset(std::string_view value) { return std::find(std::begin(kPresets), std::end(kPresets), value) != std::end(kPresets); }
+bool is_preset(std::string_view value) {
+  return std::find(std::begin(kPresets), std::end(kPresets), value) != std::end(kPresets);
+}
 
 std::map<std::string, std::string> values_at(const Space& space, size_t point) {
   std::map<std::string, std::string> values;
@@ -206,11 +220,14 @@ PlacedJob place(const std::vector<std::string>& words, const std::vector<JobTuna
       job.environment.emplace_back(tunable.variable, value);
       continue;
     }
-    job.environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");  // without it a forced algorithm is silently ignored
-    job.environment.emplace_back("OMPI_MCA_coll_han_priority", "0");  // as the emitted files do: what is measured is what they set
+    // without it a forced algorithm is silently ignored
+    job.environment.emplace_back("OMPI_MCA_coll_tuned_use_dynamic_rules", "1");
+    // as the emitted files do: what is measured is what they set
+    job.environment.emplace_back("OMPI_MCA_coll_han_priority", "0");
     if (value == kRules || is_preset(value)) {
-      const std::string file =
-          value == kRules ? rules_file : (std::filesystem::path(rules_file).parent_path() / (value + ".rules")).string();
+      const std::string file = value == kRules
+                                   ? rules_file
+                                   : (std::filesystem::path(rules_file).parent_path() / (value + ".rules")).string();
       job.environment.emplace_back("OMPI_MCA_coll_tuned_dynamic_rules_filename", file);
       continue;
     }
@@ -237,10 +254,11 @@ std::map<std::string, int64_t> openmpi_algorithms(std::string_view ompi_info, st
 std::optional<AllreduceRule> forced_rule(const std::string& value, const std::map<std::string, int64_t>& ids) {
   const size_t colon = value.find(':');
   const std::string word = value.substr(0, colon);
-  const auto found =
-      std::find_if(ids.begin(), ids.end(), [&](const auto& id) { return word == id.first || word == std::to_string(id.second); });
+  const auto found = std::find_if(
+      ids.begin(), ids.end(), [&](const auto& id) { return word == id.first || word == std::to_string(id.second); });
   if (found == ids.end() || found->second == kIgnore) return std::nullopt;
-  return AllreduceRule{0, found->second, found->first, colon == std::string::npos ? 0 : bytes_of(value.substr(colon + 1))};
+  return AllreduceRule{0, found->second, found->first,
+                       colon == std::string::npos ? 0 : bytes_of(value.substr(colon + 1))};
 }
 
 void check_algorithms(const std::vector<std::string>& values, const std::map<std::string, int64_t>& ids) {
@@ -248,15 +266,17 @@ void check_algorithms(const std::vector<std::string>& values, const std::map<std
     if (is_left_alone(value) || value == kRules) continue;
     if (is_preset(value)) {
       if (preset_rules(value, ids).empty())
-        throw Error(fmt::format("algorithm={}: this Open MPI lacks the algorithms that it combines", value), "", ExitCode::kUsage);
+        throw Error(fmt::format("algorithm={}: this Open MPI lacks the algorithms that it combines", value), "",
+                    ExitCode::kUsage);
     } else if (!forced_rule(value, ids)) {
       std::vector<std::string> names = {"default", kRules};
       names.insert(names.end(), std::begin(kPresets), std::end(kPresets));
       for (const auto& [name, id] : ids)
         if (id != kIgnore) names.push_back(name);
       throw Error(fmt::format("invalid value '{}' of algorithm", value),
-                  ids.empty() ? "ompi_info, which knows the algorithms of Open MPI's MPI_Allreduce, is not there or names none"
-                              : fmt::format("{}, or NAME:SEGMENT, such as segmented_ring:128K", fmt::join(names, ", ")),
+                  ids.empty()
+                      ? "ompi_info, which knows the algorithms of Open MPI's MPI_Allreduce, is not there or names none"
+                      : fmt::format("{}, or NAME:SEGMENT, such as segmented_ring:128K", fmt::join(names, ", ")),
                   ExitCode::kUsage);
     }
   }

@@ -37,18 +37,18 @@ struct JobTunable {
   bool guessed = false;                  ///< the user did not say that the job runs with the first today
 };
 
-/// Parses `--tunable NAME=VALUES`. Commas separate values, or semicolons where values contain commas; NAME alone takes its values from
-/// tunables.def. A name that is not there is the user's own: part of the command where that has {NAME}, else an environment variable.
-/// Throws ddl::Error (kUsage).
+/// Parses `--tunable NAME=VALUES`. Commas separate values, or semicolons where values contain commas; NAME alone takes
+/// its values from tunables.def. A name that is not there is the user's own: part of the command where that has {NAME},
+/// else an environment variable. Throws ddl::Error (kUsage).
 JobTunable parse_tunable(const std::string& text, const std::vector<std::string>& command);
 
-/// Adds the known tunables that the command names and `given` lacks. A {word} of the command without values is an error, except {hosts}
-/// where trials are given their nodes. Throws ddl::Error (kUsage).
-std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& command, const std::vector<JobTunable>& given,
-                                            bool has_hosts = false);
+/// Adds the known tunables that the command names and `given` lacks. A {word} of the command without values is an
+/// error, except {hosts} where trials are given their nodes. Throws ddl::Error (kUsage).
+std::vector<JobTunable> tunables_of_command(const std::vector<std::string>& command,
+                                            const std::vector<JobTunable>& given, bool has_hosts = false);
 
-/// Tuned values are written into files that are passed on. Throws ddl::Error (kUsage) for a tunable whose name, or whose argument's name,
-/// is that of a secret, and for values that contain secrets (the password of a URL, a token).
+/// Tuned values are written into files that are passed on. Throws ddl::Error (kUsage) for a tunable whose name, or
+/// whose argument's name, is that of a secret, and for values that contain secrets (the password of a URL, a token).
 void refuse_secrets(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables);
 
 /// Why no value of a tunable can have an effect on this many hosts, in words; empty: unknown.
@@ -57,7 +57,8 @@ std::string without_effect(const JobTunable& tunable, int64_t nodes);
 /// Why a running job cannot change it, in words; empty: it is up to the job.
 std::string not_in_run(const JobTunable& tunable);
 
-/// Values that set nothing: "default", which leaves things as they are, and "unset", which takes a variable away where it is set.
+/// Values that set nothing: "default", which leaves things as they are, and "unset", which takes a variable
+/// away where it is set.
 bool is_left_alone(std::string_view value);
 
 using Environment = std::vector<std::pair<std::string, std::string>>;
@@ -86,14 +87,15 @@ std::map<std::string, std::string> values_at(const Space& space, size_t point);
 /// What the values of `algorithm` are values of.
 constexpr const char* kAllreduceParameter = "coll_tuned_allreduce_algorithm";
 
-/// The numbers of Open MPI's algorithms by name, from `ompi_info --param coll all --level 9 --parsable`; empty: it lacks the parameter
-/// ("coll_tuned_allreduce_algorithm").
+/// The numbers of Open MPI's algorithms by name, from `ompi_info --param coll all --level 9 --parsable`; empty: it
+/// lacks the parameter ("coll_tuned_allreduce_algorithm").
 std::map<std::string, int64_t> openmpi_algorithms(std::string_view ompi_info, std::string_view parameter);
 
-/// The rule for all sizes that a value of `algorithm` stands for: NAME or NUMBER of `ids`, with or without :SEGMENT. Nothing: it is none.
+/// The rule for all sizes that a value of `algorithm` stands for: NAME or NUMBER of `ids`, with or without :SEGMENT.
+/// Nothing: it is none.
 std::optional<AllreduceRule> forced_rule(const std::string& value, const std::map<std::string, int64_t>& ids);
-/// Throws ddl::Error (kUsage) for values of `algorithm` that are none of "default", "unset", "rules", a preset of these algorithms or a
-/// forced one.
+/// Throws ddl::Error (kUsage) for values of `algorithm` that are none of "default", "unset", "rules", a preset of these
+/// algorithms or a forced one.
 void check_algorithms(const std::vector<std::string>& values, const std::map<std::string, int64_t>& ids);
 
 }  // namespace ddl::tune

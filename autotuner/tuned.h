@@ -9,20 +9,23 @@
 
 namespace ddl::tune {
 
-/// How much faster the tuned job is: the ratio of costs (seconds per sample at equal statistical efficiency), default over tuned; 1.10: 10
-/// % more samples per second. The interval is over paired rounds that took no part in choosing the winner (autotuner/paired.h).
+/// How much faster the tuned job is: the ratio of costs (seconds per sample at equal statistical efficiency), default
+/// over tuned; 1.10: 10 % more samples per second. The interval is over paired rounds that took no part in choosing the
+/// winner (autotuner/paired.h).
 struct Gain {
   double ratio = 1;
   double lo = 1, hi = 1;
   int64_t rounds = 0;
   /// The default against itself in the same rounds: what noise alone does to such a ratio.
   double noise_lo = 1, noise_hi = 1;
-  bool of_rounds = false;     ///< lo and hi are the lowest and the highest round: each is a gain far above the noise
-  double confidence = 0.95;   ///< of the interval, unless it is of_rounds
-  bool spans_search = false;  ///< the trials that chose the winner had shown another gain, to which lo or hi reaches: conditions changed
+  bool of_rounds = false;    ///< lo and hi are the lowest and the highest round: each is a gain far above the noise
+  double confidence = 0.95;  ///< of the interval, unless it is of_rounds
+  /// the trials that chose the winner had shown another gain, to which lo or hi reaches: conditions changed
+  bool spans_search = false;
 };
 
-/// A number that the job prints: the median of the first group of a regular expression (ECMAScript) over the matching lines.
+/// A number that the job prints: the median of the first group of a regular expression (ECMAScript) over
+/// the matching lines.
 struct Metric {
   std::string pattern;
   std::string file;  ///< written by the job; empty: its output
@@ -78,13 +81,18 @@ struct Tuned {
   std::optional<int64_t> bucket_bytes;  ///< fusion buffer, gradient bucket
   std::optional<int64_t> default_bucket_bytes;
   std::optional<int64_t> batch_per_rank;
-  std::optional<double> noise_scale;                                     ///< of the default, samples of all ranks (specification.md G3)
-  int64_t element_bytes = 4;                                             ///< of a gradient
-  std::vector<std::pair<std::string, std::string>> environment;          ///< variables set by the winner, beyond the files
-  std::vector<std::pair<std::string, std::string>> default_environment;  ///< variables set by the default, to compare with it
-  std::vector<std::string> unset, default_unset;                         ///< variables that the winner, and the default, run without
-  std::vector<std::string> tuned_command;                                ///< with the winner's values in place of the placeholders
-  std::string nccl_tuner_plugin = "libnccl-tuner-ddl.so";                ///< its path, for NCCL_TUNER_PLUGIN
+  /// of the default, samples of all ranks (specification.md G3)
+  std::optional<double> noise_scale;
+  int64_t element_bytes = 4;  ///< of a gradient
+  /// variables set by the winner, beyond the files
+  std::vector<std::pair<std::string, std::string>> environment;
+  /// variables set by the default, to compare with it
+  std::vector<std::pair<std::string, std::string>> default_environment;
+  /// variables that the winner, and the default, run without
+  std::vector<std::string> unset, default_unset;
+  /// with the winner's values in place of the placeholders
+  std::vector<std::string> tuned_command;
+  std::string nccl_tuner_plugin = "libnccl-tuner-ddl.so";  ///< its path, for NCCL_TUNER_PLUGIN
 };
 
 /// Choices that no file puts into force, in words: the tuned rules of Open MPI's algorithms decide instead.

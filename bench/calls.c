@@ -1,12 +1,14 @@
-// What a tool adds to an MPI call, measured inside one process: blocks of calls through MPI_X, where a preloaded tool sees them, take turns
-// with blocks that call libmpi's own PMPI_X through a pointer, so that both meet the same machine in the same second. The difference is the
-// tool's cost; without a tool it is zero within the noise, which is the control.
+// What a tool adds to an MPI call, measured inside one process: blocks of calls through MPI_X, where a preloaded
+// tool sees them, take turns with blocks that call libmpi's own PMPI_X through a pointer, so that both meet the
+// same machine in the same second. The difference is the tool's cost; without a tool it is zero within the noise,
+// which is the control.
 //
 //   calls KIND [BLOCKS [CALLS]]
 //
-// prints "tool_min tool_median tool_mean real_min real_median real_mean" in ns per call. What a recorder does now and then, a new chunk and
-// its page faults, is in the mean and not in the least of many short blocks. Cold kinds touch 8 MB between two calls, as a layer of compute
-// does, and time each call by itself: only the median means something there.
+// prints "tool_min tool_median tool_mean real_min real_median real_mean" in ns per call. What a recorder does
+// now and then, a new chunk and its page faults, is in the mean and not in the least of many short blocks. Cold
+// kinds touch 8 MB between two calls, as a layer of compute does, and time each call by itself: only the median
+// means something there.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -155,7 +157,8 @@ static void measure(const struct kind* kind, int blocks, int calls) {
 /// libmpi's own functions, also where a tool exports PMPI_X itself.
 static void find_real(void) {
   void* libmpi = dlopen("libmpi.so.40", RTLD_LAZY | RTLD_NOLOAD);
-#define FIND(name) g_real.name = (__typeof__(g_real.name))(libmpi ? dlsym(libmpi, "PMPI_" #name) : NULL), g_tool.name = MPI_##name;
+#define FIND(name) \
+  g_real.name = (__typeof__(g_real.name))(libmpi ? dlsym(libmpi, "PMPI_" #name) : NULL), g_tool.name = MPI_##name;
   CALLS(FIND)
   if (!g_real.Test) {
     fprintf(stderr, "calls: cannot find libmpi's own functions\n");

@@ -1,7 +1,9 @@
-// The floor: what any tool that stores events must pay. A preload library of a few lines that reads the clock twice per call and stores one
-// 32-byte record into a ring that was made and touched before. Built twice: floor_rdtsc and floor_clock (DDL_FLOOR_CLOCK).
+// The floor: what any tool that stores events must pay. A preload library of a few lines that reads the clock twice per
+// call and stores one 32-byte record into a ring that was made and touched before. Built twice: floor_rdtsc and
+// floor_clock (DDL_FLOOR_CLOCK).
 //
-// It finds nothing out about a call, counts nothing, survives nothing and knows one thread. The measured programs call nothing but these.
+// It finds nothing out about a call, counts nothing, survives nothing and knows one thread. The measured programs call
+// nothing but these.
 #define _GNU_SOURCE
 #include <mpi.h>
 #include <stdint.h>

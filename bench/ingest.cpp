@@ -1,4 +1,5 @@
-// Rows per second into SQLite: our ingest of a recorded run against what SQLite itself takes for the same table on the same machine.
+// Rows per second into SQLite: our ingest of a recorded run against what SQLite itself takes for the same table on
+// the same machine.
 //
 //   ingest RUN [ROUNDS]
 //
@@ -66,9 +67,10 @@ class Rows : public store::RowSource {
 };
 
 void by_vtab(SQLite::Database& db, int64_t rows, bool numbered) {
-  const std::string sql = std::string("INSERT INTO event(") + kColumns +
-                          ") SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
-                          " reduction FROM spool_records";
+  const std::string sql =
+      std::string("INSERT INTO event(") + kColumns +
+      ") SELECT ?1, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, tag, datatype,"
+      " reduction FROM spool_records";
   Statements statements(db);
   store::SpoolTable table(statements);
   Rows source(rows, numbered);
@@ -86,7 +88,8 @@ void by_indexed_vtab(SQLite::Database& db, int64_t rows, bool numbered) {
 void by_prepared(SQLite::Database& db, int64_t rows, bool numbered) {
   Rows source(rows, numbered);
   SQLite::Transaction transaction(db);
-  SQLite::Statement insert(db, std::string("INSERT INTO event(") + kColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  SQLite::Statement insert(
+      db, std::string("INSERT INTO event(") + kColumns + ") VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   store::SpoolRow row;
   while (source.next(row)) {
     insert.bind(1, 1);
@@ -118,7 +121,8 @@ template <typename Work>
 void measure(const char* way, int64_t rows, Work work) {
   const double begin = cpu_seconds();
   work();
-  std::printf("%s %lld %.1f\n", way, static_cast<long long>(rows), (cpu_seconds() - begin) * 1e9 / static_cast<double>(rows));
+  std::printf("%s %lld %.1f\n", way, static_cast<long long>(rows),
+              (cpu_seconds() - begin) * 1e9 / static_cast<double>(rows));
   std::fflush(stdout);
 }
 
@@ -137,7 +141,9 @@ int run(int argc, char** argv) {
   for (int round = 0; round <= rounds; ++round) {
     if (round == 0) {  // how many rows there are, and everything in the page cache
       rows = static_cast<int64_t>(ingest(directory, {.output = output, .progress = {}, .finish = {}}).events);
-      numbered = open_store(output, Access::kRead).execAndGet("SELECT count(*) FROM event WHERE seq IS NOT NULL").getInt64() > rows / 2;
+      numbered =
+          open_store(output, Access::kRead).execAndGet("SELECT count(*) FROM event WHERE seq IS NOT NULL").getInt64() >
+          rows / 2;
     } else {
       measure("ingest", rows, [&] { ingest(directory, {.output = output, .progress = {}, .finish = {}}); });
       for (const Floor& floor : kFloors) {

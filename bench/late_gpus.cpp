@@ -1,5 +1,5 @@
-// Processor time of the replay behind the saving of late GPUs (analyzer/models/replay_gpus.h), and how it grows: jobs with a slow rank on
-// data x 2 x 2 GPUs, of more and more replicas or steps.
+// Processor time of the replay behind the saving of late GPUs (analyzer/models/replay_gpus.h), and how it grows: jobs
+// with a slow rank on data x 2 x 2 GPUs, of more and more replicas or steps.
 //
 //     bench_late_gpus [ROUNDS]      default: 3, of which the least counts
 //

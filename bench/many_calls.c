@@ -1,6 +1,6 @@
-// A given number of the cheapest collective there is, as fast as it goes: what a recorder leaves behind per event, and what it still does
-// when the job is over. Prints CLOCK_MONOTONIC in ns before the first call, after the last, and after MPI_Finalize; whoever started it
-// knows when it ended.
+// A given number of the cheapest collective there is, as fast as it goes: what a recorder leaves behind per event, and
+// what it still does when the job is over. Prints CLOCK_MONOTONIC in ns before the first call, after the last, and
+// after MPI_Finalize; whoever started it knows when it ended.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,10 +1,11 @@
-// What a pair of NVTX calls costs with us behind it, against the least that any tool with times could cost: the same calls into empty
-// handlers, and two readings of the clock. All three take turns in one process, block by block, so that the machine's other load falls on
-// all alike.
+// What a pair of NVTX calls costs with us behind it, against the least that any tool with times could cost: the same
+// calls into empty handlers, and two readings of the clock. All three take turns in one process, block by block, so
+// that the machine's other load falls on all alike.
 //
 //   ranges LIBRARY CLOCK [BLOCKS [PAIRS]]     CLOCK: tsc or monotonic, as LIBRARY was told (DDL_CLOCK)
 //
-// A block is long enough for the log to grow ten times in it: else the median says what a block costs in which it grew once.
+// A block is long enough for the log to grow ten times in it: else the median says what a block costs in
+// which it grew once.
 //
 // prints "KIND ours_min ours_median empty_min empty_median clock_min clock_median" in ns per pair, one line per kind.
 #include <dlfcn.h>
@@ -123,7 +124,8 @@ int main(int argc, char** argv) {
   g_tsc = strcmp(argv[2], "tsc") == 0;
   const int blocks = argc > 3 ? atoi(argv[3]) : 20, pairs = argc > 4 ? atoi(argv[4]) : 262144;
   void* library = dlopen(argv[1], RTLD_LAZY);
-  const auto attach = library ? reinterpret_cast<int (*)(GetExportTable)>(dlsym(library, "InitializeInjectionNvtx2")) : nullptr;
+  const auto attach =
+      library ? reinterpret_cast<int (*)(GetExportTable)>(dlsym(library, "InitializeInjectionNvtx2")) : nullptr;
   if (!attach || attach(export_table) != 1) {
     fprintf(stderr, "%s does not attach: %s\n", argv[1], library ? "it has no handler or wants none" : dlerror());
     return 1;
@@ -153,8 +155,8 @@ int main(int argc, char** argv) {
       empty.ns.push_back(block(kind.pair, pairs));
       clocks.ns.push_back(block(two_clocks, pairs));
     }
-    printf("%s %.2f %.2f %.2f %.2f %.2f %.2f\n", kind.name, ours.least(), ours.median(), empty.least(), empty.median(), clocks.least(),
-           clocks.median());
+    printf("%s %.2f %.2f %.2f %.2f %.2f %.2f\n", kind.name, ours.least(), ours.median(), empty.least(), empty.median(),
+           clocks.least(), clocks.median());
   }
   return 0;
 }

@@ -29,7 +29,9 @@ struct Seen {
 };
 
 size_t best_of(const std::vector<Seen>& seen) {
-  return seen.empty() ? 0 : std::min_element(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) { return a.cost < b.cost; })->point;
+  return seen.empty() ? 0 : std::min_element(seen.begin(), seen.end(), [](const Seen& a, const Seen& b) {
+                              return a.cost < b.cost;
+                            })->point;
 }
 
 /// A trial in a round of its own; nothing: the bench has ended.
@@ -54,7 +56,8 @@ std::vector<size_t> in_order(const Space& space, size_t tunable) {
   std::vector<size_t> order(values.size());
   std::iota(order.begin(), order.end(), size_t{0});
   if (space.is_ordered(tunable))
-    std::sort(order.begin(), order.end(), [&](size_t a, size_t b) { return std::stod(values[a]) < std::stod(values[b]); });
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return std::stod(values[a]) < std::stod(values[b]); });
   return order;
 }
 
@@ -77,7 +80,8 @@ size_t black_box(const Space& space, tune::Bench& bench, size_t trials, uint64_t
         size_t point = 0;
         for (size_t i = 0; i < x.size(); ++i) {
           const size_t count = c.orders[i].size();
-          point = c.space.with(point, i, c.orders[i][std::min(count - 1, static_cast<size_t>(x[i] * static_cast<double>(count)))]);
+          point = c.space.with(
+              point, i, c.orders[i][std::min(count - 1, static_cast<size_t>(x[i] * static_cast<double>(count)))]);
         }
         const auto cost = tried(c.bench, c.seen.size(), point);
         if (!cost) return 0.0;
@@ -144,7 +148,8 @@ size_t race(const Space& space, tune::Bench& bench, size_t trials, uint64_t seed
   for (size_t round = 0; field.size() > 1 && trials >= field.size(); ++round) {
     for (const size_t point : field) logs[point].push_back(std::log(tried(bench, round, point).value_or(1e9)));
     trials -= field.size();
-    leader = *std::min_element(field.begin(), field.end(), [&](size_t a, size_t b) { return mean_of(logs[a]) < mean_of(logs[b]); });
+    leader = *std::min_element(field.begin(), field.end(),
+                               [&](size_t a, size_t b) { return mean_of(logs[a]) < mean_of(logs[b]); });
     const double rounds = static_cast<double>(round + 1);
     if (round + 1 < kRacedBefore) continue;
     const double t = student_t(rounds - 1, kDropConfidence);
@@ -280,8 +285,8 @@ size_t expected_improvement(const Space& space, tune::Bench& bench, size_t trial
       const auto [mean, sd] = process.belief(point);
       if (sd <= 0) continue;
       const double z = (best - mean) / sd;
-      const double gain =
-          (best - mean) * std::erfc(-z / std::numbers::sqrt2) / 2 + sd * std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
+      const double gain = (best - mean) * std::erfc(-z / std::numbers::sqrt2) / 2 +
+                          sd * std::exp(-z * z / 2) / std::sqrt(2 * std::numbers::pi);
       if (gain > most) most = gain, next = point;
     }
     measure(next);

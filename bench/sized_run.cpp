@@ -1,9 +1,10 @@
 // Writes the run directory of a virtual job of a given size, for bench/growth.py.
 //   bench_sized_run FOLDER RANKS STEPS LAYERS CALLS [KERNELS]
 //   bench_sized_run FOLDER RANKS
-// CALLS: reductions of a step; events grow with RANKS * STEPS * (CALLS + LAYERS). KERNELS: that each layer launches on the rank's GPU, forward and
-// backward; the job then reduces as it likes. With RANKS alone, a multiple of 8: nodes with clocks of their own, communicators of the world, the
-// node and the data-parallel group, 20 steps of ten collectives, and one rank that is late (many_ranks_job() in tests/support/training_job.h).
+// CALLS: reductions of a step; events grow with RANKS * STEPS * (CALLS + LAYERS). KERNELS: that each layer launches on
+// the rank's GPU, forward and backward; the job then reduces as it likes. With RANKS alone, a multiple of 8: nodes with
+// clocks of their own, communicators of the world, the node and the data-parallel group, 20 steps of ten collectives,
+// and one rank that is late (many_ranks_job() in tests/support/training_job.h).
 #include <cstdlib>
 #include <iostream>
 #include <string>
@@ -38,8 +39,12 @@ int main(int argc, char** argv) {
     return 0;
   }
   const int ranks = number(2), layers = number(4), calls = number(5);
-  SyntheticRun job =
-      run().ranks(ranks).hosts((ranks + 63) / 64).steps(static_cast<uint64_t>(number(3))).jitter(20_us).slow(ranks / 2, 50_us);
+  SyntheticRun job = run()
+                         .ranks(ranks)
+                         .hosts((ranks + 63) / 64)
+                         .steps(static_cast<uint64_t>(number(3)))
+                         .jitter(20_us)
+                         .slow(ranks / 2, 50_us);
   for (int i = 0; i < layers; ++i) job.forward("layer" + std::to_string(i), 100_us);
   for (int i = 0; i < calls; ++i) job.allreduce(1_MiB, 200_us);
   job.value("samples", 32).job_json().write(argv[1]);

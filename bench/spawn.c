@@ -1,5 +1,5 @@
-// What a preloaded library costs a process that is none of the job's: posix_spawn of /bin/true, waited for, with and without LD_PRELOAD in
-// turns.
+// What a preloaded library costs a process that is none of the job's: posix_spawn of /bin/true, waited for, with and
+// without LD_PRELOAD in turns.
 //
 //   spawn LIBRARY [PAIRS]      prints "without_min without_median with_min with_median" in us
 #define _GNU_SOURCE
@@ -20,7 +20,8 @@ static double spawn_us(char* const environment[]) {
   pid_t child;
   int status;
   const double begin = now_us();
-  if (posix_spawn(&child, command[0], NULL, NULL, command, environment) != 0 || waitpid(child, &status, 0) != child) abort();
+  if (posix_spawn(&child, command[0], NULL, NULL, command, environment) != 0 || waitpid(child, &status, 0) != child)
+    abort();
   return now_us() - begin;
 }
 

@@ -1,5 +1,5 @@
-// A job in shape only: steps of a hundred collectives on MPI_COMM_WORLD in four layers, and no computing. What the analyzer and the report
-// take for a run of a given number of events.
+// A job in shape only: steps of a hundred collectives on MPI_COMM_WORLD in four layers, and no computing. What the
+// analyzer and the report take for a run of a given number of events.
 #include <mpi.h>
 #include <stdlib.h>
 

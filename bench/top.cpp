@@ -1,5 +1,5 @@
-// What ddl-top costs on a large job: writes the spools of RANKS ranks as a running job would, once a second looks at them, draws 160x50 and
-// tells the CPU time of looking and drawing alone.
+// What ddl-top costs on a large job: writes the spools of RANKS ranks as a running job would, once a second looks at
+// them, draws 160x50 and tells the CPU time of looking and drawing alone.
 //
 //   bench_top FOLDER RANKS COLLECTIVES STEPS_PER_SECOND SECONDS    follows a job that goes on
 //   bench_top FOLDER RANKS COLLECTIVES STEPS                       only writes a finished one, for: time ddl-top FOLDER -b -n 1
@@ -60,7 +60,8 @@ double cpu_s() {
 class Spool {
  public:
   Spool(const std::string& folder, int rank, int ranks, uint64_t begin) : begin_(begin) {
-    fd_ = open(fmt::format("{}/node.{}.1.spool", folder, 1000 + rank).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    fd_ = open(fmt::format("{}/node.{}.1.spool", folder, 1000 + rank).c_str(), O_RDWR | O_CREAT | O_TRUNC | O_CLOEXEC,
+               0600);
     if (fd_ < 0) {
       perror(folder.c_str());
       std::exit(1);
@@ -112,7 +113,8 @@ class Spool {
       std::exit(1);
     }
   }
-  static void add(std::string& to, MetaKind kind, const void* fixed, size_t fixed_bytes, const char* text = "", size_t text_bytes = 0) {
+  static void add(std::string& to, MetaKind kind, const void* fixed, size_t fixed_bytes, const char* text = "",
+                  size_t text_bytes = 0) {
     const size_t total = (sizeof(MetaHeader) + fixed_bytes + text_bytes + 7) / 8 * 8;
     const uint64_t word = meta_word(kind, total);
     std::string entry(reinterpret_cast<const char*>(&word), sizeof word);
@@ -152,8 +154,9 @@ void write_step(std::vector<Spool>& spools, uint64_t number, uint64_t start, uin
     const uint64_t slot = length / static_cast<uint64_t>(collectives + 1);
     step.payload = 0;  // inside MPI calls
     for (int i = 0; i < collectives; ++i) {
-      const uint64_t late =
-          r == 11 && i == 0 ? slot / 3 : (r * 7919 + number * 104729 + static_cast<uint64_t>(i) * 1299709) % (slot / 20 + 1);
+      const uint64_t late = r == 11 && i == 0
+                                ? slot / 3
+                                : (r * 7919 + number * 104729 + static_cast<uint64_t>(i) * 1299709) % (slot / 20 + 1);
       Record call = {};
       call.start_ticks = start + slot * static_cast<uint64_t>(i) + slot / 2 + late;
       const uint64_t leave = start + slot * static_cast<uint64_t>(i) + slot;
@@ -175,7 +178,9 @@ void write_step(std::vector<Spool>& spools, uint64_t number, uint64_t start, uin
 
 int main(int argc, char** argv) {
   if (argc != 5 && argc != 6) {
-    fprintf(stderr, "usage: bench_top FOLDER RANKS COLLECTIVES STEPS | bench_top FOLDER RANKS COLLECTIVES STEPS_PER_SECOND SECONDS\n");
+    fprintf(
+        stderr,
+        "usage: bench_top FOLDER RANKS COLLECTIVES STEPS | bench_top FOLDER RANKS COLLECTIVES STEPS_PER_SECOND SECONDS\n");
     return 2;
   }
   const std::string folder = argv[1];

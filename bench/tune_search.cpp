@@ -1,11 +1,12 @@
-// The tuner's search against others, on simulated systems whose best configuration is known (tests/support/simulated_system.h), or on
-// replayed measurements (tests/support/replayed_space.h).
+// The tuner's search against others, on simulated systems whose best configuration is known
+// (tests/support/simulated_system.h), or on replayed measurements (tests/support/replayed_space.h).
 //
 //   bench_tune_search [--runs N] [--first SEED]
 //   bench_tune_search --replay FILE [--rounds all|even|odd] [--trials N] [--runs N] [--first SEED]
 //
-// Each run on a simulated system has a tenth of the space's points, at most kMostTrials, as its budget of trials, calibration included; a replayed one as many
-// as halving takes for all points, or --trials. Others (search_peers.h) have the same budget. Regret: what the chosen point costs above the best.
+// Each run on a simulated system has a tenth of the space's points, at most kMostTrials, as its budget of trials,
+// calibration included; a replayed one as many as halving takes for all points, or --trials. Others (search_peers.h)
+// have the same budget. Regret: what the chosen point costs above the best.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ constexpr size_t kMostTrials = 60;
 
 void print_paired(const char* name, const std::vector<double>& own, const std::vector<double>& other) {
   double mean = 0, squares = 0, sum = 0;
-  for (size_t i = 0; i < own.size(); ++i) sum += other[i], mean += (other[i] - own[i]) / static_cast<double>(own.size());
+  for (size_t i = 0; i < own.size(); ++i)
+    sum += other[i], mean += (other[i] - own[i]) / static_cast<double>(own.size());
   for (size_t i = 0; i < own.size(); ++i) squares += std::pow(other[i] - own[i] - mean, 2);
   const double half = ddl::student_t(static_cast<double>(own.size() - 1), ddl::tune::kConfidence) *
                       std::sqrt(squares / static_cast<double>(own.size() * (own.size() - 1)));
@@ -43,15 +45,18 @@ void print_regrets(const std::string& name, const std::vector<double>& regrets, 
   double sum = 0, near = 0;
   for (const double regret : regrets) sum += regret, near += regret <= 0.05;
   const double count = static_cast<double>(regrets.size());
-  fmt::print("  {:<44} mean regret {:6.2f} %, within 5 %: {:3.0f} %, trials {:.0f}\n", name, 100 * sum / count, 100 * near / count, trials);
+  fmt::print("  {:<44} mean regret {:6.2f} %, within 5 %: {:3.0f} %, trials {:.0f}\n", name, 100 * sum / count,
+             100 * near / count, trials);
 }
 
-// The point believed best is what others' choices are compared with; what is recommended is that or, unless it was confirmed, the default.
-void replay(const std::string& file, ddl::testing::ReplayedSpace::Rounds rounds, size_t allowed, uint64_t runs, uint64_t first) {
+// The point believed best is what others' choices are compared with; what is recommended is that or, unless it was
+// confirmed, the default.
+void replay(const std::string& file, ddl::testing::ReplayedSpace::Rounds rounds, size_t allowed, uint64_t runs,
+            uint64_t first) {
   const ddl::testing::ReplayedSpace space(file, rounds);
   const size_t trials = allowed != 0 ? allowed : ddl::bench::halving_trials(space.space().size());
-  fmt::print("{}: {} points, {} recorded rounds, {} runs of {} trials; the default costs {:.0f} % more than the best\n", file,
-             space.space().size(), space.rounds(), runs, trials, 100 * space.regret(0));
+  fmt::print("{}: {} points, {} recorded rounds, {} runs of {} trials; the default costs {:.0f} % more than the best\n",
+             file, space.space().size(), space.rounds(), runs, trials, 100 * space.regret(0));
   std::vector<double> chosen, recommended;
   double used = 0;
   size_t confirmed = 0;
@@ -63,9 +68,9 @@ void replay(const std::string& file, ddl::testing::ReplayedSpace::Rounds rounds,
     used += static_cast<double>(result.trials.size()) / static_cast<double>(runs);
   }
   print_regrets("ours, believed best", chosen, used);
-  print_regrets(
-      fmt::format("ours, recommended (confirmed in {:.0f} %)", 100.0 * static_cast<double>(confirmed) / static_cast<double>(runs)),
-      recommended, used);
+  print_regrets(fmt::format("ours, recommended (confirmed in {:.0f} %)",
+                            100.0 * static_cast<double>(confirmed) / static_cast<double>(runs)),
+                recommended, used);
   for (const ddl::bench::Peer& peer : ddl::bench::peers()) {
     std::vector<double> regrets;
     for (uint64_t seed = first; seed < first + runs; ++seed) {
@@ -77,7 +82,9 @@ void replay(const std::string& file, ddl::testing::ReplayedSpace::Rounds rounds,
 }
 
 int usage() {
-  fmt::print(stderr, "usage: bench_tune_search [--replay FILE [--rounds all|even|odd] [--trials N]] [--runs N] [--first SEED]\n");
+  fmt::print(
+      stderr,
+      "usage: bench_tune_search [--replay FILE [--rounds all|even|odd] [--trials N]] [--runs N] [--first SEED]\n");
   return 2;
 }
 
@@ -130,9 +137,9 @@ int main(int argc, char** argv) {
       }
     }
     near += near_here;
-    fmt::print("{}\n  within 2 %: {} of {}, mean regret {:.2f} %, default kept {}, trials {:.1f} of {} allowed\n", system.words(),
-               near_here, count, 100 * regret / static_cast<double>(count), kept, static_cast<double>(used) / static_cast<double>(count),
-               trials);
+    fmt::print("{}\n  within 2 %: {} of {}, mean regret {:.2f} %, default kept {}, trials {:.1f} of {} allowed\n",
+               system.words(), near_here, count, 100 * regret / static_cast<double>(count), kept,
+               static_cast<double>(used) / static_cast<double>(count), trials);
   }
   size_t kept = 0;
   for (uint64_t seed = first; seed < first + runs; ++seed) {
@@ -142,7 +149,8 @@ int main(int argc, char** argv) {
   double sum = 0;
   for (const double one : own) sum += one;
   fmt::print("within 2 % of the best: {} of {} runs ({:.1f} %); mean regret {:.2f} %\n", near, runs,
-             100.0 * static_cast<double>(near) / static_cast<double>(runs), 100 * sum / static_cast<double>(own.size()));
+             100.0 * static_cast<double>(near) / static_cast<double>(runs),
+             100 * sum / static_cast<double>(own.size()));
   for (size_t i = 0; i < peers.size(); ++i) print_paired(peers[i].name, own, others[i]);
   fmt::print("where nothing helps the default is kept in {} of {} runs ({:.1f} %)\n", kept, runs,
              100.0 * static_cast<double>(kept) / static_cast<double>(runs));

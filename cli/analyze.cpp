@@ -51,8 +51,9 @@ int run_analyze(const Arguments& arguments) {
   VerbOptions options(
       {.verb = "analyze",
        .usage = "[RUN] [options]",
-       .text = "Computes waiting, metrics and findings of a run again, and prints the metrics. A run of many ranks can be read\n"
-               "in parts, by several processes or nodes; the store is the same.",
+       .text =
+           "Computes waiting, metrics and findings of a run again, and prints the metrics. A run of many ranks can be read\n"
+           "in parts, by several processes or nodes; the store is the same.",
        .example = "  ddl analyze slow.ddl\n"
                   "  ddl analyze slow.ddl --metric ccr_xfer\n"
                   "  ddl analyze slow.ddl --try my_metric.sql\n"
@@ -61,8 +62,8 @@ int run_analyze(const Arguments& arguments) {
   options.add()("try", takes<std::string>("FILE"),
                 "compute the metric in FILE, written like those in analyzer/metrics, without analyzing again")(
       "metric", takes<std::string>("NAME"), "print one metric's value only, without a unit")(
-      "list", "list the metrics and their meaning; with --metric also its SQL")("world", takes<int64_t>("N"),
-                                                                                "which MPI_COMM_WORLD, if there are several");
+      "list", "list the metrics and their meaning; with --metric also its SQL")(
+      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
   add_parts_options(options);
   add_threads_option(options);
   options.one_of("metric", metric_names());
@@ -84,7 +85,8 @@ int run_analyze(const Arguments& arguments) {
     return 0;
   }
   analyze_on_place(options);
-  Run run = options.has("on") ? open_run(run_name, threads_of(options)) : open_run_and_analyze(run_name, threads_of(options));
+  Run run =
+      options.has("on") ? open_run(run_name, threads_of(options)) : open_run_and_analyze(run_name, threads_of(options));
   const reports::RunView view(run.db, options.maybe<int64_t>("world"));
   if (!wanted) {
     print_out(reports::render_text(reports::build_section(view, "metrics"), output_options()));
@@ -97,7 +99,8 @@ int run_analyze(const Arguments& arguments) {
     print_out(metric.value ? fmt::format("{}\n", *metric.value) : fmt::format("n/a({})\n", metric.why));
     return metric.value ? 0 : static_cast<int>(ExitCode::kDataMissing);
   }
-  throw Error(fmt::format("the run has no metric '{}'", *wanted), "list them: ddl analyze, without --metric", ExitCode::kDataMissing);
+  throw Error(fmt::format("the run has no metric '{}'", *wanted), "list them: ddl analyze, without --metric",
+              ExitCode::kDataMissing);
 }
 
 }  // namespace ddl::cli

@@ -57,7 +57,8 @@ Check check_mpi() {
     check.hint = "jobs without MPI are recorded all the same; load your MPI module or install openmpi-bin";
   } else if (is_open_mpi_launcher({"mpirun"})) {
     check.detail = first_line(version.output) + ": libddl.so fits";
-    if (geteuid() == 0 && (std::getenv("OMPI_ALLOW_RUN_AS_ROOT") == nullptr || std::getenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") == nullptr)) {
+    if (geteuid() == 0 && (std::getenv("OMPI_ALLOW_RUN_AS_ROOT") == nullptr ||
+                           std::getenv("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM") == nullptr)) {
       check.state = State::kOff;
       check.hint = "it refuses to run as root: export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1";
     }
@@ -72,7 +73,8 @@ Check check_mpi() {
   } else {
     check.state = State::kProblem;
     check.detail = first_line(version.output) + ": neither Open MPI nor MPICH";
-    check.hint = "the libraries know the handles of those two; with another MPI they pass calls through and record nothing";
+    check.hint =
+        "the libraries know the handles of those two; with another MPI they pass calls through and record nothing";
   }
   return check;
 }
@@ -97,7 +99,8 @@ Check check_counters() {
   std::getline(file, level);
   return {.state = State::kOk,
           .what = "permissions",
-          .detail = fmt::format("none needed: no root, no perf events (perf_event_paranoid is {})", level.empty() ? "unknown" : level)};
+          .detail = fmt::format("none needed: no root, no perf events (perf_event_paranoid is {})",
+                                level.empty() ? "unknown" : level)};
 }
 
 struct FileSystem {
@@ -129,10 +132,12 @@ Check check_disk() {
     check.hint = "runs are recorded into it by default: go elsewhere or use -o FOLDER/NAME.ddl";
     return check;
   }
-  const auto known =
-      std::find_if(std::begin(kFileSystems), std::end(kFileSystems), [&](const FileSystem& f) { return f.type == fs.f_type; });
+  const auto known = std::find_if(std::begin(kFileSystems), std::end(kFileSystems),
+                                  [&](const FileSystem& f) { return f.type == fs.f_type; });
   check.detail = fmt::format(
-      "{}, {}", known == std::end(kFileSystems) ? fmt::format("file system {:#x}", fs.f_type) : std::string(known->name), space(fs));
+      "{}, {}",
+      known == std::end(kFileSystems) ? fmt::format("file system {:#x}", fs.f_type) : std::string(known->name),
+      space(fs));
   if (static_cast<int64_t>(fs.f_bavail) * fs.f_bsize < kLowSpaceBytes) {
     check.state = State::kProblem;
     check.hint = "less than 1 GiB: use ddl record --cap MIB, or -o on another disk";
@@ -141,7 +146,8 @@ Check check_disk() {
     check.hint = "in memory: what is recorded takes memory from the job and is gone after a reboot";
   } else if (known != std::end(kFileSystems) && known->shared) {
     check.state = State::kOff;
-    check.hint = "a network disk: recording writes to mapped files, which some servers make slow; a local -o is faster on one host";
+    check.hint =
+        "a network disk: recording writes to mapped files, which some servers make slow; a local -o is faster on one host";
   }
   return check;
 }
@@ -149,7 +155,10 @@ Check check_disk() {
 Check check_shared_memory() {
   struct statfs fs {};
   if (statfs("/dev/shm", &fs) != 0)
-    return {.state = State::kOff, .what = "/dev/shm", .detail = "absent", .hint = "ddl does not need it, MPI between ranks of a host does"};
+    return {.state = State::kOff,
+            .what = "/dev/shm",
+            .detail = "absent",
+            .hint = "ddl does not need it, MPI between ranks of a host does"};
   const bool small = static_cast<int64_t>(fs.f_blocks) * fs.f_bsize < (int64_t{256} << 20);
   return {.state = small ? State::kOff : State::kOk,
           .what = "/dev/shm",
@@ -182,14 +191,17 @@ Check check_smoke_run() {
     Captured bare, loaded;
     const double bare_us = fastest_us({"/bin/true"}, {}, bare);
     const double loaded_us = fastest_us(
-        {"/bin/true"}, {{"LD_PRELOAD", preload_value(find_library(Flavour::kOpenMpi))}, {"DDL_OUT", "/nonexistent/ddl-doctor"}}, loaded);
+        {"/bin/true"},
+        {{"LD_PRELOAD", preload_value(find_library(Flavour::kOpenMpi))}, {"DDL_OUT", "/nonexistent/ddl-doctor"}},
+        loaded);
     if (!loaded.started || loaded.ended.shell_code() != 0 || !loaded.output.empty()) {
       check.state = State::kProblem;
-      check.detail =
-          fmt::format("/bin/true with the library: exit code {}, said: {}", loaded.ended.shell_code(), first_line(loaded.output));
+      check.detail = fmt::format("/bin/true with the library: exit code {}, said: {}", loaded.ended.shell_code(),
+                                 first_line(loaded.output));
       check.hint = "was it built for another machine?";
     } else {
-      check.detail = fmt::format("/bin/true with the library: exit code 0, {:+.0f} us on {:.0f} us", loaded_us - bare_us, bare_us);
+      check.detail =
+          fmt::format("/bin/true with the library: exit code 0, {:+.0f} us on {:.0f} us", loaded_us - bare_us, bare_us);
     }
   } catch (const Error& error) {
     check.state = State::kProblem;

@@ -1,4 +1,5 @@
-// ddl collect: the commands that bring a run together whose hosts or pods share no disk. It prints them and starts nothing.
+// ddl collect: the commands that bring a run together whose hosts or pods share no disk. It prints them and starts
+// nothing.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,44 +26,53 @@ bool is_host(const std::string& name) {
 }
 
 std::vector<std::string> hosts_of(const std::optional<std::string>& list) {
-  if (!list) throw Error("--from is missing", "name the hosts or pods that hold a part of the run: --from node1,node2", ExitCode::kUsage);
+  if (!list)
+    throw Error("--from is missing", "name the hosts or pods that hold a part of the run: --from node1,node2",
+                ExitCode::kUsage);
   std::vector<std::string> hosts = split_list(*list);
   for (const std::string& host : hosts)
     if (!is_host(host))
-      throw Error(fmt::format("--from: invalid host '{}'", host), "separate names by commas: --from node1,node2", ExitCode::kUsage);
-  if (hosts.empty()) throw Error("--from names no host", "separate names by commas: --from node1,node2", ExitCode::kUsage);
+      throw Error(fmt::format("--from: invalid host '{}'", host), "separate names by commas: --from node1,node2",
+                  ExitCode::kUsage);
+  if (hosts.empty())
+    throw Error("--from names no host", "separate names by commas: --from node1,node2", ExitCode::kUsage);
   return hosts;
 }
 
 }  // namespace
 
 int run_collect(const Arguments& arguments) {
-  VerbOptions options({.verb = "collect",
-                       .usage = "RUN --from HOST,... [options]",
-                       .text = "Prints the commands that gather a run in the folder RUN, here, from hosts or pods that share no disk\n"
-                               "and hold the files of their own ranks. It runs none of them: read them, then pipe them into a shell.\n"
-                               "They fetch the records of processes (*.spool), again if they are here already, and job.json if there is\n"
-                               "none yet.",
-                       .example = "  ddl collect /local/job.ddl --from node2,node3 | sh\n"
-                                  "  ddl collect job.ddl --from train-master-0,train-worker-0 --by kubectl --at /runs/job.ddl"});
+  VerbOptions options(
+      {.verb = "collect",
+       .usage = "RUN --from HOST,... [options]",
+       .text =
+           "Prints the commands that gather a run in the folder RUN, here, from hosts or pods that share no disk\n"
+           "and hold the files of their own ranks. It runs none of them: read them, then pipe them into a shell.\n"
+           "They fetch the records of processes (*.spool), again if they are here already, and job.json if there is\n"
+           "none yet.",
+       .example = "  ddl collect /local/job.ddl --from node2,node3 | sh\n"
+                  "  ddl collect job.ddl --from train-master-0,train-worker-0 --by kubectl --at /runs/job.ddl"});
   options.add()("from", takes<std::string>("HOST,..."), "hosts, user@host, or pods that hold a part of the run")(
-      "by", takes<std::string>("NAME", "ssh"), "how to reach them: ssh, rsync or kubectl")("at", takes<std::string>("FOLDER"),
-                                                                                           "its folder there (default: as here)")(
+      "by", takes<std::string>("NAME", "ssh"), "how to reach them: ssh, rsync or kubectl")(
+      "at", takes<std::string>("FOLDER"), "its folder there (default: as here)")(
       "namespace", takes<std::string>("NAME"), "namespace of the pods")("container", takes<std::string>("NAME"),
                                                                         "container of the pods that holds it");
   options.one_of("by", {"ssh", "rsync", "kubectl"});
   options.allow_words(1);
   if (!options.parse(arguments)) return 0;
   if (options.words().empty())
-    throw Error("no run given", "name the folder to collect it into: ddl collect job.ddl --from node1,node2", ExitCode::kUsage);
+    throw Error("no run given", "name the folder to collect it into: ddl collect job.ddl --from node1,node2",
+                ExitCode::kUsage);
   const std::string by = options.get<std::string>("by");
   const std::vector<std::string> hosts = hosts_of(options.maybe<std::string>("from"));
   std::string pod_options;
   for (const char* name : {"namespace", "container"}) {
     const auto value = options.maybe<std::string>(name);
-    if (value && by != "kubectl") throw Error(fmt::format("--{} is for --by kubectl", name), "leave it out", ExitCode::kUsage);
+    if (value && by != "kubectl")
+      throw Error(fmt::format("--{} is for --by kubectl", name), "leave it out", ExitCode::kUsage);
     if (value && !is_host(*value))
-      throw Error(fmt::format("--{}: invalid name '{}'", name, *value), "give a name as kubectl takes it", ExitCode::kUsage);
+      throw Error(fmt::format("--{}: invalid name '{}'", name, *value), "give a name as kubectl takes it",
+                  ExitCode::kUsage);
     if (value) pod_options += fmt::format(" --{}={}", name, *value);
   }
 
@@ -75,12 +85,13 @@ int run_collect(const Arguments& arguments) {
   for (const std::string& host : hosts) {
     if (by == "rsync") {
       const std::string from = shell_quoted(fmt::format("{}:{}/", host, there));
-      text += fmt::format("rsync -t -s --include='*.spool' {}--exclude='*' -r {} {}/\n", with_job ? "--include=job.json " : "", from, run);
+      text += fmt::format("rsync -t -s --include='*.spool' {}--exclude='*' -r {} {}/\n",
+                          with_job ? "--include=job.json " : "", from, run);
     } else {
-      const std::string pack =
-          shell_quoted(fmt::format("cd {} && tar -cf - $(ls *.spool{} 2>/dev/null)", shell_quoted(there), with_job ? " job.json" : ""));
-      const std::string reach =
-          by == "ssh" ? fmt::format("ssh {} {}", host, pack) : fmt::format("kubectl exec{} {} -- sh -c {}", pod_options, host, pack);
+      const std::string pack = shell_quoted(fmt::format("cd {} && tar -cf - $(ls *.spool{} 2>/dev/null)",
+                                                        shell_quoted(there), with_job ? " job.json" : ""));
+      const std::string reach = by == "ssh" ? fmt::format("ssh {} {}", host, pack)
+                                            : fmt::format("kubectl exec{} {} -- sh -c {}", pod_options, host, pack);
       text += fmt::format("{} | tar -xf - -C {}\n", reach, run);
     }
     with_job = false;  // the first one's: others began their own

@@ -1,7 +1,9 @@
-// Completion in a shell: its script asks `ddl __complete` what fits at the end of the line typed so far, so that all three shells offer the same.
+// Completion in a shell: its script asks `ddl __complete` what fits at the end of the line typed so far, so that all
+// three shells offer the same.
 //
-// The answer, a line each: "WORD", "WORD<tab>what it is", or what the shell finds itself: ":files", ":dirs", ":runs", ":tables" (runs or files),
-// ":command N" (the line from word N on is another command's); ":nospace": more may follow the word.
+// The answer, a line each: "WORD", "WORD<tab>what it is", or what the shell finds itself: ":files", ":dirs",
+// ":runs", ":tables" (runs or files), ":command N" (the line from word N on is another command's); ":nospace": more
+// may follow the word.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -14,7 +16,8 @@
 namespace ddl::cli {
 namespace {
 
-// Nothing of the package bash-completion is needed; where it is there, the command of `ddl record` is completed as that command would be.
+// Nothing of the package bash-completion is needed; where it is there, the command of `ddl record` is completed as that
+// command would be.
 constexpr std::string_view kBash = R"(# Completion of ddl and ddl-top for bash, written by: ddl completion bash
 
 _ddl_paths() {  # what `compgen $@` finds
@@ -132,7 +135,8 @@ class Offers {
   explicit Offers(std::string_view typed) : typed_(typed) {}
 
   void word(std::string_view word, std::string_view text = "") {
-    if (word.starts_with(typed_)) out_ += fmt::format("{}{}{}{}\n", before_, word, text.empty() ? "" : "\t", short_text(text));
+    if (word.starts_with(typed_))
+      out_ += fmt::format("{}{}{}{}\n", before_, word, text.empty() ? "" : "\t", short_text(text));
   }
   void words(const std::vector<std::string>& words) {
     for (const std::string& one : words) word(one);
@@ -141,7 +145,8 @@ class Offers {
 
   /// From here on what was typed up to `last` stays as it is.
   void behind(char last) {
-    if (const size_t end = typed_.rfind(last) + 1; end != 0) before_ += typed_.substr(0, end), typed_.remove_prefix(end);
+    if (const size_t end = typed_.rfind(last) + 1; end != 0)
+      before_ += typed_.substr(0, end), typed_.remove_prefix(end);
   }
   void value_of(const OptionRow& option) {
     if (option.list) behind(','), ask_shell(":nospace");
@@ -170,7 +175,8 @@ void offer(const CommandTable& table, const Arguments& line, size_t at, Offers& 
   bool named = false;
   for (; at < last; ++at) {
     const std::string& word = line[at];
-    if (runs_command && (word == "--" || !word.starts_with('-'))) return offers.ask_shell(fmt::format(":command {}", at + (word == "--")));
+    if (runs_command && (word == "--" || !word.starts_with('-')))
+      return offers.ask_shell(fmt::format(":command {}", at + (word == "--")));
     if (word == "--") return;
     if (const OptionRow* option = option_named(table, word); option != nullptr && !option->argument.empty()) {
       if (line[at + 1] == "=") ++at;  // bash's three words of --color=auto
@@ -227,20 +233,23 @@ int run_complete(const Arguments& typed) {
 }
 
 int run_completion(const Arguments& arguments) {
-  VerbOptions options({.verb = "completion",
-                       .usage = "bash|zsh|fish",
-                       .text = "Prints a script that completes verbs, options, their values and run directories of ddl and ddl-top.\n"
-                               "cmake --install puts them where the shells look.",
-                       .example = "  ddl completion zsh > ~/.zfunc/_ddl                            # with ~/.zfunc in fpath\n"
-                                  "  source <(ddl completion bash)                                 # in ~/.bashrc\n"
-                                  "  ddl completion fish > ~/.config/fish/completions/ddl.fish"});
+  VerbOptions options(
+      {.verb = "completion",
+       .usage = "bash|zsh|fish",
+       .text = "Prints a script that completes verbs, options, their values and run directories of ddl and ddl-top.\n"
+               "cmake --install puts them where the shells look.",
+       .example = "  ddl completion zsh > ~/.zfunc/_ddl                            # with ~/.zfunc in fpath\n"
+                  "  source <(ddl completion bash)                                 # in ~/.bashrc\n"
+                  "  ddl completion fish > ~/.config/fish/completions/ddl.fish"});
   const std::vector<std::string> shells = {"bash", "zsh", "fish"};
   options.allow_words(1, WordKind::kName, shells);
   if (!options.parse(arguments)) return 0;
-  if (options.words().empty()) throw Error("no shell given", "ddl completion SHELL: bash, zsh or fish", ExitCode::kUsage);
+  if (options.words().empty())
+    throw Error("no shell given", "ddl completion SHELL: bash, zsh or fish", ExitCode::kUsage);
   const std::string& shell = options.words()[0];
   if (std::find(shells.begin(), shells.end(), shell) == shells.end())
-    throw Error(fmt::format("unknown shell '{}'", shell), did_you_mean(shell, shells, "bash, zsh or fish"), ExitCode::kUsage);
+    throw Error(fmt::format("unknown shell '{}'", shell), did_you_mean(shell, shells, "bash, zsh or fish"),
+                ExitCode::kUsage);
   print_out(shell == "bash" ? kBash : shell == "zsh" ? kZsh : kFish);
   return 0;
 }

@@ -31,7 +31,8 @@ reports::Table names_table(const NameDiff& diff, const std::string& by) {
   reports::Table table{
       .id = "name_changes",
       .caption = diff.per_step
-                     ? fmt::format("Each {} in a mean step, all ranks together ({} and {} steps)", by, diff.steps_before, diff.steps_after)
+                     ? fmt::format("Each {} in a mean step, all ranks together ({} and {} steps)", by,
+                                   diff.steps_before, diff.steps_after)
                      : fmt::format("Each {} in the whole run, all ranks together: one of the runs marks no steps", by),
       .columns = {{"state", "", Unit::kText},
                   {"calls_before", "calls before", Unit::kNumber, 4},
@@ -59,10 +60,12 @@ reports::Table names_table(const NameDiff& diff, const std::string& by) {
 
 /// Each name of both runs, instead of the metrics.
 void print_names(const std::string& by, const reports::RunView& before, const reports::RunView& after, bool json) {
-  const auto known = std::find_if(std::begin(kDiffNames), std::end(kDiffNames), [&](const auto& name) { return name.first == by; });
+  const auto known =
+      std::find_if(std::begin(kDiffNames), std::end(kDiffNames), [&](const auto& name) { return name.first == by; });
   if (known == std::end(kDiffNames))
     throw Error(fmt::format("--by: invalid value '{}'", by), "kernel, operator or layer", ExitCode::kUsage);
-  const reports::Table table = names_table(compare_names(known->second, before.db, before.world, after.db, after.world), by);
+  const reports::Table table =
+      names_table(compare_names(known->second, before.db, before.world, after.db, after.world), by);
   print_out(json ? reports::render_json(table) : reports::render_table(table, output_options()));
 }
 
@@ -82,11 +85,13 @@ int run_diff(const Arguments& arguments) {
                   "  ddl diff base.ddl new.ddl --fail-over 5%                # in CI\n"
                   "  ddl diff base.ddl new.ddl --json | jq .metric_changes[0]"});
   options.add()("fail-over", takes<std::string>("SHARE"), "exit code 4 if AFTER is slower by more: 5%, 0.05")(
-      "by", takes<std::string>("WHAT"), "compare kernels, operators or layers instead: calls and time per step, new and gone ones")(
-      "json", "for programs");
+      "by", takes<std::string>("WHAT"),
+      "compare kernels, operators or layers instead: calls and time per step, new and gone ones")("json",
+                                                                                                  "for programs");
   options.allow_words(2);
   if (!options.parse(arguments)) return 0;
-  if (options.words().size() != 2) throw Error("two runs are needed", "e.g. ddl diff before.ddl after.ddl", ExitCode::kUsage);
+  if (options.words().size() != 2)
+    throw Error("two runs are needed", "e.g. ddl diff before.ddl after.ddl", ExitCode::kUsage);
   const auto limit_text = options.maybe<std::string>("fail-over");
   const double limit = limit_text ? parse_share("fail-over", *limit_text) : 0;
 
@@ -98,16 +103,17 @@ int run_diff(const Arguments& arguments) {
     return 0;
   }
   const std::vector<MetricChange> metrics = compare_metrics(before.db, before_view.world, after.db, after_view.world);
-  const reports::Document document = reports::build_diff({before_view, before.shown}, {after_view, after.shown}, metrics);
+  const reports::Document document =
+      reports::build_diff({before_view, before.shown}, {after_view, after.shown}, metrics);
   print_out(options.has("json") ? reports::render_json(document) : reports::render_text(document, output_options()));
   if (!limit_text) return 0;
   const SlowdownGate gate = slowdown_gate(metrics, before.db, before_view.world, after.db, after_view.world);
   if (!gate.known)
-    throw Error("--fail-over cannot decide: the step time has no interval", "record at least five steady steps in each run",
-                ExitCode::kDataMissing);
+    throw Error("--fail-over cannot decide: the step time has no interval",
+                "record at least five steady steps in each run", ExitCode::kDataMissing);
   if (!gate.seen || *gate.slower <= limit) return 0;
-  print_note(fmt::format("slower by {} (by the {} of the steps), more than --fail-over {}", reports::percent_text(*gate.slower),
-                         gate.mean ? "mean" : "median", *limit_text));
+  print_note(fmt::format("slower by {} (by the {} of the steps), more than --fail-over {}",
+                         reports::percent_text(*gate.slower), gate.mean ? "mean" : "median", *limit_text));
   return static_cast<int>(ExitCode::kGate);
 }
 

@@ -50,15 +50,18 @@ Check check_nccl(SQLite::Database& db) {
   for (Query row(db, "SELECT DISTINCT value FROM process_fact WHERE key = 'nccl.source' ORDER BY value"); row.next();)
     sources += (sources.empty() ? "" : ", ") + row.text(0);
   std::string cost;
-  if (Query row(db, "SELECT max(value) FROM process_fact WHERE key = 'nccl'"); by_nccl > 0 && row.next() && !row.is_null(0))
+  if (Query row(db, "SELECT max(value) FROM process_fact WHERE key = 'nccl'");
+      by_nccl > 0 && row.next() && !row.is_null(0))
     cost = nccl_timing_cost(row.text(0));
   return {.state = by_cupti + by_nccl > 0 ? State::kOk : State::kOff,
           .what = "NCCL",
-          .detail = fmt::format("{}; collectives timed by CUPTI: {}, by NCCL's profiler: {}; sources: {}",
-                                reports::plural(number("SELECT coalesce(sum(calls), 0) FROM v_call WHERE op LIKE 'nccl%'"), "call"),
-                                by_cupti, by_nccl, sources.empty() ? "none" : sources),
-          .hint = by_cupti + by_nccl > 0 ? cost
-                                         : "no times: CUPTI traced no kernels, and NCCL's profiler plugin (2.27 and later) was not ours"};
+          .detail = fmt::format(
+              "{}; collectives timed by CUPTI: {}, by NCCL's profiler: {}; sources: {}",
+              reports::plural(number("SELECT coalesce(sum(calls), 0) FROM v_call WHERE op LIKE 'nccl%'"), "call"),
+              by_cupti, by_nccl, sources.empty() ? "none" : sources),
+          .hint = by_cupti + by_nccl > 0
+                      ? cost
+                      : "no times: CUPTI traced no kernels, and NCCL's profiler plugin (2.27 and later) was not ours"};
 }
 
 std::vector<Check> check_run(SQLite::Database& db) {
@@ -69,7 +72,8 @@ std::vector<Check> check_run(SQLite::Database& db) {
   const auto of_recording = [&](const char* hint) { return imported ? "" : hint; };
   const std::string by_gloo =
       gloo.next() ? fmt::format("this job communicates through Gloo ({}): {}", gloo.text(0), kGlooHint) : std::string();
-  checks.push_back(source(db, "processes", "SELECT count(*) FROM process", "process", of_recording("was the job started by ddl record?")));
+  checks.push_back(source(db, "processes", "SELECT count(*) FROM process", "process",
+                          of_recording("was the job started by ddl record?")));
   if (Query row(
           db,
           "SELECT count(DISTINCT rank), max(world_size), world FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY 1 DESC LIMIT 1");
@@ -79,12 +83,13 @@ std::vector<Check> check_run(SQLite::Database& db) {
                       .detail = "no process left MPI_Init",
                       .hint = by_gloo.empty() ? "is the job linked with Open MPI, and not statically?" : by_gloo});
   else
-    checks.push_back({.state = row.integer(0) == row.integer(1) ? State::kOk : State::kProblem,
-                      .what = "ranks",
-                      .detail = fmt::format("{} of {}", row.integer(0), row.integer(1)),
-                      .hint = row.integer(0) == row.integer(1)
-                                  ? ""
-                                  : of_recording("on several hosts all must see the same run directory (a shared disk)")});
+    checks.push_back(
+        {.state = row.integer(0) == row.integer(1) ? State::kOk : State::kProblem,
+         .what = "ranks",
+         .detail = fmt::format("{} of {}", row.integer(0), row.integer(1)),
+         .hint = row.integer(0) == row.integer(1)
+                     ? ""
+                     : of_recording("on several hosts all must see the same run directory (a shared disk)")});
   checks.push_back(source(db, "MPI", "SELECT coalesce(sum(calls), 0) FROM v_call", "call",
                           by_gloo.empty() ? of_recording("no MPI call was completed") : by_gloo.c_str()));
   if (Query any(db, "SELECT 1 FROM op WHERE name LIKE 'nccl%' LIMIT 1"); any.next()) {
@@ -98,40 +103,51 @@ std::vector<Check> check_run(SQLite::Database& db) {
                           "event", of_recording("the window kept none: ddl record without --steps, --after")));
   checks.push_back(source(db, "steps", "SELECT count(DISTINCT step) FROM step", "step",
                           "mark them: ddl_step_begin(k) of ddl/annotate.h, or step(k) of ddl_annotate.py"));
-  checks.push_back(source(db, "layers", "SELECT count(DISTINCT layer) FROM region WHERE layer IS NOT NULL", "layer",
-                          "mark them: ddl_layer_begin(name) of ddl/annotate.h, layer(name) of ddl_annotate.py, or NVTX ranges"));
-  for (Query row(db, "SELECT value, count(DISTINCT process) FROM process_fact WHERE key = 'torch.hooks' GROUP BY value ORDER BY value");
-       row.next();) {
+  checks.push_back(
+      source(db, "layers", "SELECT count(DISTINCT layer) FROM region WHERE layer IS NOT NULL", "layer",
+             "mark them: ddl_layer_begin(name) of ddl/annotate.h, layer(name) of ddl_annotate.py, or NVTX ranges"));
+  for (
+      Query row(
+          db,
+          "SELECT value, count(DISTINCT process) FROM process_fact WHERE key = 'torch.hooks' GROUP BY value ORDER BY value");
+      row.next();) {
     const std::string value = row.text(0), processes = reports::plural(row.integer(1), "process");
     const bool is_whole = value != "none" && value.find("; without ") == std::string::npos;
     checks.push_back(
         {.state = is_whole ? State::kOk : State::kOff,
          .what = "torch",
-         .detail = value == "none" ? fmt::format("not hooked in {}: no steps, layers and phases by themselves", processes)
-                                   : fmt::format("hooked in {}: {}", processes, value),
-         .hint = is_whole ? ""
-                 : value == "none"
-                     ? "ddl record --no-python, python -I, -S or -E, a frozen program, or one that replaces sys.meta_path or PYTHONPATH"
-                 : value.ends_with("; without its RPC")
-                     ? "nothing is missing if RPC (TensorPipe) does not matter: waiting for its answers is idle time"
-                     : "this torch is not known to this version of ddl"});
+         .detail = value == "none"
+                       ? fmt::format("not hooked in {}: no steps, layers and phases by themselves", processes)
+                       : fmt::format("hooked in {}: {}", processes, value),
+         .hint =
+             is_whole ? ""
+             : value == "none"
+                 ? "ddl record --no-python, python -I, -S or -E, a frozen program, or one that replaces sys.meta_path or PYTHONPATH"
+             : value.ends_with("; without its RPC")
+                 ? "nothing is missing if RPC (TensorPipe) does not matter: waiting for its answers is idle time"
+                 : "this torch is not known to this version of ddl"});
   }
-  if (Query row(db, "SELECT value, count(DISTINCT process) FROM process_fact WHERE key = 'torch.steps' GROUP BY value"); row.next())
+  if (Query row(db, "SELECT value, count(DISTINCT process) FROM process_fact WHERE key = 'torch.steps' GROUP BY value");
+      row.next())
     checks.push_back({.state = State::kOk,
                       .what = "torch",
                       .detail = fmt::format("{}, in {}", row.text(0), reports::plural(row.integer(1), "process"))});
-  if (Query row(db, "SELECT substr(key, 6), min(value), count(*) FROM process_fact WHERE key LIKE 'held.%' GROUP BY key"); row.next()) do
-      checks.push_back(
-          {.state = State::kOff,
-           .what = row.text(0),
-           .detail = fmt::format("not recorded in {}: {} was there first", reports::plural(row.integer(2), "process"), row.text(1)),
-           .hint = "another tool has set the variable by which it would be found: unset it"});
+  if (Query row(db,
+                "SELECT substr(key, 6), min(value), count(*) FROM process_fact WHERE key LIKE 'held.%' GROUP BY key");
+      row.next())
+    do
+      checks.push_back({.state = State::kOff,
+                        .what = row.text(0),
+                        .detail = fmt::format("not recorded in {}: {} was there first",
+                                              reports::plural(row.integer(2), "process"), row.text(1)),
+                        .hint = "another tool has set the variable by which it would be found: unset it"});
     while (row.next());
   checks.push_back(source(db, "values", "SELECT count(*) FROM value", "value",
                           "ddl_value(\"samples\", n), value() of ddl_annotate.py, gives the throughput"));
   if (Query row(db, "SELECT kind, count, note FROM loss"); row.next()) do
-      checks.push_back(
-          {.state = State::kOff, .what = "missing", .detail = fmt::format("{}: {} {}", row.text(0), row.integer(1), row.text(2))});
+      checks.push_back({.state = State::kOff,
+                        .what = "missing",
+                        .detail = fmt::format("{}: {} {}", row.text(0), row.integer(1), row.text(2))});
     while (row.next());
   else
     checks.push_back({.state = State::kOk, .what = "missing", .detail = "nothing"});

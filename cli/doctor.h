@@ -22,8 +22,8 @@ std::vector<Check> check_sources();
 /// Starts /bin/true with and without the library: whether it loads, and its cost.
 Check check_smoke_run();
 
-/// The cost of a NCCL version ("2.31.2", the begin of a longer text) to a job whose kernels NCCL's own profiler must time, because CUPTI
-/// does not; empty: little, or unknown.
+/// The cost of a NCCL version ("2.31.2", the begin of a longer text) to a job whose kernels NCCL's own profiler must
+/// time, because CUPTI does not; empty: little, or unknown.
 std::string nccl_timing_cost(const std::string& version);
 
 }  // namespace ddl::cli

@@ -91,7 +91,8 @@ reports::TraceRequest trace_request(const VerbOptions& options) {
   reports::TraceRequest request;
   if (const auto steps = options.maybe<std::string>("steps")) {
     request.steps = range(*steps, ':');
-    if (!request.steps) throw Error(fmt::format("--steps: invalid range '{}'", *steps), "e.g. --steps 100:109", ExitCode::kUsage);
+    if (!request.steps)
+      throw Error(fmt::format("--steps: invalid range '{}'", *steps), "e.g. --steps 100:109", ExitCode::kUsage);
   }
   if (const auto ranks = options.maybe<std::string>("ranks")) request.ranks = ranks_of(*ranks);
   return request;
@@ -112,17 +113,19 @@ void export_csv(const Request& request) {
     return file.finish();
   }
   if (!request.output)
-    throw Error("no table given", "--table NAME, e.g. --table v_step; or -o DIR for a file of each view", ExitCode::kUsage);
+    throw Error("no table given", "--table NAME, e.g. --table v_step; or -o DIR for a file of each view",
+                ExitCode::kUsage);
   OutputFolder folder(*request.output, request.readers);
-  for (const std::string& view : reports::stable_views()) reports::write_csv(request.run.db, view, into(folder.add(view + ".csv")));
+  for (const std::string& view : reports::stable_views())
+    reports::write_csv(request.run.db, view, into(folder.add(view + ".csv")));
   folder.finish();
 }
 
 void export_perfetto(const Request& request) {
   const std::string path = request.output.value_or("-");
   if (path == "-" && isatty(STDOUT_FILENO))
-    throw Error("a trace is binary: it is not written to a terminal", "name a file with -o FILE, or pipe it into a program that reads it",
-                ExitCode::kUsage);
+    throw Error("a trace is binary: it is not written to a terminal",
+                "name a file with -o FILE, or pipe it into a program that reads it", ExitCode::kUsage);
   const reports::TraceRequest wanted = trace_request(request.options);
   const reports::RunView view(request.run.db, request.options.maybe<int64_t>("world"));
   OutputFile file(path, request.readers);
@@ -137,11 +140,12 @@ void export_chrome_json(const Request& request) {
   const reports::KinetoTraces traces(view, wanted);
   // One rank may go anywhere; several need a folder.
   std::error_code error;
-  const bool several = request.output && *request.output != "-" &&
-                       (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output, error));
+  const bool several =
+      request.output && *request.output != "-" &&
+      (traces.size() > 1 || request.output->ends_with('/') || fs::is_directory(*request.output, error));
   if (traces.size() > 1 && !several)
-    throw Error(fmt::format("{} ranks need a file each", traces.size()), "name a folder for them with -o DIR, or one rank with --ranks N",
-                ExitCode::kUsage);
+    throw Error(fmt::format("{} ranks need a file each", traces.size()),
+                "name a folder for them with -o DIR, or one rank with --ranks N", ExitCode::kUsage);
   if (!several) {
     OutputFile file(request.output.value_or("-"), request.readers);
     if (traces.size() > 0) traces.write(0, into(file));
@@ -178,11 +182,13 @@ void export_folded(const Request& request) {
   const reports::FoldedSummary summary = reports::write_folded(view, into(file));
   file.finish();
   if (summary.left_out > 0)
-    print_note(fmt::format("{} of {} steps are left out: their events were not kept", summary.left_out, summary.left_out + summary.steps));
+    print_note(fmt::format("{} of {} steps are left out: their events were not kept", summary.left_out,
+                           summary.left_out + summary.steps));
 }
 
 void export_prometheus_numbers(const std::string& run, const VerbOptions& options) {
-  PrometheusRequest request{.run = run, .output = options.maybe<std::string>("output"), .textfile = options.maybe<std::string>("textfile")};
+  PrometheusRequest request{
+      .run = run, .output = options.maybe<std::string>("output"), .textfile = options.maybe<std::string>("textfile")};
   if (const auto watch = options.maybe<std::string>("watch")) request.watch_s = parse_duration(*watch);
   if (const auto ranks = options.maybe<size_t>("top")) request.ranks = *ranks;
   export_prometheus(request);
@@ -196,7 +202,10 @@ void export_otlp_numbers(const std::string& run, const VerbOptions& options) {
 }
 
 const ExportFormat kFormats[] = {
-    {"csv", "one view or table (--table), or every view v_* as a file of its own (-o DIR)", {"table", "share", "anonymous"}, export_csv},
+    {"csv",
+     "one view or table (--table), or every view v_* as a file of its own (-o DIR)",
+     {"table", "share", "anonymous"},
+     export_csv},
     {"perfetto",
      "a trace for ui.perfetto.dev: ranks, steps, layers, waiting and transfer of collectives",
      {"steps", "ranks", "world", "share", "anonymous"},
@@ -209,7 +218,10 @@ const ExportFormat kFormats[] = {
      "Chakra execution traces, a file a rank, for ASTRA-sim and others (-o DIR): one steady step, or --steps",
      {"steps", "world", "share", "anonymous"},
      export_chakra},
-    {"folded", "stacks for flame graphs: rank, phase, layer, call, waiting; ns", {"world", "share", "anonymous"}, export_folded},
+    {"folded",
+     "stacks for flame graphs: rank, phase, layer, call, waiting; ns",
+     {"world", "share", "anonymous"},
+     export_folded},
     {"prometheus",
      "a job's numbers for a monitoring system, also while it runs",
      {"textfile", "watch", "top"},
@@ -233,14 +245,16 @@ std::vector<std::string> format_names() {
 const ExportFormat& known_format(const std::string& name) {
   for (const ExportFormat& format : kFormats)
     if (format.name == name) return format;
-  throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, format_names(), "see: ddl export --help"), ExitCode::kUsage);
+  throw Error(fmt::format("unknown format '{}'", name), did_you_mean(name, format_names(), "see: ddl export --help"),
+              ExitCode::kUsage);
 }
 
 /// An option that the format would pass over in silence is an error.
 void refuse_other_options(const ExportFormat& format, const VerbOptions& options) {
   for (const ExportFormat& other : kFormats)
     for (const std::string& option : other.options)
-      if (options.has(option.c_str()) && std::find(format.options.begin(), format.options.end(), option) == format.options.end())
+      if (options.has(option.c_str()) &&
+          std::find(format.options.begin(), format.options.end(), option) == format.options.end())
         throw Error(fmt::format("{} takes no --{}", format.name, option), "see: ddl export --help", ExitCode::kUsage);
 }
 
@@ -251,17 +265,19 @@ int run_export(const Arguments& arguments) {
   VerbOptions options({.verb = "export",
                        .usage = "FORMAT [RUN] [options]",
                        .text = text,
-                       .example = "  ddl export csv slow.ddl --table v_collective > collectives.csv\n"
-                                  "  ddl export csv slow.ddl -o slow-csv\n"
-                                  "  ddl export perfetto slow.ddl --steps 100:109 -o slow.pftrace\n"
-                                  "  ddl export chrome-json slow.ddl --steps 100:109 -o slow-traces\n"
-                                  "  ddl export chakra slow.ddl -o slow-et\n"
-                                  "  ddl export folded slow.ddl | flamegraph.pl --countname ns > slow.svg\n"
-                                  "  ddl export prometheus run.ddl --textfile /var/lib/prometheus/node-exporter --watch 30s"});
-  options.add()("output,o", takes<std::string>("FILE"), "file to write; - is standard output; a folder for several files");
+                       .example =
+                           "  ddl export csv slow.ddl --table v_collective > collectives.csv\n"
+                           "  ddl export csv slow.ddl -o slow-csv\n"
+                           "  ddl export perfetto slow.ddl --steps 100:109 -o slow.pftrace\n"
+                           "  ddl export chrome-json slow.ddl --steps 100:109 -o slow-traces\n"
+                           "  ddl export chakra slow.ddl -o slow-et\n"
+                           "  ddl export folded slow.ddl | flamegraph.pl --countname ns > slow.svg\n"
+                           "  ddl export prometheus run.ddl --textfile /var/lib/prometheus/node-exporter --watch 30s"});
+  options.add()("output,o", takes<std::string>("FILE"),
+                "file to write; - is standard output; a folder for several files");
   options.add("csv")("table", takes<std::string>("NAME"), "a view or table of the store, e.g. v_collective");
-  options.add("traces (perfetto, chrome-json, chakra) and folded")("steps", takes<std::string>("A:B"),
-                                                                   "traces: steps A to B only, both included; A is one step")(
+  options.add("traces (perfetto, chrome-json, chakra) and folded")(
+      "steps", takes<std::string>("A:B"), "traces: steps A to B only, both included; A is one step")(
       "ranks", takes<std::string>("LIST"), "perfetto, chrome-json: these ranks only, e.g. 0-3,8")(
       "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several");
   options.add("prometheus, otlp")("textfile", takes<std::string>("DIR"),

@@ -50,7 +50,8 @@ Destination file_of(const PrometheusRequest& request, const fs::path& run) {
   std::string name = fs::weakly_canonical(run).filename().string();
   if (name.ends_with(".ddl")) name.erase(name.size() - 4);
   std::replace_if(
-      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
+      name.begin(), name.end(),
+      [](unsigned char c) { return std::isalnum(c) == 0 && c != '.' && c != '_' && c != '-'; }, '_');
   constexpr size_t kMost = 200;  // of the 255 bytes that a file's name may have
   return {*request.textfile + "/ddl-" + name.substr(0, kMost) + ".prom", NamedBy::kFolder};
 }
@@ -68,7 +69,9 @@ int64_t unix_ns() { return std::chrono::nanoseconds(std::chrono::system_clock::n
 
 /// When the run ended; now, if it does not know the time of day.
 int64_t end_ns(SQLite::Database& db) {
-  SQLite::Statement row(db, "SELECT e.value + d.value FROM meta e JOIN meta d ON d.key = 'duration_ns' WHERE e.key = 'epoch_realtime_ns'");
+  SQLite::Statement row(
+      db,
+      "SELECT e.value + d.value FROM meta e JOIN meta d ON d.key = 'duration_ns' WHERE e.key = 'epoch_realtime_ns'");
   return row.executeStep() ? row.getColumn(0).getInt64() : unix_ns();
 }
 
@@ -153,9 +156,11 @@ void write_while_it_runs(Watch& watch, const Destination& to, double interval_s,
 }  // namespace
 
 void export_prometheus(const PrometheusRequest& request) {
-  if (request.output && request.textfile) throw Error("-o and --textfile exclude each other", "choose one", ExitCode::kUsage);
+  if (request.output && request.textfile)
+    throw Error("-o and --textfile exclude each other", "choose one", ExitCode::kUsage);
   if (request.watch_s && !(*request.watch_s >= kFastest_s))
-    throw Error(fmt::format("--watch: intervals are at least {:g}s", kFastest_s), "ddl-top shows a job every second", ExitCode::kUsage);
+    throw Error(fmt::format("--watch: intervals are at least {:g}s", kFastest_s), "ddl-top shows a job every second",
+                ExitCode::kUsage);
   const Rendering rendering{.limits = {.ranks = request.ranks}, .otlp = request.otlp};
   if (request.watch_s) {
     const RunDirectory run = wait_for_run(request.run, *request.watch_s);
@@ -163,7 +168,8 @@ void export_prometheus(const PrometheusRequest& request) {
     watch.poll();  // most of the reading: until there is a page, a signal ends it at once
     const Destination to = file_of(request, run.directory);
     interruptible([&] { write_while_it_runs(watch, to, *request.watch_s, rendering); });
-    const std::string page = page_of_whole_run(run.directory.string(), rendering);  // takes a while: that it has ended is told already
+    // takes a while: that it has ended is told already
+    const std::string page = page_of_whole_run(run.directory.string(), rendering);
     interruptible([&] { to.write(page); });
     return;
   }

@@ -15,8 +15,8 @@ struct PrometheusRequest {
   bool otlp = false;                         ///< as OpenTelemetry's metrics
 };
 
-/// A running job: the newest steps, read from its spools like ddl-top. An ended one, also where --watch saw it end: the whole run, from its store. Throws ddl::Error. A
-/// signal that ends --watch removes the file, which would go stale.
+/// A running job: the newest steps, read from its spools like ddl-top. An ended one, also where --watch saw it end: the
+/// whole run, from its store. Throws ddl::Error. A signal that ends --watch removes the file, which would go stale.
 void export_prometheus(const PrometheusRequest& request);
 
 }  // namespace ddl::cli

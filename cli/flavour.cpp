@@ -16,8 +16,10 @@ namespace {
 std::optional<Flavour> linked_to(const fs::path& file) {
   try {
     for (const std::string& name : needed_libraries(file)) {
-      if (name.starts_with("libmpich") || name.starts_with("libmpi.so.12") || name.starts_with("libmpi_intel")) return Flavour::kMpich;
-      if (name.starts_with("libmpi.so") || name.starts_with("libmpi_mpifh") || name.starts_with("libmpi_usempi")) return Flavour::kOpenMpi;
+      if (name.starts_with("libmpich") || name.starts_with("libmpi.so.12") || name.starts_with("libmpi_intel"))
+        return Flavour::kMpich;
+      if (name.starts_with("libmpi.so") || name.starts_with("libmpi_mpifh") || name.starts_with("libmpi_usempi"))
+        return Flavour::kOpenMpi;
     }
   } catch (const Error&) {  // a script, or for another machine
   }

@@ -8,8 +8,8 @@ namespace ddl::cli {
 
 enum class Flavour { kOpenMpi, kMpich };  ///< kMpich: its ABI, which Intel MPI, MVAPICH and Cray MPI share
 
-/// The first program in the command that is linked to an MPI library decides; if none is (Python, scripts), the launcher's own --version;
-/// if that is inconclusive, Open MPI.
+/// The first program in the command that is linked to an MPI library decides; if none is (Python, scripts), the
+/// launcher's own --version; if that is inconclusive, Open MPI.
 Flavour flavour_of(const std::vector<std::string>& command);
 
 /// True if command[0] is a launcher of MPICH or a relative.

@@ -24,7 +24,8 @@ constexpr size_t kMostRestarts = 1000;
 double parse_price(const std::string& text) {
   const auto price = number_in<double>(text, std::chars_format::fixed);
   if (!price || !std::isfinite(*price) || *price < 0)
-    throw Error(fmt::format("--price: invalid price '{}'", text), "the price of a rank for an hour, such as 2.49", ExitCode::kUsage);
+    throw Error(fmt::format("--price: invalid price '{}'", text), "the price of a rank for an hour, such as 2.49",
+                ExitCode::kUsage);
   return *price;
 }
 
@@ -36,12 +37,14 @@ std::vector<reports::FindingCost> costs_of(SQLite::Database& db, const std::vect
       " p.world = f.world AND step >= coalesce(a.since, step)), 0)), coalesce(f.saving_bound, ''), f.world FROM finding f LEFT JOIN"
       " finding_about a USING (position) WHERE f.saving_ns > 0 ORDER BY f.world, f.position");
   while (row.next()) {
-    const auto of =
-        std::find_if(runs.begin(), runs.end(), [&](const models::RunTimes& run) { return run.worlds.contains(row.integer(4)); });
+    const auto of = std::find_if(runs.begin(), runs.end(),
+                                 [&](const models::RunTimes& run) { return run.worlds.contains(row.integer(4)); });
     const models::RunTimes& run = of != runs.end() ? *of : runs.front();
-    const auto workers = std::count_if(run.workers.begin(), run.workers.end(),
-                                       [&](const models::WorkerTimes& worker) { return worker.world == row.integer(4); });
-    costs.push_back({run.name, row.text(0), row.text(1), row.real(2) * static_cast<double>(std::max<int64_t>(1, workers)),
+    const auto workers = std::count_if(run.workers.begin(), run.workers.end(), [&](const models::WorkerTimes& worker) {
+      return worker.world == row.integer(4);
+    });
+    costs.push_back({run.name, row.text(0), row.text(1),
+                     row.real(2) * static_cast<double>(std::max<int64_t>(1, workers)),
                      reports::Value::bound_of(row.text(3))});
   }
   return costs;
@@ -69,8 +72,8 @@ int run_goodput(const Arguments& arguments) {
        .example = "  ddl goodput train.ddl\n"
                   "  ddl goodput try1.ddl try2.ddl try3.ddl --price 2.49\n"
                   "  ddl goodput *.ddl --json | jq '.goodput[] | {id, ratio}'"});
-  options.add()("price", takes<std::string>("MONEY"), "price of a rank (GPU) for an hour: adds the cost of every part and finding")(
-      "json", "for programs");
+  options.add()("price", takes<std::string>("MONEY"),
+                "price of a rank (GPU) for an hour: adds the cost of every part and finding")("json", "for programs");
   options.allow_words(kMostRestarts);
   if (!options.parse(arguments)) return 0;
   std::optional<double> price;
@@ -91,7 +94,8 @@ int run_goodput(const Arguments& arguments) {
     times.insert(times.end(), std::make_move_iterator(starts.begin()), std::make_move_iterator(starts.end()));
     if (const auto of_run = joules_per_step(run.db)) joules = of_run;
   }
-  const reports::Document document = reports::build_goodput(models::goodput_of(std::move(times)), costs, price, joules, waiting_known);
+  const reports::Document document =
+      reports::build_goodput(models::goodput_of(std::move(times)), costs, price, joules, waiting_known);
   print_out(options.has("json") ? reports::render_json(document) : reports::render_text(document, output_options()));
   return 0;
 }

@@ -48,8 +48,8 @@ std::string text_of_values(const tune::Environment& values) {
   for (const auto& [name, value] : values) {
     if (tune::is_left_alone(value)) continue;
     if (value.find('\n') != std::string::npos)
-      throw Error(fmt::format("a value of {} has a line break, which the schedule cannot hold", name), "use values without line breaks",
-                  ExitCode::kUsage);
+      throw Error(fmt::format("a value of {} has a line break, which the schedule cannot hold", name),
+                  "use values without line breaks", ExitCode::kUsage);
     text += fmt::format("{}={}\n", name, value);
   }
   if (text.size() >= kTuneTextBytes)
@@ -67,7 +67,8 @@ std::string on_one_line(std::string text) {
 
 }  // namespace
 
-InRun::InRun(Request request, Tell told) : request_(std::move(request)), told_(std::move(told)), steps_(request_.folder / "in-run.ddl") {
+InRun::InRun(Request request, Tell told)
+    : request_(std::move(request)), told_(std::move(told)), steps_(request_.folder / "in-run.ddl") {
   steps_.on_block([this](int32_t rank, uint64_t step, int64_t block) { check(rank, step, block); });
   try {
     begin();
@@ -84,7 +85,8 @@ void InRun::clear_away() {
   job_.reset();
   std::error_code error;
   for (fs::directory_iterator file(request_.folder, error), end; !error && file != end; file.increment(error))
-    if (file->path().filename().string().starts_with("schedule.") && file->path().extension() != ".csv") fs::remove(file->path(), error);
+    if (file->path().filename().string().starts_with("schedule.") && file->path().extension() != ".csv")
+      fs::remove(file->path(), error);
 }
 
 void InRun::begin() {
@@ -94,7 +96,8 @@ void InRun::begin() {
   fs::remove_all(recording(), error);
   TuneBlock first{.end = kFirstBlockSteps, .filler_steps = kFirstFillerSteps, .patience_s = patience_s_};
   fill(first, text_of_values(request_.start));
-  if (!files_.begin(base.c_str())) throw Error(fmt::format("{}: the name is too long", base.string()), "choose another directory with -o");
+  if (!files_.begin(base.c_str()))
+    throw Error(fmt::format("{}: the name is too long", base.string()), "choose another directory with -o");
   if (const int failed = files_.write(first); failed != 0)
     throw CannotWrite(fmt::format("cannot write the tuning schedule {}.0: {}", base.string(), std::strerror(failed)),
                       "the schedule needs hard links: name a directory (-o) on a file system that has them");
@@ -112,7 +115,9 @@ void InRun::begin() {
     if (!look()) {
       if (job_->told_to_end()) throw Error("interrupted before anything was measured");
       if (ended_ && ended_->shell_code() != 0)
-        fail(fmt::format("the job fails with its defaults: exit code {}: {}", ended_->shell_code(), words_of_failure(output())), "");
+        fail(fmt::format("the job fails with its defaults: exit code {}: {}", ended_->shell_code(),
+                         words_of_failure(output())),
+             "");
       fail(steps_.following().empty() ? fmt::format("the job ended after {} without reading DDL_TUNE_FILE",
                                                     reports::plural(static_cast<int64_t>(steps_.most_ended()), "step"))
                                       : fmt::format("the job ended after {}, too few to compare anything",
@@ -146,8 +151,8 @@ void InRun::fail_if_it_does_not_follow() {
     fail(fmt::format("the job ran {} without reading DDL_TUNE_FILE", steps), kHook);
   const std::set<int32_t> others = steps_.not_following();
   if (first_step_ && !others.empty() && since(first_follower_) > (hosts() > 1 ? kAllWithinOfHosts_s : kAllWithin_s))
-    fail(fmt::format("{} never read DDL_TUNE_FILE in {}; {} {}", ranks_words(others), steps, ranks_words(steps_.following()),
-                     steps_.following().size() == 1 ? "does" : "do"),
+    fail(fmt::format("{} never read DDL_TUNE_FILE in {}; {} {}", ranks_words(others), steps,
+                     ranks_words(steps_.following()), steps_.following().size() == 1 ? "does" : "do"),
          kHook);
   if (steps_.asks_without_steps(kCallsWithoutSteps) && since(first_follower_) > kHeardWithin_s)
     fail("the job reads DDL_TUNE_FILE but marks no steps, so step times are unknown",
@@ -158,7 +163,8 @@ void InRun::fail_if_it_does_not_follow() {
          "");
 }
 
-// Ranks that say another block than the one that holds their step would make whatever is measured worthless, and the job may hang.
+// Ranks that say another block than the one that holds their step would make whatever is measured worthless, and
+// the job may hang.
 void InRun::check(int32_t rank, uint64_t step, int64_t block) {
   if (!trouble_.empty()) return;
   if (block < 0) {
@@ -169,8 +175,9 @@ void InRun::check(int32_t rank, uint64_t step, int64_t block) {
   if (static_cast<size_t>(block) < blocks_.size() && step >= blocks_[static_cast<size_t>(block)].begin &&
       step < blocks_[static_cast<size_t>(block)].end)
     return;
-  trouble_ = fmt::format("rank {} ran step {} with the values of another step: ddl_tune(k) has to be called before step k, with its number",
-                         rank, step);
+  trouble_ = fmt::format(
+      "rank {} ran step {} with the values of another step: ddl_tune(k) has to be called before step k, with its number",
+      rank, step);
 }
 
 double InRun::spent_s() const { return std::chrono::duration<double>(Clock::now() - started_).count(); }
@@ -192,12 +199,14 @@ double InRun::expected_step_s(size_t point) const {
 }
 
 uint64_t InRun::half_steps(Stage stage, size_t point) const {
-  return tune::steps_for(wanted_s(stage), expected_step_s(point), kLeastHalf, known_step_s_.contains(point) ? kMostHalf : kMostHalfUnknown);
+  return tune::steps_for(wanted_s(stage), expected_step_s(point), kLeastHalf,
+                         known_step_s_.contains(point) ? kMostHalf : kMostHalfUnknown);
 }
 
 void InRun::adopt() {
   TuneBlock block;
-  while (files_.read(blocks_.size(), &block) == 0) blocks_.push_back({block.begin, block.end, block.of_rank, on_one_line(block.text)});
+  while (files_.read(blocks_.size(), &block) == 0)
+    blocks_.push_back({block.begin, block.end, block.of_rank, on_one_line(block.text)});
 }
 
 std::optional<size_t> InRun::publish(const std::string& text, std::optional<uint64_t> steps, double step_s) {
@@ -230,8 +239,8 @@ bool InRun::look() {
   if (!ended_) ended_ = job_->wait(std::clamp(pause, kLeastPause, kMostPause));
   steps_.look();
   if (const auto back = steps_.went_back(); back && trouble_.empty())
-    trouble_ =
-        fmt::format("rank {} ran step {} after step {}: steps are to be numbered on, over epochs too", back->rank, back->to, back->from);
+    trouble_ = fmt::format("rank {} ran step {} after step {}: steps are to be numbered on, over epochs too",
+                           back->rank, back->to, back->from);
   return !ended_ && !steps_.is_over();
 }
 
@@ -252,10 +261,10 @@ bool InRun::wait_for_step(uint64_t step) {
     if (steps_.newest().value_or(0) >= step) break;
     // Ranks that evaluate or save do something between two steps.
     hangs_ = runs && std::chrono::duration<double>(Clock::now() - finished).count() >= longest_s;
-    why_over_ = runs ? fmt::format("no step has ended for {:.0f} s", still_s)
-                : job_->told_to_end()
-                    ? "the job was told to end"
-                    : fmt::format("the job ended after {}", reports::plural(static_cast<int64_t>(steps_.ended()), "step"));
+    why_over_ = runs                  ? fmt::format("no step has ended for {:.0f} s", still_s)
+                : job_->told_to_end() ? "the job was told to end"
+                                      : fmt::format("the job ended after {}",
+                                                    reports::plural(static_cast<int64_t>(steps_.ended()), "step"));
     return false;
   }
   return true;
@@ -273,7 +282,8 @@ std::vector<Outcome> InRun::measure_round(Stage stage, const tune::Round& round)
     const size_t point = round.points[planned.index];
     const std::optional<size_t> number = publish(text_of(point), planned.steps, expected_step_s(point));
     if (!number) {
-      why_over_ = fmt::format("the job had heard nothing of the tuner for {} s, and went back to its defaults", patience_s_);
+      why_over_ =
+          fmt::format("the job had heard nothing of the tuner for {} s, and went back to its defaults", patience_s_);
       return {};
     }
     made.push_back({planned.index, blocks_[*number].begin, blocks_[*number].end});
@@ -329,7 +339,9 @@ size_t InRun::trials_left() const {
   const size_t by_count = request_.trials ? *request_.trials - std::min(*request_.trials, count_) : kAnyNumber;
   const std::optional<double> left_s = seconds_left();
   if (!left_s) return by_count;
-  const double mean_s = others_ > 0 ? others_s_ / static_cast<double>(others_) : count_ > 0 ? all_s_ / static_cast<double>(count_) : 1;
+  const double mean_s = others_ > 0  ? others_s_ / static_cast<double>(others_)
+                        : count_ > 0 ? all_s_ / static_cast<double>(count_)
+                                     : 1;
   return std::min(by_count, static_cast<size_t>(*left_s / std::max(mean_s, 1e-3)));
 }
 
@@ -360,7 +372,8 @@ Ended InRun::wait_for_end() {
 std::string InRun::schedule_csv() const {
   std::string text = "block,first_step,end_step,made_by,values\n";
   for (size_t i = 0; i < blocks_.size(); ++i)
-    text += fmt::format("{},{},{},{},\"{}\"\n", i, blocks_[i].begin, blocks_[i].end == kTuneNoEnd ? "" : std::to_string(blocks_[i].end),
+    text += fmt::format("{},{},{},{},\"{}\"\n", i, blocks_[i].begin,
+                        blocks_[i].end == kTuneNoEnd ? "" : std::to_string(blocks_[i].end),
                         blocks_[i].of_rank ? "rank" : "tuner", blocks_[i].values);
   return text;
 }

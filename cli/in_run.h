@@ -1,8 +1,10 @@
-// The bench of `ddl tune --in-run`: one running job, in which points are compared by blocks of its steps (autotuner/blocks.h).
+// The bench of `ddl tune --in-run`: one running job, in which points are compared by blocks of its steps
+// (autotuner/blocks.h).
 //
-// The job starts once, under `ddl record`, with its defaults, and follows a schedule that is written while it runs (core/tune_schedule.h).
-// Step times are read from its spools, like ddl-top's. A round's blocks are written at once; the next round is decided when all ranks have
-// ended the last step of this one, and meanwhile ranks keep their present values. Tuning begins once every rank follows the schedule.
+// The job starts once, under `ddl record`, with its defaults, and follows a schedule that is written while it runs
+// (core/tune_schedule.h). Step times are read from its spools, like ddl-top's. A round's blocks are written at once;
+// the next round is decided when all ranks have ended the last step of this one, and meanwhile ranks keep their present
+// values. Tuning begins once every rank follows the schedule.
 #pragma once
 
 #include <chrono>
@@ -26,8 +28,9 @@ namespace ddl::cli {
 class InRun : public tune::Bench {
  public:
   struct Request {
-    tune::PlacedJob job;           ///< with the defaults, on its nodes
-    std::filesystem::path folder;  ///< exists, for its recording, output and schedule; on a file system that all ranks see
+    tune::PlacedJob job;  ///< with the defaults, on its nodes
+    /// exists, for its recording, output and schedule; on a file system that all ranks see
+    std::filesystem::path folder;
     tune::Environment start = {};  ///< names and first values of the knobs
     double budget_s = 600;         ///< from its start; with `trials` for its first steps only
     std::optional<size_t> trials = {};
@@ -49,7 +52,9 @@ class InRun : public tune::Bench {
   ~InRun() override;
 
   /// Whether every rank has asked for the knob's value.
-  bool is_asked_for(const std::string& knob) const { return steps_.asking_for(knob) == static_cast<size_t>(steps_.ranks()); }
+  bool is_asked_for(const std::string& knob) const {
+    return steps_.asking_for(knob) == static_cast<size_t>(steps_.ranks());
+  }
   std::set<std::string> knobs() const { return steps_.knobs(); }  ///< requested by any rank
   int64_t ranks() const { return steps_.ranks(); }
   int64_t hosts() const { return steps_.hosts(); }
@@ -66,12 +71,14 @@ class InRun : public tune::Bench {
   void search_in(const tune::Space& space, double samples);
 
   std::optional<tune::Outcome> measure(size_t round, tune::Stage stage, size_t point) override;
-  std::vector<std::vector<tune::Outcome>> measure_rounds(tune::Stage stage, const std::vector<tune::Round>& rounds) override;
+  std::vector<std::vector<tune::Outcome>> measure_rounds(tune::Stage stage,
+                                                         const std::vector<tune::Round>& rounds) override;
   size_t trials_left() const override;
   std::optional<double> seconds_left() const override;
   std::optional<double> expected_s(tune::Stage stage, size_t point) const override;
 
-  /// Makes the point's values permanent. Returns the first step with them; nothing: the job has ended, or dropped the schedule.
+  /// Makes the point's values permanent. Returns the first step with them; nothing: the job has ended, or
+  /// dropped the schedule.
   std::optional<uint64_t> settle(size_t point);
   bool has_ended() const { return ended_.has_value(); }
   /// Its ranks have ended; the rest of its command may run on.
@@ -122,7 +129,8 @@ class InRun : public tune::Bench {
   const tune::Space* space_ = nullptr;
   double samples_ = 1;
   double default_step_s_ = 0;
-  uint64_t patience_s_ = 600;                               ///< of the job, in the last block: it may take long to come to its first step
+  /// of the job, in the last block: it may take long to come to its first step
+  uint64_t patience_s_ = 600;
   std::map<size_t, double> known_step_s_, longest_step_s_;  ///< by point: of its last trial, and the longest
   size_t count_ = 0, others_ = 0;                           ///< trials, and those of other points than the default
   double all_s_ = 0, others_s_ = 0;

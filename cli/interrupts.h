@@ -5,8 +5,8 @@
 
 namespace ddl::cli {
 
-/// While it lives, the first of these signals is noted instead of obeyed, and blocking calls are then interrupted ten times a second, so
-/// that they reach a check(); a second signal ends the program as usual. One at a time.
+/// While it lives, the first of these signals is noted instead of obeyed, and blocking calls are then interrupted ten
+/// times a second, so that they reach a check(); a second signal ends the program as usual. One at a time.
 class Interrupts {
  public:
   Interrupts();

@@ -25,28 +25,34 @@
 namespace ddl::cli {
 namespace {
 
-constexpr std::array<std::string_view, 16> kPrefixes = {"OMPI_", "PMIX_", "PRTE_",    "SLURM_", "PBS_",      "LSB_", "OMP_",   "NCCL_",
-                                                        "UCX_",  "FI_",   "HOROVOD_", "MKL_",   "OPENBLAS_", "DDL_", "MPICH_", "I_MPI_"};
+constexpr std::array<std::string_view, 16> kPrefixes = {"OMPI_",     "PMIX_", "PRTE_",  "SLURM_", "PBS_",     "LSB_",
+                                                        "OMP_",      "NCCL_", "UCX_",   "FI_",    "HOROVOD_", "MKL_",
+                                                        "OPENBLAS_", "DDL_",  "MPICH_", "I_MPI_"};
 constexpr std::array<std::string_view, 3> kNames = {"CUDA_VISIBLE_DEVICES", "LD_PRELOAD", "GOMP_CPU_AFFINITY"};
-constexpr std::array<const char*, 6> kJobIds = {"SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "FLUX_JOB_ID", "COBALT_JOBID", "JOB_ID"};
+constexpr std::array<const char*, 6> kJobIds = {"SLURM_JOB_ID", "PBS_JOBID",    "LSB_JOBID",
+                                                "FLUX_JOB_ID",  "COBALT_JOBID", "JOB_ID"};
 constexpr std::array<std::string_view, 9> kLaunchers = {"mpirun", "mpiexec",  "orterun",   "prterun",   "srun",
                                                         "jsrun",  "torchrun", "deepspeed", "horovodrun"};
 
 std::string base_name(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
 bool speaks_of_gloo(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text.find("gloo") != std::string::npos;
 }
 
-/// A word of the command that names Gloo, or a script among the words that does. Backends chosen elsewhere are not found.
+/// A word of the command that names Gloo, or a script among the words that does. Backends chosen elsewhere are not
+/// found.
 std::string gloo_in(const std::vector<std::string>& command) {
   constexpr std::uintmax_t kLongestScript = 1 << 20;
   for (const std::string& word : command) {
     if (word == "gloo" || word == "--gloo" || word.ends_with("=gloo")) return word;
     if (!word.ends_with(".py") && !word.ends_with(".sh")) continue;
     std::error_code error;
-    if (!std::filesystem::is_regular_file(word, error) || std::filesystem::file_size(word, error) > kLongestScript || error) continue;
+    if (!std::filesystem::is_regular_file(word, error) || std::filesystem::file_size(word, error) > kLongestScript ||
+        error)
+      continue;
     std::ifstream file(word, std::ios::binary);
     if (speaks_of_gloo({std::istreambuf_iterator<char>(file), {}})) return base_name(word);
   }
@@ -69,7 +75,8 @@ bool overwrite(const std::filesystem::path& path, const std::string& text) {
 }
 
 [[noreturn]] void throw_errno(const std::filesystem::path& path) {
-  throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)), "is the disk full, or the folder read-only?");
+  throw Error(fmt::format("cannot write {}: {}", path.string(), std::strerror(errno)),
+              "is the disk full, or the folder read-only?");
 }
 
 }  // namespace
@@ -77,14 +84,16 @@ bool overwrite(const std::filesystem::path& path, const std::string& text) {
 bool is_recorded_variable(std::string_view name) {
   if (is_secret_name(name.data(), name.size())) return false;
   return std::find(kNames.begin(), kNames.end(), name) != kNames.end() ||
-         std::any_of(kPrefixes.begin(), kPrefixes.end(), [&](std::string_view prefix) { return name.starts_with(prefix); });
+         std::any_of(kPrefixes.begin(), kPrefixes.end(),
+                     [&](std::string_view prefix) { return name.starts_with(prefix); });
 }
 
 std::string program_name(const std::vector<std::string>& command) {
   if (command.empty()) return "job";
   size_t at = 0;
   if (std::find(kLaunchers.begin(), kLaunchers.end(), base_name(command[0])) != kLaunchers.end()) {
-    // Behind the launcher's own options: the first word that is a program. Values of options ("2", "core") hardly ever are.
+    // Behind the launcher's own options: the first word that is a program. Values of options ("2", "core") hardly ever
+    // are.
     for (size_t i = 1; i < command.size(); ++i)
       if (!find_program(command[i]).empty()) {
         at = i;

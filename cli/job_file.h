@@ -24,7 +24,8 @@ struct JobFile {
   std::string host;
   std::string cwd;
   std::string commit;  ///< of the Git repository around cwd; empty: none
-  std::string gloo;    ///< the script or word which shows that the job communicates through Gloo, which is not recorded; empty: none
+  /// the script or word which shows that the job communicates through Gloo, which is not recorded; empty: none
+  std::string gloo;
 };
 
 /// Fills in all that is known before the start. `environment` as environ(7).

@@ -28,7 +28,8 @@ std::optional<T> read_at(const std::string& file, uint64_t offset) {
 std::vector<Elf64_Phdr> program_headers(const std::string& file, const Elf64_Ehdr& header) {
   std::vector<Elf64_Phdr> result;
   for (size_t i = 0; i < header.e_phnum; ++i)
-    if (const auto segment = read_at<Elf64_Phdr>(file, header.e_phoff + i * sizeof(Elf64_Phdr))) result.push_back(*segment);
+    if (const auto segment = read_at<Elf64_Phdr>(file, header.e_phoff + i * sizeof(Elf64_Phdr)))
+      result.push_back(*segment);
   return result;
 }
 
@@ -54,10 +55,12 @@ fs::path find_library(Flavour flavour) {
   const bool mpich = flavour == Flavour::kMpich;
   fs::path path = own_library(mpich ? "libddl-mpich.so" : "libddl.so");
   if (!fs::is_regular_file(path, error))
-    throw Error(fmt::format("the preload library is missing: {}", path.string()),
-                mpich ? "the job uses MPICH: build with its mpi.h (cmake says \"MPICH flavour\"), or set DDL_LIBRARY=.../libddl-mpich.so"
-                      : "build it (ninja ddl_preload), or set DDL_LIBRARY=.../libddl.so",
-                ExitCode::kCannotLaunch);
+    throw Error(
+        fmt::format("the preload library is missing: {}", path.string()),
+        mpich
+            ? "the job uses MPICH: build with its mpi.h (cmake says \"MPICH flavour\"), or set DDL_LIBRARY=.../libddl-mpich.so"
+            : "build it (ninja ddl_preload), or set DDL_LIBRARY=.../libddl.so",
+        ExitCode::kCannotLaunch);
   return path;
 }
 
@@ -75,7 +78,8 @@ std::vector<std::string> needed_libraries(const fs::path& path) {
   const unsigned char own_order = std::endian::native == std::endian::little ? ELFDATA2LSB : ELFDATA2MSB;
   if (!header || std::memcmp(header->e_ident, ELFMAG, SELFMAG) != 0 || header->e_ident[EI_CLASS] != ELFCLASS64 ||
       header->e_ident[EI_DATA] != own_order || (header->e_type != ET_DYN && header->e_type != ET_EXEC))
-    throw Error(fmt::format("{} is not a program or library for this machine", path.string()), "build it for this machine");
+    throw Error(fmt::format("{} is not a program or library for this machine", path.string()),
+                "build it for this machine");
 
   const std::vector<Elf64_Phdr> segments = program_headers(file, *header);
   std::vector<uint64_t> names;
@@ -103,7 +107,8 @@ std::string python_path() {
   std::error_code error;
   const fs::path prefix = fs::read_symlink("/proc/self/exe", error).parent_path().parent_path();
   const fs::path hooks = prefix / "share" / "ddl" / "python" / "ddl_hooks";
-  if (!fs::is_regular_file(hooks / "sitecustomize.py", error) || hooks.string().find(':') != std::string::npos) return "";
+  if (!fs::is_regular_file(hooks / "sitecustomize.py", error) || hooks.string().find(':') != std::string::npos)
+    return "";
   const char* before = std::getenv("PYTHONPATH");
   return before == nullptr || *before == '\0' ? hooks.string() : hooks.string() + ":" + before;
 }

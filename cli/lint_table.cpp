@@ -18,8 +18,8 @@ Stated stated_by_user(const VerbOptions& options) {
   for (const LintKey& key : lint_keys()) keys.emplace_back(key.key);
   for (const auto& [key, value] : stated)
     if (std::find(keys.begin(), keys.end(), key) == keys.end())
-      throw Error(fmt::format("--state: unknown statement '{}'", key), did_you_mean(key, keys, "--help lists the statements"),
-                  ExitCode::kUsage);
+      throw Error(fmt::format("--state: unknown statement '{}'", key),
+                  did_you_mean(key, keys, "--help lists the statements"), ExitCode::kUsage);
   return stated;
 }
 
@@ -30,8 +30,10 @@ reports::Table lint_table(std::vector<Stated> rows, const Stated& by_user) {
                        .caption = "What this table does not say, or should not be read as",
                        .columns = {{"code", "code", Unit::kText}, {"remark", "remark", Unit::kText}},
                        .when_empty = "No remarks."};
-  for (const LintRemark& remark : lint_results(rows)) table.rows.push_back({Value::text(remark.code), Value::text(remark.text)});
-  if (!table.rows.empty()) table.note = "Say what you know: --state precision=fp32,data=real,accuracy=76.3%,accuracy_on=test";
+  for (const LintRemark& remark : lint_results(rows))
+    table.rows.push_back({Value::text(remark.code), Value::text(remark.text)});
+  if (!table.rows.empty())
+    table.note = "Say what you know: --state precision=fp32,data=real,accuracy=76.3%,accuracy_on=test";
   return table;
 }
 

@@ -31,7 +31,8 @@ void LiveSteps::look() {
     take(rank);
   }
   tui::forget_events(job_);
-  over_ = !following_.empty() && job_.ended && seen_ended_;  // its last steps may be younger than the look that saw it end
+  // its last steps may be younger than the look that saw it end
+  over_ = !following_.empty() && job_.ended && seen_ended_;
   seen_ended_ = job_.ended;
 }
 
@@ -48,8 +49,10 @@ void LiveSteps::start_afresh() {
 void LiveSteps::take(tui::Rank& rank) {
   Follower& follower = followers_[rank.rank];
   // What is kept is in a log, the rest in a ring: read one after the other.
-  std::stable_sort(rank.tune_marks.begin(), rank.tune_marks.end(), [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
-  std::stable_sort(rank.steps.begin(), rank.steps.end(), [](const auto& a, const auto& b) { return a.end_ticks < b.end_ticks; });
+  std::stable_sort(rank.tune_marks.begin(), rank.tune_marks.end(),
+                   [](const auto& a, const auto& b) { return a.ticks < b.ticks; });
+  std::stable_sort(rank.steps.begin(), rank.steps.end(),
+                   [](const auto& a, const auto& b) { return a.end_ticks < b.end_ticks; });
   for (const tui::TuneMark& mark : rank.tune_marks) {
     if (!mark.knob.empty()) {
       asked_[mark.knob].insert(rank.rank);
@@ -61,7 +64,8 @@ void LiveSteps::take(tui::Rank& rank) {
   for (const tui::EndedStep& step : rank.steps) {
     if (step.second) continue;
     ++follower.ended;
-    if (follower.last && step.number <= *follower.last && !went_back_) went_back_ = Back{rank.rank, *follower.last, step.number};
+    if (follower.last && step.number <= *follower.last && !went_back_)
+      went_back_ = Back{rank.rank, *follower.last, step.number};
     follower.last = step.number;
     // What it said last before the step's end holds in it.
     std::optional<int64_t> block;
@@ -69,7 +73,8 @@ void LiveSteps::take(tui::Rank& rank) {
       block = follower.blocks.front().second;
     if (block && on_block_) on_block_(rank.rank, step.number, *block);
     Step& all = steps_[step.number];
-    all.longest_ns = std::max(all.longest_ns, rank.clock.duration_ns(step.start_ticks, step.end_ticks - step.start_ticks));
+    all.longest_ns =
+        std::max(all.longest_ns, rank.clock.duration_ns(step.start_ticks, step.end_ticks - step.start_ticks));
     if (++all.ranks < static_cast<size_t>(std::max(1, ranks()))) continue;
     ++ended_;
     newest_ = std::max(newest_.value_or(0), step.number);
@@ -91,8 +96,9 @@ std::set<int32_t> LiveSteps::not_following() const {
 }
 
 bool LiveSteps::asks_without_steps(size_t steps) const {
-  return std::any_of(followers_.begin(), followers_.end(),
-                     [&](const auto& follower) { return follower.second.ended == 0 && follower.second.blocks.size() >= steps; });
+  return std::any_of(followers_.begin(), followers_.end(), [&](const auto& follower) {
+    return follower.second.ended == 0 && follower.second.blocks.size() >= steps;
+  });
 }
 
 size_t LiveSteps::asking_for(const std::string& knob) const {

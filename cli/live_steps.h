@@ -1,5 +1,5 @@
-// The steps of a running job as they end, read from its spools like ddl-top's, and the ranks' reports about the schedule they follow
-// (core/tune_schedule.h).
+// The steps of a running job as they end, read from its spools like ddl-top's, and the ranks' reports about the
+// schedule they follow (core/tune_schedule.h).
 #pragma once
 
 #include <cstdint>
@@ -27,7 +27,8 @@ class LiveSteps {
   int32_t ranks() const { return job_.world_size; }  ///< 0: none seen
   int64_t hosts() const;
   const std::string& mpi() const { return job_.mpi; }  ///< library and version; empty: unknown
-  /// The job that followed the schedule is over: all its ranks have ended, or another one of the same command runs, which is not looked at.
+  /// The job that followed the schedule is over: all its ranks have ended, or another one of the same command runs,
+  /// which is not looked at.
   bool is_over() const { return over_; }
   /// All expected ranks have been seen, and follow the schedule.
   bool all_follow() const { return ranks() > 0 && following_.size() == static_cast<size_t>(ranks()); }
@@ -41,8 +42,8 @@ class LiveSteps {
 
   /// The slowest rank's, in seconds; nothing until all ranks have ended it.
   std::optional<double> step_s(uint64_t step) const;
-  /// Changes when any rank finishes a call, a step or a range: a job in which nothing does for long hangs. Calls by which background threads
-  /// only coordinate do not count.
+  /// Changes when any rank finishes a call, a step or a range: a job in which nothing does for long hangs. Calls by
+  /// which background threads only coordinate do not count.
   uint64_t progress() const { return progress_; }
   uint64_t ended() const { return ended_; }  ///< steps ended by all ranks, so far
   size_t most_ended() const;                 ///< of the rank that has ended most

@@ -27,7 +27,8 @@ constexpr Entry kExitCodes[] = {
 
 // What ddl record sets for the library in the job, and what else is read. A test holds this against the sources.
 constexpr Entry kEnvironment[] = {
-    {"LD_PRELOAD", "with libddl.so in it a job is recorded without ddl record; the variables below then say what its options would"},
+    {"LD_PRELOAD",
+     "with libddl.so in it a job is recorded without ddl record; the variables below then say what its options would"},
     {"DDL_OUT", "the run directory; without it ./ddl-JOB.ddl"},
     {"DDL_STEPS", "keep the events of these steps only: A:B"},
     {"DDL_AFTER", "keep events from so many seconds after the start"},
@@ -76,7 +77,8 @@ std::string roff(std::string_view text) {
                                                        {'`', "\\(ga"}, {'^', "\\(ha"}, {'~', "\\(ti"}};
   std::string out;
   for (const char c : text) {
-    const auto escape = std::find_if(std::begin(kEscapes), std::end(kEscapes), [c](const auto& one) { return one.first == c; });
+    const auto escape =
+        std::find_if(std::begin(kEscapes), std::end(kEscapes), [c](const auto& one) { return one.first == c; });
     out += escape == std::end(kEscapes) ? std::string(1, c) : escape->second;
   }
   return out.starts_with('.') ? "\\&" + out : out;
@@ -122,13 +124,15 @@ std::string prose(std::string_view text) {
   return out;
 }
 
-std::string entry(std::string_view what, std::string_view text) { return fmt::format(".TP\n.B {}\n{}\n", roff_quoted(what), roff(text)); }
+std::string entry(std::string_view what, std::string_view text) {
+  return fmt::format(".TP\n.B {}\n{}\n", roff_quoted(what), roff(text));
+}
 
 std::string title(std::string_view name) {
   std::string upper;
   for (const char c : name) upper += static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
-  return fmt::format(".\\\" Written by: ddl manual {}\n.TH {} 1 \"\" \"ddl {}\" \"User Commands\"\n.SH NAME\n", name, roff_quoted(upper),
-                     DDL_VERSION);
+  return fmt::format(".\\\" Written by: ddl manual {}\n.TH {} 1 \"\" \"ddl {}\" \"User Commands\"\n.SH NAME\n", name,
+                     roff_quoted(upper), DDL_VERSION);
 }
 
 std::string option_entry(const OptionRow& option) {
@@ -152,7 +156,8 @@ std::string options_of(const CommandTable& table) {
 
 std::string command_section(const CommandTable& table) {
   return fmt::format(".SS {}\n.B {}\n{}\n.PP\n{}{}.PP\nExample:\n.PP\n{}", roff_quoted("ddl " + table.verb),
-                     roff_quoted("ddl " + table.verb), roff(table.usage), prose(table.text), options_of(table), as_typed(table.example));
+                     roff_quoted("ddl " + table.verb), roff(table.usage), prose(table.text), options_of(table),
+                     as_typed(table.example));
 }
 
 template <size_t N>
@@ -164,15 +169,16 @@ std::string entries(const char* heading, const Entry (&rows)[N]) {
 
 /// One entry for each command.
 std::string ddl_manual(const std::vector<CommandTable>& tables) {
-  std::string out = title("ddl") +
-                    "ddl \\- where the time of a distributed training job goes\n"
-                    ".SH SYNOPSIS\n.B ddl\n.I VERB\n[options]\n"
-                    ".SH DESCRIPTION\n" +
-                    prose(
-                        "Records unmodified jobs, splits every collective into waiting and transfer, and names the rank to blame.\n"
-                        "\n"
-                        "RUN is a recorded directory, NAME.ddl; where none is named it is the newest *.ddl here.") +
-                    ".SH VERBS\n";
+  std::string out =
+      title("ddl") +
+      "ddl \\- where the time of a distributed training job goes\n"
+      ".SH SYNOPSIS\n.B ddl\n.I VERB\n[options]\n"
+      ".SH DESCRIPTION\n" +
+      prose(
+          "Records unmodified jobs, splits every collective into waiting and transfer, and names the rank to blame.\n"
+          "\n"
+          "RUN is a recorded directory, NAME.ddl; where none is named it is the newest *.ddl here.") +
+      ".SH VERBS\n";
   for (const Verb& verb : verbs()) out += entry(verb.name, verb.summary);
   out += ".SH COMMANDS\n";
   for (const CommandTable& table : tables) out += command_section(table);
@@ -185,21 +191,22 @@ std::string ddl_top_manual(const CommandTable& top) {
   return title("ddl-top") +
          "ddl\\-top \\- watch a running job: who is late, who waits, where the step goes\n"
          ".SH SYNOPSIS\n.B ddl\\-top\n" +
-         roff(top.usage) + "\n.SH DESCRIPTION\n" + prose(top.text) + ".PP\n" + prose("The same as ddl top.") + ".SH OPTIONS\n" +
-         options_of(top) + entries("KEYS", kKeys) + ".SH EXAMPLES\n" + as_typed(top.example) + entries("FILES", kFiles) +
-         ".SH SEE ALSO\n.BR ddl (1)\n";
+         roff(top.usage) + "\n.SH DESCRIPTION\n" + prose(top.text) + ".PP\n" + prose("The same as ddl top.") +
+         ".SH OPTIONS\n" + options_of(top) + entries("KEYS", kKeys) + ".SH EXAMPLES\n" + as_typed(top.example) +
+         entries("FILES", kFiles) + ".SH SEE ALSO\n.BR ddl (1)\n";
 }
 
 }  // namespace
 
 int run_manual(const Arguments& arguments) {
-  VerbOptions options({.verb = "manual",
-                       .usage = "[ddl|ddl-top]",
-                       .text =
-                           "Prints the manual page of a program, all verbs with their options, as man(1) reads it. cmake --install puts\n"
-                           "both pages where man finds them.",
-                       .example = "  ddl manual | man -l -\n"
-                                  "  ddl manual ddl-top | man -l -"});
+  VerbOptions options(
+      {.verb = "manual",
+       .usage = "[ddl|ddl-top]",
+       .text =
+           "Prints the manual page of a program, all verbs with their options, as man(1) reads it. cmake --install puts\n"
+           "both pages where man finds them.",
+       .example = "  ddl manual | man -l -\n"
+                  "  ddl manual ddl-top | man -l -"});
   const std::vector<std::string> programs = {"ddl", "ddl-top"};
   options.allow_words(1, WordKind::kName, programs);
   if (!options.parse(arguments)) return 0;
@@ -209,7 +216,8 @@ int run_manual(const Arguments& arguments) {
   } else if (program == "ddl-top") {
     print_out(ddl_top_manual(command_table({"top", "", run_top})));
   } else {
-    throw Error(fmt::format("no manual page for '{}'", program), did_you_mean(program, programs, "ddl or ddl-top"), ExitCode::kUsage);
+    throw Error(fmt::format("no manual page for '{}'", program), did_you_mean(program, programs, "ddl or ddl-top"),
+                ExitCode::kUsage);
   }
   return 0;
 }

@@ -43,7 +43,8 @@ class Lines {
     ssize_t count;
     do count = read(STDIN_FILENO, bytes, sizeof bytes);
     while (count < 0 && errno == EINTR);
-    if (count < 0) throw Error(std::string("cannot read standard input: ") + std::strerror(errno), "the client must keep it open");
+    if (count < 0)
+      throw Error(std::string("cannot read standard input: ") + std::strerror(errno), "the client must keep it open");
     held_.append(bytes, static_cast<size_t>(count));
     return count > 0;
   }
@@ -58,9 +59,10 @@ int run_mcp(const Arguments& arguments) {
   VerbOptions options(
       {.verb = "mcp",
        .usage = "[FOLDER]",
-       .text = "Answers agents and editors about the runs in FOLDER (here, if none is named) over the Model Context Protocol, on\n"
-               "standard input and output: list runs, report, findings, SQL, diff, metrics. It reads only, starts no program, opens\n"
-               "no port, and ends with its input.",
+       .text =
+           "Answers agents and editors about the runs in FOLDER (here, if none is named) over the Model Context Protocol, on\n"
+           "standard input and output: list runs, report, findings, SQL, diff, metrics. It reads only, starts no program, opens\n"
+           "no port, and ends with its input.",
        .example = "  ddl mcp ~/runs\n"
                   "  echo '{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"tools/list\"}' | ddl mcp"});
   options.allow_words(1, WordKind::kFile);

@@ -27,8 +27,8 @@ McpRuns::McpRuns(const fs::path& folder) {
   std::error_code error;
   folder_ = fs::canonical(folder, error);
   if (error || !fs::is_directory(folder_)) {
-    throw Error(fmt::format("{} is not a folder", folder.string()), "name the folder that holds the runs: ddl mcp FOLDER",
-                ExitCode::kUsage);
+    throw Error(fmt::format("{} is not a folder", folder.string()),
+                "name the folder that holds the runs: ddl mcp FOLDER", ExitCode::kUsage);
   }
 }
 
@@ -51,13 +51,15 @@ Run& McpRuns::open(const std::string& name) {
   if (name.empty()) {
     const std::vector<fs::path> runs = all();
     if (runs.empty())
-      throw Error(fmt::format("{} holds no run", folder_.string()), "record one: ddl record -- COMMAND", ExitCode::kDataMissing);
+      throw Error(fmt::format("{} holds no run", folder_.string()), "record one: ddl record -- COMMAND",
+                  ExitCode::kDataMissing);
     path = runs.front();
   }
   std::error_code error;
   const fs::path real = fs::canonical(path, error);
   if (error || !lies_in(real, folder_)) {
-    throw Error(fmt::format("there is no run '{}' in {}", name, folder_.string()), "list_runs lists them", ExitCode::kDataMissing);
+    throw Error(fmt::format("there is no run '{}' in {}", name, folder_.string()), "list_runs lists them",
+                ExitCode::kDataMissing);
   }
   const RunDirectory directory = find_run(real.string());
   const int64_t changed_ns = directory.changed_realtime_ns();

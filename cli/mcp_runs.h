@@ -18,7 +18,8 @@ class McpRuns {
   /// Run directories in the folder, newest first, by the names that questions use.
   std::vector<std::filesystem::path> all() const;
 
-  /// "" is the newest. A few runs stay open until their spools change. Throws ddl::Error: no such run, or outside the folder.
+  /// "" is the newest. A few runs stay open until their spools change. Throws ddl::Error: no such run, or
+  /// outside the folder.
   Run& open(const std::string& name);
 
  private:

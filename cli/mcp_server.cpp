@@ -55,7 +55,8 @@ std::string bounded(std::string text) {
 
 /// JSON has one type of numbers: 5.0 is an integer (JSON Schema draft 6 and later, which MCP uses).
 bool is_integer(const Json& value) {
-  return value.is_number_integer() || (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
+  return value.is_number_integer() ||
+         (value.is_number_float() && std::trunc(value.get<double>()) == value.get<double>());
 }
 
 std::string text_of(const reports::Document& document) { return render_text(document, {.width = 120, .color = false}); }
@@ -77,21 +78,27 @@ class Asked {
   Asked(const std::vector<Parameter>& parameters, const Json& given) : given_(given) {
     if (!given.is_object()) throw ProtocolError{kInvalidParameters, "arguments are an object"};
     for (const auto& [key, value] : given.items()) {
-      const auto p = std::find_if(parameters.begin(), parameters.end(), [&name = key](const Parameter& each) { return each.name == name; });
+      const auto p = std::find_if(parameters.begin(), parameters.end(),
+                                  [&name = key](const Parameter& each) { return each.name == name; });
       if (p == parameters.end()) throw ProtocolError{kInvalidParameters, fmt::format("unknown argument '{}'", key)};
-      const bool fits = p->type == std::string_view("integer") ? is_integer(value) && value.get<double>() >= 0 : value.is_string();
+      const bool fits =
+          p->type == std::string_view("integer") ? is_integer(value) && value.get<double>() >= 0 : value.is_string();
       if (!fits) throw ProtocolError{kInvalidParameters, fmt::format("argument '{}' must be of type {}", key, p->type)};
-      if (!p->values.empty() && std::find(p->values.begin(), p->values.end(), value.get<std::string>()) == p->values.end())
-        throw ProtocolError{kInvalidParameters, fmt::format("argument '{}' must be one of: {}", key, fmt::join(p->values, ", "))};
+      if (!p->values.empty() &&
+          std::find(p->values.begin(), p->values.end(), value.get<std::string>()) == p->values.end())
+        throw ProtocolError{kInvalidParameters,
+                            fmt::format("argument '{}' must be one of: {}", key, fmt::join(p->values, ", "))};
     }
     for (const Parameter& p : parameters)
-      if (p.required && !given.contains(p.name)) throw ProtocolError{kInvalidParameters, fmt::format("argument '{}' is missing", p.name)};
+      if (p.required && !given.contains(p.name))
+        throw ProtocolError{kInvalidParameters, fmt::format("argument '{}' is missing", p.name)};
   }
 
   std::string text(const char* name) const { return given_.value(name, std::string()); }
   /// At most `most`: a number of JSON may be larger than any integer.
   uint64_t number(const char* name, uint64_t otherwise, uint64_t most) const {
-    return static_cast<uint64_t>(std::min(given_.value(name, static_cast<double>(otherwise)), static_cast<double>(most)));
+    return static_cast<uint64_t>(
+        std::min(given_.value(name, static_cast<double>(otherwise)), static_cast<double>(most)));
   }
 
  private:
@@ -115,7 +122,8 @@ std::string explain_metric(const std::string& name) {
     text += fmt::format("{}: {}\n", metric.id, metric.name);
   }
   if (name.empty()) return text;
-  throw Error(fmt::format("there is no metric '{}'", name), did_you_mean(name, names, "leave the name out to list all"), ExitCode::kUsage);
+  throw Error(fmt::format("there is no metric '{}'", name), did_you_mean(name, names, "leave the name out to list all"),
+              ExitCode::kUsage);
 }
 
 }  // namespace
@@ -123,7 +131,8 @@ std::string explain_metric(const std::string& name) {
 class McpServer::Tools {
  public:
   explicit Tools(const std::filesystem::path& folder) : runs_(folder) {
-    const Parameter run = {"run", "string", false, "Name of a run, as list_runs gives it. The newest if it is left out."};
+    const Parameter run = {"run", "string", false,
+                           "Name of a run, as list_runs gives it. The newest if it is left out."};
     tools_ = {
         {"list_runs",
          "Runs that ddl has recorded, newest first: name, command, when, how it ended.",
@@ -146,7 +155,9 @@ class McpServer::Tools {
          {run,
           {"sql", "string", true, "SELECT rank, sum(wait_ns) FROM v_collective GROUP BY rank"},
           {"limit", "integer", false, "Rows at most; 100 if it is left out, 1000 at most."}},
-         [this](const Asked& asked) { return query(asked.text("run"), asked.text("sql"), asked.number("limit", 100, kMostRows)); }},
+         [this](const Asked& asked) {
+           return query(asked.text("run"), asked.text("sql"), asked.number("limit", 100, kMostRows));
+         }},
         {"list_tables",
          "Views and tables of a run with their columns, for query.",
          {run},
@@ -177,16 +188,20 @@ class McpServer::Tools {
           {{"name", tool.name},
            {"description", tool.text},
            {"inputSchema", schema},
-           {"annotations", {{"readOnlyHint", true}, {"destructiveHint", false}, {"idempotentHint", true}, {"openWorldHint", false}}}});
+           {"annotations",
+            {{"readOnlyHint", true}, {"destructiveHint", false}, {"idempotentHint", true}, {"openWorldHint", false}}}});
     }
     return list;
   }
 
   Json call(const Json& parameters) {
     const auto name = parameters.find("name");
-    if (name == parameters.end() || !name->is_string()) throw ProtocolError{kInvalidParameters, "params.name is missing"};
-    const auto tool = std::find_if(tools_.begin(), tools_.end(), [&](const Tool& each) { return each.name == name->get<std::string>(); });
-    if (tool == tools_.end()) throw ProtocolError{kInvalidParameters, fmt::format("unknown tool '{}'", name->get<std::string>())};
+    if (name == parameters.end() || !name->is_string())
+      throw ProtocolError{kInvalidParameters, "params.name is missing"};
+    const auto tool = std::find_if(tools_.begin(), tools_.end(),
+                                   [&](const Tool& each) { return each.name == name->get<std::string>(); });
+    if (tool == tools_.end())
+      throw ProtocolError{kInvalidParameters, fmt::format("unknown tool '{}'", name->get<std::string>())};
     const Json arguments = parameters.value("arguments", Json::object());
     const auto content = [](const std::string& text, bool error) {
       return Json{{"content", Json::array({{{"type", "text"}, {"text", text}}})}, {"isError", error}};
@@ -194,7 +209,8 @@ class McpServer::Tools {
     try {
       return content(bounded(tool->run(Asked(tool->parameters, arguments))), false);
     } catch (const Error& error) {
-      return content(error.hint().empty() ? error.what() : fmt::format("{}\nhint: {}", error.what(), error.hint()), true);
+      return content(error.hint().empty() ? error.what() : fmt::format("{}\nhint: {}", error.what(), error.hint()),
+                     true);
     } catch (const std::exception& error) {
       return content(error.what(), true);
     }
@@ -236,7 +252,8 @@ class McpServer::Tools {
   std::string query(const std::string& name, const std::string& sql, uint64_t limit) {
     reports::Rows rows(runs_.open(name).db, sql);
     if (const auto parameter = rows.parameter())
-      throw Error(fmt::format("SQL: {} has no value", *parameter), "write the value itself: world = 0", ExitCode::kUsage);
+      throw Error(fmt::format("SQL: {} has no value", *parameter), "write the value itself: world = 0",
+                  ExitCode::kUsage);
     rows.limit_time(kQuerySeconds);
     const size_t most = std::max<uint64_t>(limit, 1);
     rows.limit_rows(most);
@@ -261,7 +278,8 @@ McpServer::~McpServer() = default;
 
 std::optional<std::string> McpServer::answer(std::string_view message) {
   if (message.size() > kMcpMostQuestionBytes)
-    return one_line(error_answer(nullptr, {kInvalidRequest, fmt::format("a message of more than {} bytes", kMcpMostQuestionBytes)}));
+    return one_line(error_answer(
+        nullptr, {kInvalidRequest, fmt::format("a message of more than {} bytes", kMcpMostQuestionBytes)}));
   const Json request = Json::parse(message, nullptr, false);
   if (request.is_discarded()) return one_line(error_answer(nullptr, {kParseError, "this is not JSON"}));
   const bool named = request.is_object() && request.contains("method") && request["method"].is_string();
@@ -278,8 +296,9 @@ std::optional<std::string> McpServer::answer(std::string_view message) {
     if (!parameters.is_object()) throw ProtocolError{kInvalidParameters, "params is not an object"};
     Json result;
     if (method == "initialize") {
-      const std::string wanted =
-          parameters.contains("protocolVersion") && parameters["protocolVersion"].is_string() ? parameters["protocolVersion"] : "";
+      const std::string wanted = parameters.contains("protocolVersion") && parameters["protocolVersion"].is_string()
+                                     ? parameters["protocolVersion"]
+                                     : "";
       const bool known = std::find(std::begin(kRevisions), std::end(kRevisions), wanted) != std::end(kRevisions);
       result = {
           {"protocolVersion", known ? wanted : std::string(kRevisions[0])},

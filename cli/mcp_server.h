@@ -1,5 +1,6 @@
-// The Model Context Protocol about runs, over JSON-RPC 2.0: initialize, ping, tools/list, tools/call. Revisions 2025-11-25, 2025-06-18 and
-// 2024-11-05 (https://modelcontextprotocol.io/specification). No answer writes a file or starts a program.
+// The Model Context Protocol about runs, over JSON-RPC 2.0: initialize, ping, tools/list, tools/call. Revisions
+// 2025-11-25, 2025-06-18 and 2024-11-05 (https://modelcontextprotocol.io/specification). No answer writes a file or
+// starts a program.
 #pragma once
 
 #include <filesystem>
@@ -23,8 +24,8 @@ class McpServer {
   McpServer(const McpServer&) = delete;
   McpServer& operator=(const McpServer&) = delete;
 
-  /// Takes one message without its newline, and returns the answer likewise. Nothing: notifications have no answer. Never throws, whatever
-  /// the message.
+  /// Takes one message without its newline, and returns the answer likewise. Nothing: notifications have no answer.
+  /// Never throws, whatever the message.
   std::optional<std::string> answer(std::string_view message);
 
  private:

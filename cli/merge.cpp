@@ -12,10 +12,11 @@ namespace ddl::cli {
 int run_merge(const Arguments& arguments) {
   VerbOptions options({.verb = "merge",
                        .usage = "[RUN] [options]",
-                       .text = "Joins the parts of a run into its store, computes waiting, metrics and findings, and\n"
-                               "removes the parts. Make them by 'ddl analyze RUN --prepare' and then 'ddl analyze RUN\n"
-                               "--part K/N' for each K from 1 to N, in any order, on machines that see the folder. The\n"
-                               "store is the same as of an analysis in one process.",
+                       .text =
+                           "Joins the parts of a run into its store, computes waiting, metrics and findings, and\n"
+                           "removes the parts. Make them by 'ddl analyze RUN --prepare' and then 'ddl analyze RUN\n"
+                           "--part K/N' for each K from 1 to N, in any order, on machines that see the folder. The\n"
+                           "store is the same as of an analysis in one process.",
                        .example = "  ddl merge big.ddl"});
   add_threads_option(options);
   options.allow_words(1);

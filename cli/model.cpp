@@ -77,8 +77,8 @@ constexpr SubModel kModels[] = {
      "  ddl model largebatch --base-batch 256 --rate 0.1 --batch 8192,16384 --network resnet50\n"
      "  ddl model largebatch slow.ddl --batch 1024",
      model_largebatch},
-    {"model epochs", "batch", "how many epochs will a larger batch need?", "  ddl model epochs --csv epochs.csv --batch 4096,32768",
-     model_epochs},
+    {"model epochs", "batch", "how many epochs will a larger batch need?",
+     "  ddl model epochs --csv epochs.csv --batch 4096,32768", model_epochs},
     {"model dataset", "batch", "how much more data would a smaller error need?",
      "  ddl model dataset --csv errors.csv --error 0.1,0.05      # columns samples, error", model_dataset},
     {"model whatif", "whole job", "what if the network were faster, a rank healthy, the batch larger?",
@@ -96,7 +96,8 @@ constexpr SubModel kModels[] = {
 
 // One screen: 24 lines of 100.
 std::string overview() {
-  std::string text = "usage: ddl model QUESTION [RUN] [options]        ddl model QUESTION --help: its options, examples\n\n";
+  std::string text =
+      "usage: ddl model QUESTION [RUN] [options]        ddl model QUESTION --help: its options, examples\n\n";
   std::string_view kind;
   for (const SubModel& model : kModels) {
     text += fmt::format("  {:<10} {:<12} {}\n", model.kind == kind ? "" : model.kind, model.name(), model.summary);
@@ -140,7 +141,8 @@ int run_model(const Arguments& arguments) {
   }
   for (const SubModel& model : kModels)
     if (word == model.name()) return model.run({arguments.begin() + 1, arguments.end()});
-  throw Error(fmt::format("unknown model '{}'", word), did_you_mean(word, model_questions(), "see: ddl model --help"), ExitCode::kUsage);
+  throw Error(fmt::format("unknown model '{}'", word), did_you_mean(word, model_questions(), "see: ddl model --help"),
+              ExitCode::kUsage);
 }
 
 }  // namespace ddl::cli

@@ -1,5 +1,5 @@
-// ddl model: sub-models, each a question about a recorded run or numbers on the command line. To add one: a function in a file
-// model_NAME.cpp, and a row in model.cpp.
+// ddl model: sub-models, each a question about a recorded run or numbers on the command line. To add one: a function in
+// a file model_NAME.cpp, and a row in model.cpp.
 #pragma once
 
 #include <cstdint>
@@ -73,8 +73,8 @@ class Answer {
   std::vector<std::string> notes_;
 };
 
-/// Options of a sub-model: --json, and, if `usage` has a RUN, --world and one word, the run. Takes the example from the table of
-/// sub-models. Its --help fits one screen of 24 lines of 100.
+/// Options of a sub-model: --json, and, if `usage` has a RUN, --world and one word, the run. Takes the example from the
+/// table of sub-models. Its --help fits one screen of 24 lines of 100.
 VerbOptions model_options(std::string_view name, std::string_view usage, std::string_view text);
 
 /// Splits at commas; an empty text has one empty part.

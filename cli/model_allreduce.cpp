@@ -38,7 +38,8 @@ RunSizes allreduces_of(ModelRun& run) {
   for (const auto& c : collectives)
     if (is_allreduce(c)) sizes.ranks = std::max(sizes.ranks, c.sample.ranks);
   for (const auto& c : collectives)
-    if (is_allreduce(c) && c.sample.ranks == sizes.ranks) sizes.transfer_s.emplace_back(std::llround(c.sample.bytes), c.sample.transfer_s);
+    if (is_allreduce(c) && c.sample.ranks == sizes.ranks)
+      sizes.transfer_s.emplace_back(std::llround(c.sample.bytes), c.sample.transfer_s);
   return sizes;
 }
 
@@ -46,9 +47,9 @@ std::string plan_text(const std::vector<int64_t>& factors) { return fmt::format(
 
 void add_plans(const models::Cluster& cluster, double bytes, Answer& answer) {
   const auto plans = models::best_ring_plans(cluster, bytes, kPlansShown);
-  auto& table =
-      answer.table("plans", fmt::format("Multi-dimensional rings for {}, neighbours first", reports::size_text(std::llround(bytes))),
-                   {{"factors", "plan", Unit::kText}, {"time_ns", "time", Unit::kDuration}, {"tiers", "tier of each", Unit::kText}});
+  auto& table = answer.table(
+      "plans", fmt::format("Multi-dimensional rings for {}, neighbours first", reports::size_text(std::llround(bytes))),
+      {{"factors", "plan", Unit::kText}, {"time_ns", "time", Unit::kDuration}, {"tiers", "tier of each", Unit::kText}});
   for (const models::RingPlan& plan : plans) {
     std::string tiers;
     int64_t span = 1;
@@ -63,17 +64,18 @@ void add_plans(const models::Cluster& cluster, double bytes, Answer& answer) {
   }
   std::vector<std::string> dims = {fmt::format("{}", ranks_of(cluster))};  // the flat ring, which they are held against
   for (const auto& plan : plans)
-    if (std::string words = fmt::format("{}", fmt::join(plan.factors, "x")); words != dims[0]) dims.push_back(std::move(words));
-  answer.note(
-      fmt::format("Tier 1 is the innermost. train and allreduce run a plan by --allreduce multi_ring --dims {}; to try them: ddl tune "
-                  "--tunable dims={} -- mpirun -np {} train --allreduce multi_ring --dims {{dims}}",
-                  fmt::join(plans[0].factors, "x"), fmt::join(dims, ","), dims[0]));
+    if (std::string words = fmt::format("{}", fmt::join(plan.factors, "x")); words != dims[0])
+      dims.push_back(std::move(words));
+  answer.note(fmt::format(
+      "Tier 1 is the innermost. train and allreduce run a plan by --allreduce multi_ring --dims {}; to try them: ddl tune "
+      "--tunable dims={} -- mpirun -np {} train --allreduce multi_ring --dims {{dims}}",
+      fmt::join(plans[0].factors, "x"), fmt::join(dims, ","), dims[0]));
 }
 
 // ---------------------------------------------------------------- learners
 
-/// Open MPI's built-in choice as a model's algorithm: what its segmented ring and its linear reduce and broadcast cost is that of a ring and
-/// of a parameter server; nonoverlapping is a reduction and a broadcast along a tree.
+/// Open MPI's built-in choice as a model's algorithm: what its segmented ring and its linear reduce and broadcast cost
+/// is that of a ring and of a parameter server; nonoverlapping is a reduction and a broadcast along a tree.
 models::Algorithm as_model(int64_t openmpi) {
   switch (openmpi) {
     case tune::kBasicLinear:
@@ -92,10 +94,12 @@ models::Algorithm as_model(int64_t openmpi) {
 /// Gloo halves and doubles up to about a million elements, and goes around a ring beyond (Goyal et al., 1706.02677).
 constexpr double kGlooRingBytes = 4e6;
 
-/// A flat algorithm on tiers. Where each rank has a link of its own, every message pays for the outermost one. Where ranks share the link of
-/// their host, one message of a ring, a tree or a server is on it at a time; halving and doubling with neighbours first shares it among the
-/// pairs that cross it. Nothing where these fold ranks: nobody says which pairs share a link then.
-std::optional<double> flat_seconds(models::Algorithm algorithm, const models::Cluster& cluster, const models::Link& alone, double bytes) {
+/// A flat algorithm on tiers. Where each rank has a link of its own, every message pays for the outermost one. Where
+/// ranks share the link of their host, one message of a ring, a tree or a server is on it at a time; halving and
+/// doubling with neighbours first shares it among the pairs that cross it. Nothing where these fold ranks: nobody says
+/// which pairs share a link then.
+std::optional<double> flat_seconds(models::Algorithm algorithm, const models::Cluster& cluster,
+                                   const models::Link& alone, double bytes) {
   const int64_t ranks = ranks_of(cluster);
   const bool in_pairs = algorithm == models::Algorithm::kButterfly || algorithm == models::Algorithm::kRabenseifner;
   if (!in_pairs || !cluster.back().alone_s_per_byte) return allreduce_seconds(algorithm, ranks, bytes, alone);
@@ -122,7 +126,8 @@ double leaders_seconds(const TieredCluster& cluster, double bytes) {
   return leader_seconds(tiers, bytes);
 }
 
-void add_learners(const TieredCluster& cluster, const std::vector<int64_t>& learners, double bytes, double compute_s, Answer& answer) {
+void add_learners(const TieredCluster& cluster, const std::vector<int64_t>& learners, double bytes, double compute_s,
+                  Answer& answer) {
   auto& table = answer.table("learners", "Communication overhead and scaling efficiency by learners",
                              {{"learners", "learners", Unit::kCount},
                               {"mpi_overhead_ratio", "MPI_Allreduce", Unit::kRatio},
@@ -135,18 +140,21 @@ void add_learners(const TieredCluster& cluster, const std::vector<int64_t>& lear
                               {"rings_efficiency_ratio", "efficiency", Unit::kRatio},
                               {"plan", "their plan", Unit::kText}});
   for (const int64_t count : learners) {
-    const models::Cluster some = count == 1 ? models::Cluster{{1, cluster.alone[0]}} : models::first_ranks(cluster.tiers, count);
+    const models::Cluster some =
+        count == 1 ? models::Cluster{{1, cluster.alone[0]}} : models::first_ranks(cluster.tiers, count);
     if (some.empty())
-      throw Error(fmt::format("{} learners do not fill whole groups of the tiers", count), "such as 4, 8, 16, ... where a host has 4",
-                  ExitCode::kUsage);
+      throw Error(fmt::format("{} learners do not fill whole groups of the tiers", count),
+                  "such as 4, 8, 16, ... where a host has 4", ExitCode::kUsage);
     // The outermost link that so many learners use.
     const models::Link& alone = cluster.alone[some.size() - 1];
-    const models::Algorithm mpi = as_model(count > 1 ? tune::openmpi_fixed_allreduce(count, std::llround(bytes)) : tune::kRing);
+    const models::Algorithm mpi =
+        as_model(count > 1 ? tune::openmpi_fixed_allreduce(count, std::llround(bytes)) : tune::kRing);
     const models::Algorithm gloo = bytes < kGlooRingBytes ? models::Algorithm::kRabenseifner : models::Algorithm::kRing;
     const models::RingPlan plan = models::best_ring_plans(some, bytes, 1)[0];
     std::vector<Value> row = {Value::count(count)};
-    for (const auto& seconds : {flat_seconds(mpi, some, alone, bytes), flat_seconds(models::Algorithm::kRing, some, alone, bytes),
-                                flat_seconds(gloo, some, alone, bytes), std::optional(plan.seconds)}) {
+    for (const auto& seconds :
+         {flat_seconds(mpi, some, alone, bytes), flat_seconds(models::Algorithm::kRing, some, alone, bytes),
+          flat_seconds(gloo, some, alone, bytes), std::optional(plan.seconds)}) {
       row.push_back(seconds ? Value::ratio(*seconds / compute_s) : Value::absent(Unit::kRatio));
       row.push_back(seconds ? Value::ratio(compute_s / (compute_s + *seconds)) : Value::absent(Unit::kRatio));
     }
@@ -165,12 +173,14 @@ int model_allreduce(const std::vector<std::string>& arguments) {
       "allreduce", "[RUN] [options]",
       "Time of an allreduce by algorithm, from latency, bandwidth and speed of reduction; with RUN from those fitted to its transfer times. "
       "With --per-node, --tiers or --links also hierarchical ones, and rings over every ordered factorisation of the ranks.");
-  options.add()("ranks", takes<int64_t>("P"), "how many")("bytes", takes<std::string>("N,..."), "sizes of the buffer: 25e6, 25MB, 25MiB")(
+  options.add()("ranks", takes<int64_t>("P"), "how many")("bytes", takes<std::string>("N,..."),
+                                                          "sizes of the buffer: 25e6, 25MB, 25MiB")(
       "per-node", takes<int64_t>("G"), "ranks on each node; --alpha-us and --bandwidth are then between nodes")(
       "inner-alpha-us", takes<double>("US"), "latency within a node")("inner-bandwidth", takes<double>("GB/S"),
                                                                       "of a rank's link within a node")(
       "tiers", takes<std::string>("COUNT:GB/S:US,..."), "innermost first, with what each rank gets of their links")(
-      "learners", takes<std::string>("P,..."), "overhead and efficiency of so many of the ranks, the innermost tiers filled first")(
+      "learners", takes<std::string>("P,..."),
+      "overhead and efficiency of so many of the ranks, the innermost tiers filled first")(
       "compute-ms", takes<double>("MS"), "for --learners: computing of a step");
   options.one_row({"ranks", "bytes"}, "how many; sizes of the buffer: 25e6, 25MB, 25MiB");
   options.one_row({"per-node", "inner-alpha-us", "inner-bandwidth"}, "ranks on a node; links within it");
@@ -187,11 +197,13 @@ int model_allreduce(const std::vector<std::string>& arguments) {
   const auto tiers_text = options.maybe<std::string>("tiers");
   auto typed = tiers_text ? std::optional(typed_cluster(*tiers_text, reduce ? 1e-9 / *reduce : 0)) : std::nullopt;
   if (typed && options.has("links"))
-    throw Error("--tiers and --links exclude each other", "leave --tiers out: the file of --links gives the tiers", ExitCode::kUsage);
+    throw Error("--tiers and --links exclude each other", "leave --tiers out: the file of --links gives the tiers",
+                ExitCode::kUsage);
   const auto seats = options.has("links") ? seats_of(options, run.get()) : std::nullopt;
   if (seats && typed_ranks)
     throw Error("--ranks and --links exclude each other",
-                "leave --ranks out: there is a rank for each place of --links; --learners P,... asks for fewer", ExitCode::kUsage);
+                "leave --ranks out: there is a rank for each place of --links; --learners P,... asks for fewer",
+                ExitCode::kUsage);
   const auto ranks_of_tiers = typed   ? std::optional(ranks_of(typed->tiers))
                               : seats ? std::optional(static_cast<int64_t>(seats->topology.places))
                                       : std::nullopt;
@@ -221,10 +233,11 @@ int model_allreduce(const std::vector<std::string>& arguments) {
   }
   if (const auto per_node = count_option(options, "per-node")) {
     if (cluster)
-      throw Error("--per-node excludes --tiers and --links", "leave --per-node out: they say how many ranks a node has", ExitCode::kUsage);
-    if (ranks % *per_node != 0)
-      throw Error(fmt::format("{} ranks do not fill nodes of {}", ranks, *per_node), "make --ranks a multiple of --per-node",
+      throw Error("--per-node excludes --tiers and --links", "leave --per-node out: they say how many ranks a node has",
                   ExitCode::kUsage);
+    if (ranks % *per_node != 0)
+      throw Error(fmt::format("{} ranks do not fill nodes of {}", ranks, *per_node),
+                  "make --ranks a multiple of --per-node", ExitCode::kUsage);
     if (ranks > models::kMostPlannedRanks)
       throw Error(fmt::format("too many ranks to search plans for: {}, at most {}", ranks, models::kMostPlannedRanks),
                   "leave --per-node out", ExitCode::kUsage);
@@ -238,11 +251,13 @@ int model_allreduce(const std::vector<std::string>& arguments) {
   if (const auto learners = options.maybe<std::string>("learners")) {
     const auto typed_ms = number_option(options, "compute-ms", 0, true);
     if (!typed_ms && !run) missing_option("compute-ms", "how long a learner computes in a step, or a recorded run");
-    const double compute_s = typed_ms ? *typed_ms * 1e-3 : models::mean_step(run->view.db, run->view.world).parts.compute_s;
+    const double compute_s =
+        typed_ms ? *typed_ms * 1e-3 : models::mean_step(run->view.db, run->view.world).parts.compute_s;
     answer.given("compute_ns", "computing", seconds_value(compute_s), typed_ms ? "" : "(of the run, mean step)");
-    if (sizes.size() > 1) throw Error("--learners needs one size, not several", "--bytes: all gradients of a step", ExitCode::kUsage);
-    add_learners(cluster.value_or(TieredCluster{{{ranks, link}}, {link}}), parse_counts(*learners), static_cast<double>(sizes[0]),
-                 compute_s, answer);
+    if (sizes.size() > 1)
+      throw Error("--learners needs one size, not several", "--bytes: all gradients of a step", ExitCode::kUsage);
+    add_learners(cluster.value_or(TieredCluster{{{ranks, link}}, {link}}), parse_counts(*learners),
+                 static_cast<double>(sizes[0]), compute_s, answer);
   }
 
   std::vector<reports::Column> columns = {{"bytes", "bytes", Unit::kBytes},
@@ -280,8 +295,8 @@ int model_allreduce(const std::vector<std::string>& arguments) {
     if (!cluster) row.push_back(seconds_value(lower_bound_seconds(ranks, bytes, link)));
     row.push_back(Value::text(best_name));
     if (run) {
-      const auto found =
-          std::find_if(measured.transfer_s.begin(), measured.transfer_s.end(), [&](const auto& m) { return m.first == size; });
+      const auto found = std::find_if(measured.transfer_s.begin(), measured.transfer_s.end(),
+                                      [&](const auto& m) { return m.first == size; });
       const bool same = found != measured.transfer_s.end() && ranks == measured.ranks;
       row.push_back(same ? seconds_value(found->second) : Value::absent(Unit::kDuration));
     }
@@ -290,7 +305,8 @@ int model_allreduce(const std::vector<std::string>& arguments) {
   if (std::has_single_bit(static_cast<uint64_t>(ranks)) && ranks > 1 && !cluster) {
     const double crossover = butterfly_to_rabenseifner_bytes(ranks, link);
     if (std::isfinite(crossover))
-      answer.note(fmt::format("Rabenseifner beats the butterfly from {} on.", reports::size_text(std::llround(crossover))));
+      answer.note(
+          fmt::format("Rabenseifner beats the butterfly from {} on.", reports::size_text(std::llround(crossover))));
   }
   if (cluster)
     answer.note(
@@ -298,7 +314,8 @@ int model_allreduce(const std::vector<std::string>& arguments) {
             ? "Ranks of a host share its link: a ring, a tree or a server has one message on it at a time, pairwise exchanges have all that cross it."
             : "In flat algorithms every message pays for the outermost link.");
   if (cluster) add_plans(cluster->tiers, static_cast<double>(*std::max_element(sizes.begin(), sizes.end())), answer);
-  answer.note("The models know neither congestion nor implementations: in them ring never beats Rabenseifner, on machines it does.");
+  answer.note(
+      "The models know neither congestion nor implementations: in them ring never beats Rabenseifner, on machines it does.");
   return answer.print(options);
 }
 
@@ -317,7 +334,8 @@ int model_fit(const std::vector<std::string>& arguments) {
   if (!options.parse(arguments)) return 0;
   const auto csv = options.maybe<std::string>("csv");
   const auto run = maybe_run(options);
-  if (csv.has_value() == (run != nullptr)) throw Error("name either a run or --csv FILE", "e.g. ddl model fit job.ddl", ExitCode::kUsage);
+  if (csv.has_value() == (run != nullptr))
+    throw Error("name either a run or --csv FILE", "e.g. ddl model fit job.ddl", ExitCode::kUsage);
   std::vector<models::MeasuredCollective> collectives;
   if (run) {
     collectives = models::measured_collectives(run->view.db, run->view.world);
@@ -326,16 +344,18 @@ int model_fit(const std::vector<std::string>& arguments) {
     for (size_t r = 0; r < table.rows(); ++r) {
       models::MeasuredCollective& one = collectives.emplace_back();
       one.op = table.has("op") ? table.text(r, "op") : "MPI_Allreduce";
-      const int64_t ranks = table.has("ranks") ? static_cast<int64_t>(table.number(r, "ranks"))
-                                               : needed(count_option(options, "ranks", 2), "ranks", "or a column ranks in the CSV");
-      one.sample = {models::collective_of(one.op).value_or(models::Collective::kAllreduce), ranks, table.number(r, "bytes"),
-                    table.number(r, "time_us") * 1e-6, 1};
+      const int64_t ranks = table.has("ranks")
+                                ? static_cast<int64_t>(table.number(r, "ranks"))
+                                : needed(count_option(options, "ranks", 2), "ranks", "or a column ranks in the CSV");
+      one.sample = {models::collective_of(one.op).value_or(models::Collective::kAllreduce), ranks,
+                    table.number(r, "bytes"), table.number(r, "time_us") * 1e-6, 1};
     }
   }
   const models::Algorithm algorithm = algorithm_option(options);
   const auto reduce = number_option(options, "reduce", 0, true);
   if (csv && options.has("links"))
-    throw Error("--links and --csv exclude each other", "leave --links out: times in a CSV file belong to no rank", ExitCode::kUsage);
+    throw Error("--links and --csv exclude each other", "leave --links out: times in a CSV file belong to no rank",
+                ExitCode::kUsage);
   const auto seats = run ? seats_of(options, run.get()) : std::nullopt;
   const bool has_tiers = seats && seats->topology.tiers.size() > 1;
 
@@ -344,7 +364,9 @@ int model_fit(const std::vector<std::string>& arguments) {
   try {
     fits = fit_links(samples_of(collectives), algorithm, reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
   } catch (const Error& error) {  // several tiers may follow a law each, and none together
-    if (!has_tiers || std::none_of(seats->fits.begin(), seats->fits.end(), [](const auto& tier) { return tier.fit.has_value(); })) throw;
+    if (!has_tiers ||
+        std::none_of(seats->fits.begin(), seats->fits.end(), [](const auto& tier) { return tier.fit.has_value(); }))
+      throw;
     answer.note(fmt::format("All links together: {}.", error.what()));
   }
   answer.given("algorithm", "allreduce is", Value::text(std::string(name_of(algorithm))));
@@ -361,12 +383,13 @@ int model_fit(const std::vector<std::string>& arguments) {
                                {"sizes", "sizes", Unit::kCount}});
   for (const models::LinkFit& fit : fits) {
     const auto& link = fit.link;
-    result.rows.push_back({Value::bytes(std::llround(fit.from_bytes)), Value::bytes(std::llround(fit.to_bytes)),
-                           seconds_value(link.alpha_s),
-                           fit.alpha_is_zero ? Value::absent(Unit::kDuration) : seconds_value(fit.alpha_error_s),
-                           Value::bandwidth(1 / link.beta_s_per_byte), Value::ratio(fit.beta_error_s_per_byte / link.beta_s_per_byte),
-                           link.gamma_s_per_byte > 0 ? Value::bandwidth(1 / link.gamma_s_per_byte) : Value::absent(Unit::kBandwidth),
-                           Value::number(fit.r2), Value::ratio(fit.worst_residual), Value::count(static_cast<int64_t>(fit.sizes))});
+    result.rows.push_back(
+        {Value::bytes(std::llround(fit.from_bytes)), Value::bytes(std::llround(fit.to_bytes)),
+         seconds_value(link.alpha_s),
+         fit.alpha_is_zero ? Value::absent(Unit::kDuration) : seconds_value(fit.alpha_error_s),
+         Value::bandwidth(1 / link.beta_s_per_byte), Value::ratio(fit.beta_error_s_per_byte / link.beta_s_per_byte),
+         link.gamma_s_per_byte > 0 ? Value::bandwidth(1 / link.gamma_s_per_byte) : Value::absent(Unit::kBandwidth),
+         Value::number(fit.r2), Value::ratio(fit.worst_residual), Value::count(static_cast<int64_t>(fit.sizes))});
   }
   auto& points = answer.table("points", "What it was fitted to",
                               {{"op", "operation", Unit::kText},
@@ -381,8 +404,8 @@ int model_fit(const std::vector<std::string>& arguments) {
     const models::LinkFit& fit = sample.bytes <= fits.front().to_bytes ? fits.front() : fits.back();
     const double fitted = collective_work(sample.collective, algorithm, sample.ranks, sample.bytes).seconds(fit.link);
     points.rows.push_back({Value::text(op), Value::count(sample.ranks), Value::bytes(std::llround(sample.bytes)),
-                           Value::count(std::llround(sample.instances)), seconds_value(sample.transfer_s), seconds_value(fitted),
-                           Value::ratio(fitted / sample.transfer_s - 1)});
+                           Value::count(std::llround(sample.instances)), seconds_value(sample.transfer_s),
+                           seconds_value(fitted), Value::ratio(fitted / sample.transfer_s - 1)});
   }
   if (has_tiers) {
     add_tier_table(answer, *seats);

@@ -65,8 +65,8 @@ std::vector<std::string> split_list(const std::string& text) {
 }
 
 int64_t parse_bytes(const std::string& text) {
-  constexpr std::pair<std::string_view, double> kUnits[] = {{"", 1},     {"B", 1},        {"kB", 1e3},     {"MB", 1e6},
-                                                            {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
+  constexpr std::pair<std::string_view, double> kUnits[] = {
+      {"", 1}, {"B", 1}, {"kB", 1e3}, {"MB", 1e6}, {"GB", 1e9}, {"KiB", 0x1p10}, {"MiB", 0x1p20}, {"GiB", 0x1p30}};
   std::string_view unit = text;
   if (const auto number = take_number<double>(unit); number >= 0)
     for (const auto& [name, factor] : kUnits)
@@ -85,7 +85,8 @@ std::vector<int64_t> parse_counts(const std::string& text) {
   for (const std::string& part : split_list(text)) {
     const auto count = number_in<int64_t>(part);
     if (!count || *count < 1)
-      throw Error(fmt::format("invalid count '{}'", part), "whole numbers from 1, separated by commas", ExitCode::kUsage);
+      throw Error(fmt::format("invalid count '{}'", part), "whole numbers from 1, separated by commas",
+                  ExitCode::kUsage);
     counts.push_back(*count);
   }
   return counts;
@@ -133,9 +134,9 @@ std::vector<std::string> algorithm_names() {
 }
 
 void add_link_options(VerbOptions& options) {
-  options.add()("alpha-us", takes<double>("US"), "latency of a message")(
-      "bandwidth", takes<double>("GB/S"), "1/beta: of one rank's link, one direction")("reduce", takes<double>("GB/S"),
-                                                                                       "1/gamma: reducing; default: free, or inside beta")(
+  options.add()("alpha-us", takes<double>("US"), "latency of a message")("bandwidth", takes<double>("GB/S"),
+                                                                         "1/beta: of one rank's link, one direction")(
+      "reduce", takes<double>("GB/S"), "1/gamma: reducing; default: free, or inside beta")(
       "algorithm", takes<std::string>("NAME", "ring"),
       "what the run's allreduce does, for the fit: parameter_server, tree, butterfly, rabenseifner, ring");
   options.one_of("algorithm", algorithm_names());
@@ -171,7 +172,8 @@ models::Link link_of(const VerbOptions& options, ModelRun* run, Answer& answer) 
   } else {
     const auto reduce = number_option(options, "reduce", 0, true);
     const auto samples = models::samples_of(models::measured_collectives(run->view.db, run->view.world));
-    const models::LinkFit fit = models::fit_link(samples, algorithm_option(options), reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
+    const models::LinkFit fit =
+        models::fit_link(samples, algorithm_option(options), reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
     link = fit.link;
     from = fitted_words(fit);
   }

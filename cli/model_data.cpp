@@ -28,7 +28,8 @@ std::vector<double> numbers_of(const std::string& text, const char* option) {
   for (const std::string& part : split_list(text)) {
     const auto value = number_in<double>(part);
     if (!(value > 0) || !std::isfinite(*value))
-      throw Error(fmt::format("--{}: invalid number '{}'", option, part), "numbers above 0, separated by commas", ExitCode::kUsage);
+      throw Error(fmt::format("--{}: invalid number '{}'", option, part), "numbers above 0, separated by commas",
+                  ExitCode::kUsage);
     numbers.push_back(*value);
   }
   return numbers;
@@ -53,10 +54,13 @@ std::vector<NamedLink> known_links() {
     const store::Link link = store::nvlink(count, version, mbps);
     links.push_back({link.name, link.bytes_per_second, note});
   }
-  for (const auto& [name, gbit] :
-       {std::pair("FDR InfiniBand", 54.54), {"EDR InfiniBand", 100.0}, {"HDR InfiniBand", 200.0}, {"NDR InfiniBand", 400.0}})
+  for (const auto& [name, gbit] : {std::pair("FDR InfiniBand", 54.54),
+                                   {"EDR InfiniBand", 100.0},
+                                   {"HDR InfiniBand", 200.0},
+                                   {"NDR InfiniBand", 400.0}})
     links.push_back({name, gbit * 1e9 / 8, "a port of four lanes"});
-  for (const int gbit : {10, 25, 100, 200, 400}) links.push_back({fmt::format("{} Gb/s Ethernet", gbit), gbit * 1e9 / 8, "a port"});
+  for (const int gbit : {10, 25, 100, 200, 400})
+    links.push_back({fmt::format("{} Gb/s Ethernet", gbit), gbit * 1e9 / 8, "a port"});
   return links;
 }
 
@@ -67,8 +71,9 @@ int model_dataset(const std::vector<std::string>& arguments) {
       "dataset", "--csv FILE [--error E,...] [--samples N,...]",
       "Fits e(m) = a m^b + c, the error on test data by the samples trained on (Hestness et al., 1712.00409): which error more data would "
       "give, and how much data an error would need.");
-  options.add()("csv", takes<std::string>("FILE"), kDatasetColumns)("error", takes<std::string>("E,..."), "how much data would they need?")(
-      "samples", takes<std::string>("N,..."), "which error would they give?");
+  options.add()("csv", takes<std::string>("FILE"), kDatasetColumns)(
+      "error", takes<std::string>("E,..."), "how much data would they need?")("samples", takes<std::string>("N,..."),
+                                                                              "which error would they give?");
   if (!options.parse(arguments)) return 0;
   const CsvTable csv = CsvTable::read(needed(options.maybe<std::string>("csv"), "csv", kDatasetColumns));
   std::vector<models::DataPoint> points;
@@ -81,15 +86,17 @@ int model_dataset(const std::vector<std::string>& arguments) {
                             {"c", "c", Unit::kNumber},
                             {"r2", "R2", Unit::kNumber},
                             {"worst_residual", "worst residual", Unit::kNumber}});
-  fit.rows.push_back(
-      {Value::number(law.a), Value::number(law.b), Value::number(law.c), Value::number(law.r2), Value::number(law.worst_residual)});
+  fit.rows.push_back({Value::number(law.a), Value::number(law.b), Value::number(law.c), Value::number(law.r2),
+                      Value::number(law.worst_residual)});
   if (options.has("error") || options.has("samples")) {
-    auto& table = answer.table(
-        "dataset", "Data and errors",
-        {{"samples", "samples", Unit::kNumber}, {"error", "error", Unit::kNumber}, {"growth_factor", "x data", Unit::kNumber}});
+    auto& table = answer.table("dataset", "Data and errors",
+                               {{"samples", "samples", Unit::kNumber},
+                                {"error", "error", Unit::kNumber},
+                                {"growth_factor", "x data", Unit::kNumber}});
     bool far = false;
     const auto add = [&](double samples, double error) {
-      table.rows.push_back({Value::number(samples), Value::number(error), Value::number(samples / law.largest_samples)});
+      table.rows.push_back(
+          {Value::number(samples), Value::number(error), Value::number(samples / law.largest_samples)});
       far |= samples > kFarBeyondData * law.largest_samples;
     };
     if (const auto text = options.maybe<std::string>("error"))
@@ -97,14 +104,16 @@ int model_dataset(const std::vector<std::string>& arguments) {
     if (const auto text = options.maybe<std::string>("samples"))
       for (const double samples : numbers_of(*text, "samples")) add(samples, law.error(samples));
     if (far)
-      answer.note(
-          fmt::format("More than {:g} times the largest data set of the fit ({:g}): a guess.", kFarBeyondData, law.largest_samples));
+      answer.note(fmt::format("More than {:g} times the largest data set of the fit ({:g}): a guess.", kFarBeyondData,
+                              law.largest_samples));
   }
-  answer.note(law.is_plausible()
-                  ? "Exponents from -0.35 to -0.07 are what Hestness et al. saw in four domains."
-                  : fmt::format("An exponent of {:.2f} is outside -0.35 to -0.07, which Hestness et al. saw in four domains: are the "
-                                "sizes in the range where more data help steadily?",
-                                law.b));
+  answer.note(
+      law.is_plausible()
+          ? "Exponents from -0.35 to -0.07 are what Hestness et al. saw in four domains."
+          : fmt::format(
+                "An exponent of {:.2f} is outside -0.35 to -0.07, which Hestness et al. saw in four domains: are the "
+                "sizes in the range where more data help steadily?",
+                law.b));
   return answer.print(options);
 }
 
@@ -125,7 +134,8 @@ int model_links(const std::vector<std::string>& arguments) {
                               {"time_ns", "bytes take", Unit::kDuration},
                               {"note", "of", Unit::kText}});
   for (const NamedLink& link : known_links())
-    table.rows.push_back({Value::text(link.name), Value::bandwidth(link.bytes_per_second), Value::bandwidth(2 * link.bytes_per_second),
+    table.rows.push_back({Value::text(link.name), Value::bandwidth(link.bytes_per_second),
+                          Value::bandwidth(2 * link.bytes_per_second),
                           seconds_value(static_cast<double>(bytes) / link.bytes_per_second), Value::text(link.note)});
   answer.note(
       "IBM's slides print PCIe 3.0 as 32 GB/s, both directions, beside NVLink 1.0 and 2.0 as 80 and 150, one: in one direction they are 5.1 and 9.5 "

@@ -31,7 +31,8 @@ constexpr const char* kCostHint =
 /// A fitted line that is further off at one size is not used where the times themselves are there.
 constexpr double kFitHolds = 0.1;
 constexpr size_t kCurveMinSizes = 3;
-/// A library that moves data beside computing posts in microseconds, however many bytes: this share of all time in calls shows one that does not.
+/// A library that moves data beside computing posts in microseconds, however many bytes: this share of all time in
+/// calls shows one that does not.
 constexpr double kPostingMoves = 0.2;
 
 models::StepGradients gradients_of(const std::string& file, double forward_s, double backward_s) {
@@ -44,8 +45,8 @@ models::StepGradients gradients_of(const std::string& file, double forward_s, do
   for (size_t r = table.rows(); r-- > 0;) {
     const double bytes = table.number(r, column);
     if (!(bytes >= 0 && bytes <= kMostBytes))
-      throw Error(fmt::format("{}: {} of row {} is out of range", file, column, r + 1), fmt::format("give 0 to {:g} bytes", kMostBytes),
-                  ExitCode::kDataMissing);
+      throw Error(fmt::format("{}: {} of row {} is out of range", file, column, r + 1),
+                  fmt::format("give 0 to {:g} bytes", kMostBytes), ExitCode::kDataMissing);
     const double done = static_cast<double>(step.gradients.size() + 1) / n;
     const double ready = table.has("ready_ms") ? table.number(r, "ready_ms") * 1e-3 : forward_s + backward_s * done;
     step.gradients.push_back({std::llround(bytes), ready});
@@ -60,11 +61,12 @@ models::StepGradients gradients_of(const models::NetworkTable& table, double for
   double all = 0, done = 0;
   for (const models::NetworkLayer& layer : table.layers) all += layer.macs;
   if (!(all > 0))
-    throw Error(fmt::format("the layers of {} compute nothing", table.name), "give fwd_macs_per_sample above 0 for at least one layer",
-                ExitCode::kUsage);
+    throw Error(fmt::format("the layers of {} compute nothing", table.name),
+                "give fwd_macs_per_sample above 0 for at least one layer", ExitCode::kUsage);
   for (auto layer = table.layers.rbegin(); layer != table.layers.rend(); ++layer) {
     done += layer->macs;
-    if (layer->parameters > 0) step.gradients.push_back({std::llround(4 * layer->parameters), forward_s + backward_s * done / all});
+    if (layer->parameters > 0)
+      step.gradients.push_back({std::llround(4 * layer->parameters), forward_s + backward_s * done / all});
   }
   return step;
 }
@@ -94,14 +96,17 @@ tune::Curve curve_of_file(const std::string& file, int64_t ranks) {
   for (size_t r = 0; r < table.rows(); ++r) {
     const double bytes = table.number(r, "bytes"), time_us = table.number(r, "time_us");
     if (!(bytes > 0) || !(time_us > 0))
-      throw Error(fmt::format("{}: row {} has no time or no size", file, r + 1), "bytes and time_us are above 0", ExitCode::kUsage);
+      throw Error(fmt::format("{}: row {} has no time or no size", file, r + 1), "bytes and time_us are above 0",
+                  ExitCode::kUsage);
     curve.add(bytes, time_us * 1e-6);
   }
-  if (curve.empty()) throw Error(fmt::format("{} has no rows", file), "give rows with columns bytes, time_us", ExitCode::kUsage);
+  if (curve.empty())
+    throw Error(fmt::format("{} has no rows", file), "give rows with columns bytes, time_us", ExitCode::kUsage);
   return curve;
 }
 
-/// Of MPI that moves data inside calls only: all its time there, in proportion to the bytes beyond what short ones take.
+/// Of MPI that moves data inside calls only: all its time there, in proportion to the bytes beyond what short ones
+/// take.
 AllreduceCost inside_calls(const models::StepGradients& step) {
   double bytes = 0;
   for (const models::Gradient& post : step.posted) bytes += static_cast<double>(post.bytes);
@@ -119,8 +124,10 @@ AllreduceCost blocking_cost(const VerbOptions& options, ModelRun& run, int64_t r
   try {
     const auto reduce = number_option(options, "reduce", 0, true);
     const auto samples = models::samples_of(models::measured_collectives(run.view.db, run.view.world));
-    const models::LinkFit fit = models::fit_link(samples, algorithm_option(options), reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
-    if (fit.worst_residual <= kFitHolds || curve.points().size() < kCurveMinSizes) return of_link(link_of(options, &run, answer));
+    const models::LinkFit fit =
+        models::fit_link(samples, algorithm_option(options), reduce ? std::optional(1e-9 / *reduce) : std::nullopt);
+    if (fit.worst_residual <= kFitHolds || curve.points().size() < kCurveMinSizes)
+      return of_link(link_of(options, &run, answer));
   } catch (const Error& error) {
     if (error.code() != ExitCode::kDataMissing) throw;
     if (curve.points().size() < kCurveMinSizes) throw Error(error.what(), kCostHint, error.code());
@@ -130,7 +137,8 @@ AllreduceCost blocking_cost(const VerbOptions& options, ModelRun& run, int64_t r
 }
 
 /// Typed, from a sweep, or from the run: its blocking allreduces, else its non-blocking ones. Says in `answer` which.
-AllreduceCost allreduce_cost(const VerbOptions& options, ModelRun* run, const models::StepGradients& step, int64_t ranks, Answer& answer) {
+AllreduceCost allreduce_cost(const VerbOptions& options, ModelRun* run, const models::StepGradients& step,
+                             int64_t ranks, Answer& answer) {
   const models::Algorithm algorithm = algorithm_option(options);
   const auto of_link = [&](const models::Link& link) -> AllreduceCost {
     return {[=](int64_t bytes) { return allreduce_seconds(algorithm, ranks, static_cast<double>(bytes), link); },
@@ -141,24 +149,27 @@ AllreduceCost allreduce_cost(const VerbOptions& options, ModelRun* run, const mo
     answer.given("cost", "allreduces", Value::text(fmt::format("as swept, {} sizes", curve.points().size())));
     return {[curve](int64_t bytes) { return curve.seconds(static_cast<double>(bytes)); }, "swept allreduce"};
   }
-  if (run == nullptr || options.has("alpha-us") || options.has("bandwidth")) return of_link(link_of(options, run, answer));
+  if (run == nullptr || options.has("alpha-us") || options.has("bandwidth"))
+    return of_link(link_of(options, run, answer));
   if (!step.nonblocking) return blocking_cost(options, *run, ranks, answer, of_link);
   const auto moved_inside = [&](const char* why) {
     answer.given("cost", "allreduces", Value::text("by bytes, inside calls"));
-    answer.note(
-        fmt::format("{}: MPI moves data inside calls only, and nothing hides behind computing. Allreduces take what their calls took, in "
-                    "proportion to bytes.",
-                    why));
+    answer.note(fmt::format(
+        "{}: MPI moves data inside calls only, and nothing hides behind computing. Allreduces take what their calls took, in "
+        "proportion to bytes.",
+        why));
     return inside_calls(step);
   };
-  if (step.posting_s > kPostingMoves * step.exposed_s) return moved_inside("Posting an allreduce takes as long as moving data does");
+  if (step.posting_s > kPostingMoves * step.exposed_s)
+    return moved_inside("Posting an allreduce takes as long as moving data does");
   const std::vector<models::Sample> samples = models::nonblocking_samples(run->view.db, run->view.world);
   std::set<double> sizes;
   for (const models::Sample& sample : samples) sizes.insert(sample.bytes);
   if (sizes.size() < models::kFitMinSizes)
     throw Error(
-        fmt::format("the time of the run's non-blocking allreduces is not known: ranks waited for their end at {} sizes, {} are needed",
-                    sizes.size(), models::kFitMinSizes),
+        fmt::format(
+            "the time of the run's non-blocking allreduces is not known: ranks waited for their end at {} sizes, {} are needed",
+            sizes.size(), models::kFitMinSizes),
         kCostHint, ExitCode::kDataMissing);
   try {
     const models::LinkFit fit = models::fit_link(samples, algorithm);
@@ -172,9 +183,11 @@ AllreduceCost allreduce_cost(const VerbOptions& options, ModelRun* run, const mo
   }
 }
 
-std::vector<models::Bucket> buckets_of(const std::string& rule, const std::vector<models::Gradient>& gradients, int64_t threshold) {
+std::vector<models::Bucket> buckets_of(const std::string& rule, const std::vector<models::Gradient>& gradients,
+                                       int64_t threshold) {
   if (rule == "fuse") return models::fuse(gradients, threshold);
-  return models::fill(gradients, threshold, rule == "ddp" ? std::min(threshold, models::kDdpFirstBucketBytes) : threshold);
+  return models::fill(gradients, threshold,
+                      rule == "ddp" ? std::min(threshold, models::kDdpFirstBucketBytes) : threshold);
 }
 
 }  // namespace
@@ -187,11 +200,12 @@ int model_fusion(const std::vector<std::string>& arguments) {
   options.add()("thresholds", takes<std::string>("N,...", "0,1MiB,4MiB,16MiB,25MiB,64MiB,128MiB"), "sizes of buckets")(
       "rule", takes<std::string>("NAME", "fuse"),
       "buckets close before they exceed it (fuse: Horovod) or when they hold it (fill; ddp: the first at 1 MiB)")(
-      "tensors", takes<std::string>("FILE"), kTensorsHelp)("table", takes<std::string>("NAME"),
-                                                           "of a shipped network (network --list), or a FILE.csv like those")(
+      "tensors", takes<std::string>("FILE"), kTensorsHelp)(
+      "table", takes<std::string>("NAME"), "of a shipped network (network --list), or a FILE.csv like those")(
       "sweep", takes<std::string>("FILE"), "what allreduces take: output of `allreduce`, or bytes, time_us")(
       "forward-ms", takes<double>("MS"), "without RUN: of the step")("backward-ms", takes<double>("MS"), "likewise")(
-      "update-ms", takes<double>("MS"), "likewise: computing that needs the sums")("ranks", takes<int64_t>("P"), "how many");
+      "update-ms", takes<double>("MS"), "likewise: computing that needs the sums")("ranks", takes<int64_t>("P"),
+                                                                                   "how many");
   options.one_of("rule", {"fuse", "fill", "ddp"});
   options.one_row({"forward-ms", "backward-ms", "update-ms"}, "of the step, without RUN");
   add_link_options(options);
@@ -199,25 +213,31 @@ int model_fusion(const std::vector<std::string>& arguments) {
   const auto run = maybe_run(options);
   const auto table = table_option(options);
   if (options.has("tensors") && (run || table))
-    throw Error("--tensors excludes --table and RUN", "give one of them; only --table and RUN go together", ExitCode::kUsage);
+    throw Error("--tensors excludes --table and RUN", "give one of them; only --table and RUN go together",
+                ExitCode::kUsage);
   if (run && (options.has("forward-ms") || options.has("backward-ms") || options.has("update-ms")))
-    throw Error("--forward-ms, --backward-ms and --update-ms exclude RUN", "leave them out: the run has its own times", ExitCode::kUsage);
+    throw Error("--forward-ms, --backward-ms and --update-ms exclude RUN", "leave them out: the run has its own times",
+                ExitCode::kUsage);
   models::StepGradients step;
   if (run) {
     std::vector<models::LayerGradient> layers;
     if (table)
-      for (const models::NetworkLayer& layer : table->layers) layers.push_back({layer.name, std::llround(4 * layer.parameters)});
+      for (const models::NetworkLayer& layer : table->layers)
+        layers.push_back({layer.name, std::llround(4 * layer.parameters)});
     step = models::step_gradients(run->view.db, run->view.world, layers);
   } else {
     const double forward_s = number_option(options, "forward-ms", 0).value_or(0) * 1e-3;
-    const double backward_s = needed(number_option(options, "backward-ms", 0), "backward-ms", "how long the gradients take") * 1e-3;
+    const double backward_s =
+        needed(number_option(options, "backward-ms", 0), "backward-ms", "how long the gradients take") * 1e-3;
     step = table ? gradients_of(*table, forward_s, backward_s)
-                 : gradients_of(needed(options.maybe<std::string>("tensors"), "tensors", kTensorsHelp), forward_s, backward_s);
+                 : gradients_of(needed(options.maybe<std::string>("tensors"), "tensors", kTensorsHelp), forward_s,
+                                backward_s);
     step.update_s = number_option(options, "update-ms", 0).value_or(0) * 1e-3;
     step.compute_s += step.update_s;
   }
   const auto typed_ranks = count_option(options, "ranks");
-  const int64_t ranks = needed(typed_ranks || !run ? typed_ranks : std::optional(step.ranks), "ranks", "e.g. --ranks 16");
+  const int64_t ranks =
+      needed(typed_ranks || !run ? typed_ranks : std::optional(step.ranks), "ranks", "e.g. --ranks 16");
   Answer answer("fusion");
   int64_t bytes = 0;
   for (const models::Gradient& gradient : step.gradients) bytes += gradient.bytes;
@@ -241,13 +261,15 @@ int model_fusion(const std::vector<std::string>& arguments) {
   answer.given("ranks", "ranks", Value::count(ranks));
   const AllreduceCost cost = allreduce_cost(options, run.get(), step, ranks, answer);
   // For a run each kind of calls is held to what it was recorded with; of the other kind only the model is known.
-  const models::Progress full,
-      recorded = run ? progress_of(models::fuse(step.posted, 0), step.compute_s, cost.seconds, step.update_s, step.exposed_s) : full;
+  const models::Progress full, recorded = run ? progress_of(models::fuse(step.posted, 0), step.compute_s, cost.seconds,
+                                                            step.update_s, step.exposed_s)
+                                              : full;
   models::Progress beside = full;
   double blocking_factor = 1;
   if (run && step.nonblocking) {
     beside = recorded;
-    answer.note("The blocking step takes the same times for allreduces: a run that blocks, or --sweep, shows what blocking ones take.");
+    answer.note(
+        "The blocking step takes the same times for allreduces: a run that blocks, or --sweep, shows what blocking ones take.");
     answer.given("beside_ratio", "hid behind computing", Value::ratio(beside.beside_share), "of what could");
   } else if (run) {
     const models::FusedStep as_is = models::schedule(models::fuse(step.posted, 0), step.compute_s, cost.seconds, false);
@@ -266,16 +288,18 @@ int model_fusion(const std::vector<std::string>& arguments) {
     const auto buckets = buckets_of(options.get<std::string>("rule"), step.gradients, threshold);
     const models::FusedStep hidden = models::schedule(buckets, step.compute_s, cost.seconds, beside, step.update_s);
     const models::FusedStep blocking = models::schedule(buckets, step.compute_s, cost.seconds, false);
-    const auto told = [&](double seconds) { return ready ? seconds_value(seconds) : Value::absent(Unit::kDuration, "NO_DATA"); };
-    rows.rows.push_back({Value::bytes(threshold), Value::count(static_cast<int64_t>(buckets.size())), seconds_value(hidden.comm_s),
-                         told(hidden.exposed_s), told(hidden.step_s + rest_s),
+    const auto told = [&](double seconds) {
+      return ready ? seconds_value(seconds) : Value::absent(Unit::kDuration, "NO_DATA");
+    };
+    rows.rows.push_back({Value::bytes(threshold), Value::count(static_cast<int64_t>(buckets.size())),
+                         seconds_value(hidden.comm_s), told(hidden.exposed_s), told(hidden.step_s + rest_s),
                          seconds_value(step.compute_s + blocking_factor * blocking.comm_s + rest_s)});
   }
   if (!ready)
-    answer.note(
-        fmt::format("How early gradients are ready is not known: {}. --table NAME tells the bytes of layers; a run that posts during "
-                    "backward shows it by itself.",
-                    step.why));
+    answer.note(fmt::format(
+        "How early gradients are ready is not known: {}. --table NAME tells the bytes of layers; a run that posts during "
+        "backward shows it by itself.",
+        step.why));
   if (run && !step.nonblocking && ready)
     answer.note(
         "Overlapped at best: the run does not show whether MPI moves data beside computing. A run with non-blocking allreduces does.");
@@ -289,10 +313,13 @@ int model_microbatch(const std::vector<std::string>& arguments) {
       "microbatch", "--csv FILE --batch B [options]",
       "Cuts a batch into micro-batches whose kernels fit a workspace (mu-cuDNN): the fastest way for each workspace, by dynamic programming. Of "
       "several layers with --workspace in all, one choice each, by knapsack.");
-  options.add()("csv", takes<std::string>("FILE"), "columns micro_batch, time_ms, workspace_bytes, and if wanted kernel, layer")(
-      "batch", takes<int64_t>("B"), "samples in all")("workspace", takes<std::string>("N"), "limit, of all layers together");
+  options.add()("csv", takes<std::string>("FILE"),
+                "columns micro_batch, time_ms, workspace_bytes, and if wanted kernel, layer")(
+      "batch", takes<int64_t>("B"), "samples in all")("workspace", takes<std::string>("N"),
+                                                      "limit, of all layers together");
   if (!options.parse(arguments)) return 0;
-  const CsvTable csv = CsvTable::read(needed(options.maybe<std::string>("csv"), "csv", "columns micro_batch, time_ms, workspace_bytes"));
+  const CsvTable csv =
+      CsvTable::read(needed(options.maybe<std::string>("csv"), "csv", "columns micro_batch, time_ms, workspace_bytes"));
   const int64_t batch = needed(count_option(options, "batch"), "batch", "e.g. --batch 256");
   std::vector<std::string> names;
   std::vector<std::vector<models::Kernel>> kernels;
@@ -300,15 +327,18 @@ int model_microbatch(const std::vector<std::string>& arguments) {
     const std::string layer = csv.has("layer") ? csv.text(r, "layer") : "";
     const size_t l = static_cast<size_t>(std::find(names.begin(), names.end(), layer) - names.begin());
     if (l == names.size()) names.push_back(layer), kernels.emplace_back();
-    const double micro = csv.number(r, "micro_batch"), time = csv.number(r, "time_ms"), workspace = csv.number(r, "workspace_bytes");
+    const double micro = csv.number(r, "micro_batch"), time = csv.number(r, "time_ms"),
+                 workspace = csv.number(r, "workspace_bytes");
     if (micro < 1 || micro > 1e9 || micro != std::floor(micro) || time < 0 || workspace < 0 || workspace > 1e18)
       throw Error(fmt::format("row {} of the kernels is out of range", r + 1),
                   "micro_batch is a count from 1, time_ms and workspace_bytes are 0 or more", ExitCode::kUsage);
-    kernels[l].push_back({static_cast<int64_t>(micro), time, std::llround(workspace), csv.has("kernel") ? csv.text(r, "kernel") : ""});
+    kernels[l].push_back(
+        {static_cast<int64_t>(micro), time, std::llround(workspace), csv.has("kernel") ? csv.text(r, "kernel") : ""});
   }
   Answer answer("microbatch");
   answer.given("batch", "batch", Value::count(batch));
-  const auto limit = options.has("workspace") ? std::optional(parse_bytes(options.get<std::string>("workspace"))) : std::nullopt;
+  const auto limit =
+      options.has("workspace") ? std::optional(parse_bytes(options.get<std::string>("workspace"))) : std::nullopt;
   if (limit) answer.given("workspace_bytes", "workspace", Value::bytes(*limit));
   std::vector<std::vector<models::MicroBatching>> fronts;
   for (const auto& layer : kernels) fronts.push_back(models::micro_batching_front(layer, batch));
@@ -323,11 +353,12 @@ int model_microbatch(const std::vector<std::string>& arguments) {
       throw Error("no choice of kernels fits this workspace", "without --workspace all are listed with what they need",
                   ExitCode::kDataMissing);
   }
-  auto& table = answer.table("microbatch", choice ? "The fastest that fits" : "Nothing is faster with as little workspace",
-                             {{"layer", "layer", Unit::kText, names.size() > 1 ? 9 : 0},
-                              {"time_ns", "time", Unit::kDuration},
-                              {"workspace_bytes", "workspace", Unit::kBytes},
-                              {"micro_batches", "micro-batches", Unit::kText}});
+  auto& table =
+      answer.table("microbatch", choice ? "The fastest that fits" : "Nothing is faster with as little workspace",
+                   {{"layer", "layer", Unit::kText, names.size() > 1 ? 9 : 0},
+                    {"time_ns", "time", Unit::kDuration},
+                    {"workspace_bytes", "workspace", Unit::kBytes},
+                    {"micro_batches", "micro-batches", Unit::kText}});
   for (size_t l = 0; l < fronts.size(); ++l)
     for (size_t i = 0; i < fronts[l].size(); ++i) {
       if (choice && (*choice)[l] != i) continue;
@@ -335,9 +366,11 @@ int model_microbatch(const std::vector<std::string>& arguments) {
       std::string parts;
       for (const auto& [kernel, times] : one.kernels) {
         const models::Kernel& k = kernels[l][kernel];
-        parts += fmt::format("{}{} x {}{}{}", parts.empty() ? "" : " + ", times, k.micro_batch, k.name.empty() ? "" : " ", k.name);
+        parts += fmt::format("{}{} x {}{}{}", parts.empty() ? "" : " + ", times, k.micro_batch,
+                             k.name.empty() ? "" : " ", k.name);
       }
-      table.rows.push_back({Value::text(names[l]), seconds_value(one.time * 1e-3), Value::bytes(one.workspace_bytes), Value::text(parts)});
+      table.rows.push_back({Value::text(names[l]), seconds_value(one.time * 1e-3), Value::bytes(one.workspace_bytes),
+                            Value::text(parts)});
     }
   return answer.print(options);
 }

@@ -32,8 +32,8 @@ double activation_bytes(const CsvTable& table, size_t row) {
     const auto [end, error] = std::from_chars(text.data() + at, text.data() + text.size(), value);
     at = static_cast<size_t>(end - text.data());
     if (error != std::errc() || value < 0 || (text[at] != ';' && text[at] != ']'))
-      throw Error(fmt::format("{}: invalid sizes of activations '{}'", table.name(), text), "such as 1024 or [1024; 2048]",
-                  ExitCode::kUsage);
+      throw Error(fmt::format("{}: invalid sizes of activations '{}'", table.name(), text),
+                  "such as 1024 or [1024; 2048]", ExitCode::kUsage);
     sum += value;
     ++at;
   }
@@ -46,8 +46,8 @@ std::vector<models::LayerCost> profile_of(const std::string& file) {
   std::vector<models::LayerCost> layers;
   for (size_t r = 0; r < table.rows(); ++r) {
     if (table.text(r, "op").starts_with("Input")) continue;
-    layers.push_back({table.text(r, "op"), table.number(r, "fwd_ms") * 1e-3, table.number(r, "bwd_ms") * 1e-3, activation_bytes(table, r),
-                      table.number(r, "param_bytes_fp32")});
+    layers.push_back({table.text(r, "op"), table.number(r, "fwd_ms") * 1e-3, table.number(r, "bwd_ms") * 1e-3,
+                      activation_bytes(table, r), table.number(r, "param_bytes_fp32")});
   }
   if (layers.empty())
     throw Error(fmt::format("{} has no layers", file),
@@ -55,9 +55,10 @@ std::vector<models::LayerCost> profile_of(const std::string& file) {
   return layers;
 }
 
-/// Sizes of the table into layers of the run, by name. Layers without sizes of their own (activation functions that the program names and the
-/// table does not) keep 0; a parameter that no layer of the run holds would be missed.
-void add_sizes(std::vector<models::LayerCost>& layers, const std::vector<models::LayerCost>& table, const std::string& name) {
+/// Sizes of the table into layers of the run, by name. Layers without sizes of their own (activation functions that the
+/// program names and the table does not) keep 0; a parameter that no layer of the run holds would be missed.
+void add_sizes(std::vector<models::LayerCost>& layers, const std::vector<models::LayerCost>& table,
+               const std::string& name) {
   std::unordered_map<std::string, const models::LayerCost*> known;
   for (const models::LayerCost& layer : table) known.emplace(layer.name, &layer);
   double found = 0, all = 0;
@@ -71,32 +72,37 @@ void add_sizes(std::vector<models::LayerCost>& layers, const std::vector<models:
   }
   if (found < all)
     throw Error(fmt::format("layers of the run have {:.0f} of the {:.0f} bytes of parameters of {}", found, all, name),
-                "is it the table of this network? names of layers must be those of the run's ranges", ExitCode::kDataMissing);
+                "is it the table of this network? names of layers must be those of the run's ranges",
+                ExitCode::kDataMissing);
 }
 
 }  // namespace
 
 void add_layer_options(VerbOptions& options, bool times) {
-  options.add()("profile", takes<std::string>("FILE"), kProfileHelp)("table", takes<std::string>("NAME"),
-                                                                     "of a shipped network (network --list), or a FILE.csv like those")(
+  options.add()("profile", takes<std::string>("FILE"), kProfileHelp)(
+      "table", takes<std::string>("NAME"), "of a shipped network (network --list), or a FILE.csv like those")(
       "batch", takes<double>("B"), "with --table: samples of a mini-batch; default: RUN's on a rank");
-  if (times) options.add()("tflops", takes<double>("T"), "with --table, without RUN: 1e12 operations a worker does per second");
+  if (times)
+    options.add()("tflops", takes<double>("T"), "with --table, without RUN: 1e12 operations a worker does per second");
 }
 
 std::optional<models::NetworkTable> table_option(const VerbOptions& options) {
   const auto name = options.maybe<std::string>("table");
   if (!name) return std::nullopt;
-  return models::find_network_table(*name, fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "ddl" / "networks");
+  return models::find_network_table(
+      *name, fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "ddl" / "networks");
 }
 
 GivenLayers given_layers(const VerbOptions& options, ModelRun* run, Answer& answer) {
   const auto table = table_option(options);
   const auto profile = options.maybe<std::string>("profile");
   if (profile && (table || run))
-    throw Error("--profile excludes RUN and --table", "leave them out: the profile has all that is needed", ExitCode::kUsage);
+    throw Error("--profile excludes RUN and --table", "leave them out: the profile has all that is needed",
+                ExitCode::kUsage);
   if (profile) return {profile_of(*profile), true, true};
   if (!table && !run)
-    throw Error("no layers given: name a RUN, --table or --profile", fmt::format("--profile FILE: {}", kProfileHelp), ExitCode::kUsage);
+    throw Error("no layers given: name a RUN, --table or --profile", fmt::format("--profile FILE: {}", kProfileHelp),
+                ExitCode::kUsage);
   GivenLayers given;
   if (run) given.layers = models::layers_of(run->view.db, run->view.world);
   given.sizes = table.has_value();

@@ -1,4 +1,5 @@
-// The layers of a network for sub-models: from a profile, a shipped table, a recorded run, or a run with its network's table.
+// The layers of a network for sub-models: from a profile, a shipped table, a recorded run, or a run with
+// its network's table.
 #pragma once
 
 #include <optional>
@@ -22,8 +23,8 @@ struct GivenLayers {
   bool sizes = true;  ///< sizes of activations and parameters are known
 };
 
-/// Adds their origin to `answer`. `run` with --table: the run's times, the table's sizes for the run's samples per rank, joined by layer
-/// name. Throws ddl::Error: nothing given, too much, or a table of other layers than the run's.
+/// Adds their origin to `answer`. `run` with --table: the run's times, the table's sizes for the run's samples per
+/// rank, joined by layer name. Throws ddl::Error: nothing given, too much, or a table of other layers than the run's.
 GivenLayers given_layers(const VerbOptions& options, ModelRun* run, Answer& answer);
 
 }  // namespace ddl::cli

@@ -27,7 +27,9 @@ int model_limits(const std::vector<std::string>& arguments) {
   const auto run = maybe_run(options);
   const auto wanted = count_option(options, "ranks");
   models::ParallelJob job;
-  job.ranks = static_cast<double>(wanted ? *wanted : run ? run->view.ranks : needed(wanted, "ranks", "or a recorded run"));
+  job.ranks = static_cast<double>(wanted ? *wanted
+                                  : run  ? run->view.ranks
+                                         : needed(wanted, "ranks", "or a recorded run"));
   job.global_batch = number_option(options, "global-batch", 0, true);
   job.transfer_share = share_option(options, "transfer-share");
   job.memory_bytes = bytes_option(options, "memory");
@@ -38,14 +40,16 @@ int model_limits(const std::vector<std::string>& arguments) {
     const bool as_recorded = !wanted || *wanted == run->view.ranks;
     if (!job.global_batch && as_recorded) job.global_batch = models::samples_per_step(run->view.db, run->view.world);
     if (!job.safe_batch) job.safe_batch = models::metric_of(run->view.db, run->view.world, "noise_scale");
-    if (const models::MeanStep step = models::mean_step(run->view.db, run->view.world); !job.transfer_share && as_recorded && step.split)
+    if (const models::MeanStep step = models::mean_step(run->view.db, run->view.world);
+        !job.transfer_share && as_recorded && step.split)
       job.transfer_share = step.parts.transfer_s / step.parts.step_s;
   }
   Answer answer("limits");
   answer.given("ranks", "ranks", Value::number(job.ranks));
   if (job.global_batch) answer.given("global_batch", "global batch", Value::number(*job.global_batch));
   if (job.transfer_share) answer.given("transfer_share_ratio", "exposed transfer", Value::ratio(*job.transfer_share));
-  auto& table = answer.table("limits", "Limits reached", {{"limit", "limit", Unit::kText}, {"sentence", "what it means", Unit::kText}});
+  auto& table = answer.table("limits", "Limits reached",
+                             {{"limit", "limit", Unit::kText}, {"sentence", "what it means", Unit::kText}});
   for (const models::LimitReached& reached : limits_reached(job))
     table.rows.push_back({Value::text(name_of(reached.limit)), Value::text(reached.sentence)});
   table.when_empty = "None of the limits that could be checked.";

@@ -30,8 +30,8 @@ struct NamedPlan {
 };
 
 /// By layer, from the run or from the table's multiply-adds.
-std::vector<models::ParallelLayer> parallel_layers(const VerbOptions& options, const models::NetworkTable& table, ModelRun* run,
-                                                   Answer& answer) {
+std::vector<models::ParallelLayer> parallel_layers(const VerbOptions& options, const models::NetworkTable& table,
+                                                   ModelRun* run, Answer& answer) {
   std::vector<models::ParallelLayer> layers;
   for (const models::NetworkLayer& layer : table.layers) layers.push_back({layer, layer_shape(layer), 0});
   if (!run) {
@@ -41,11 +41,12 @@ std::vector<models::ParallelLayer> parallel_layers(const VerbOptions& options, c
     for (models::ParallelLayer& layer : layers) layer.seconds_per_sample = 6 * layer.layer.macs / (tflops * 1e12);
     return layers;
   }
-  if (options.has("tflops")) throw Error("--tflops excludes RUN", "leave it out: the run has its own times", ExitCode::kUsage);
+  if (options.has("tflops"))
+    throw Error("--tflops excludes RUN", "leave it out: the run has its own times", ExitCode::kUsage);
   const auto samples = models::samples_per_step(run->view.db, run->view.world);
   if (!samples)
-    throw Error("the run does not report its samples, so the time of a sample is not known", "call ddl_value(\"samples\", n) in each step",
-                ExitCode::kDataMissing);
+    throw Error("the run does not report its samples, so the time of a sample is not known",
+                "call ddl_value(\"samples\", n) in each step", ExitCode::kDataMissing);
   const double per_rank = *samples / static_cast<double>(run->view.ranks);
   std::unordered_map<std::string, size_t> by_name;
   for (size_t i = 0; i < layers.size(); ++i) by_name.emplace(layers[i].layer.name, i);
@@ -58,8 +59,8 @@ std::vector<models::ParallelLayer> parallel_layers(const VerbOptions& options, c
     layers[at->second].seconds_per_sample += (cost.forward_s + cost.backward_s) / per_rank;
   }
   if (known_s <= 0)
-    throw Error(fmt::format("no layer of the run has the name of a layer of {}", table.name), "is it the table of this network?",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("no layer of the run has the name of a layer of {}", table.name),
+                "is it the table of this network?", ExitCode::kDataMissing);
   answer.given("known_ratio", "computing in layers of the table", Value::ratio(known_s / all_s));
   return layers;
 }
@@ -102,8 +103,8 @@ bool takes_form(const ParallelPlan& plan, std::string_view name) {
 std::vector<int64_t> groups_of(const VerbOptions& options, int64_t ranks) {
   if (const auto typed = count_option(options, "group")) {
     if (ranks % *typed != 0)
-      throw Error(fmt::format("--group {} does not divide {} ranks", *typed, ranks), "give a divisor of the number of ranks",
-                  ExitCode::kUsage);
+      throw Error(fmt::format("--group {} does not divide {} ranks", *typed, ranks),
+                  "give a divisor of the number of ranks", ExitCode::kUsage);
     return {*typed};
   }
   std::vector<int64_t> groups;
@@ -113,22 +114,24 @@ std::vector<int64_t> groups_of(const VerbOptions& options, int64_t ranks) {
 }
 
 void add_form_layers(Answer& answer, const NamedPlan& shown, const std::vector<models::ParallelLayer>& layers) {
-  auto& table = answer.table("layers", fmt::format("Layers of {}, groups of {}: what a rank does in a step", shown.name, shown.group),
-                             {{"layer", "layer", Unit::kText},
-                              {"form", "form", Unit::kText},
-                              {"compute_ns", "computing", Unit::kDuration},
-                              {"transfer_ns", "transferring", Unit::kDuration},
-                              {"forward_bytes", "forward", Unit::kBytes, 5},
-                              {"backward_bytes", "backward", Unit::kBytes, 4},
-                              {"gradient_bytes", "gradients", Unit::kBytes, 6},
-                              {"moved_bytes", "layout", Unit::kBytes, 3},
-                              {"memory_bytes", "memory", Unit::kBytes, 7}});
+  auto& table = answer.table(
+      "layers", fmt::format("Layers of {}, groups of {}: what a rank does in a step", shown.name, shown.group),
+      {{"layer", "layer", Unit::kText},
+       {"form", "form", Unit::kText},
+       {"compute_ns", "computing", Unit::kDuration},
+       {"transfer_ns", "transferring", Unit::kDuration},
+       {"forward_bytes", "forward", Unit::kBytes, 5},
+       {"backward_bytes", "backward", Unit::kBytes, 4},
+       {"gradient_bytes", "gradients", Unit::kBytes, 6},
+       {"moved_bytes", "layout", Unit::kBytes, 3},
+       {"memory_bytes", "memory", Unit::kBytes, 7}});
   for (size_t i = 0; i < shown.plan.layers.size(); ++i) {
     const models::FormCost& cost = shown.plan.layers[i];
     const auto bytes = [](double value) { return Value::bytes(std::llround(value)); };
-    table.rows.push_back({Value::text(layers[i].layer.name), Value::text(std::string(name_of(cost.form))), seconds_value(cost.compute_s),
-                          seconds_value(cost.transfer_s), bytes(cost.forward_bytes), bytes(cost.backward_bytes), bytes(cost.gradient_bytes),
-                          bytes(cost.moved_bytes), bytes(cost.memory_bytes)});
+    table.rows.push_back({Value::text(layers[i].layer.name), Value::text(std::string(name_of(cost.form))),
+                          seconds_value(cost.compute_s), seconds_value(cost.transfer_s), bytes(cost.forward_bytes),
+                          bytes(cost.backward_bytes), bytes(cost.gradient_bytes), bytes(cost.moved_bytes),
+                          bytes(cost.memory_bytes)});
   }
   table.note = "Bytes as they are handed to MPI; layout: to bring the input into the form's.";
 }
@@ -137,18 +140,21 @@ void add_form_layers(Answer& answer, const NamedPlan& shown, const std::vector<m
 void add_grids(Answer& answer, const std::vector<models::ParallelLayer>& layers, double batch, int64_t ranks) {
   const models::ParallelLayer* largest = nullptr;
   for (const models::ParallelLayer& layer : layers)
-    if (layer.shape.kind == models::LayerKind::kDense && (!largest || layer.layer.parameters > largest->layer.parameters)) largest = &layer;
+    if (layer.shape.kind == models::LayerKind::kDense &&
+        (!largest || layer.layer.parameters > largest->layer.parameters))
+      largest = &layer;
   if (!largest || ranks == 1) return;
-  auto& table = answer.table("grids", fmt::format("{} as one matrix product over all ranks (SUMMA, forward)", largest->layer.name),
-                             {{"grid", "grid", Unit::kText}, {"received_bytes", "received by a rank", Unit::kBytes}});
+  auto& table = answer.table(
+      "grids", fmt::format("{} as one matrix product over all ranks (SUMMA, forward)", largest->layer.name),
+      {{"grid", "grid", Unit::kText}, {"received_bytes", "received by a rank", Unit::kBytes}});
   const double m = batch * largest->layer.activations / largest->shape.out;
   for (int64_t rows = 1; rows <= ranks; ++rows) {
     if (ranks % rows != 0) continue;
     const double bytes = models::summa_bytes(m, largest->shape.out, largest->shape.in, rows, ranks / rows);
     table.rows.push_back({Value::text(fmt::format("{}x{}", rows, ranks / rows)), Value::bytes(std::llround(bytes))});
   }
-  table.note = fmt::format("{:g} x {:g} inputs times {:g} x {:g} weights; samples down, outputs across.", m, largest->shape.in,
-                           largest->shape.in, largest->shape.out);
+  table.note = fmt::format("{:g} x {:g} inputs times {:g} x {:g} weights; samples down, outputs across.", m,
+                           largest->shape.in, largest->shape.in, largest->shape.out);
 }
 
 }  // namespace
@@ -160,7 +166,8 @@ int model_parallel(const std::vector<std::string>& arguments) {
       "memory of a rank in a step. Groups of ranks share the samples; within a group the fastest mix of forms within the memory is found by a "
       "dynamic program over the layers, with the costs of changing layouts.");
   add_layer_options(options, true);
-  options.add()("ranks", takes<int64_t>("N"), "default: those of RUN")("group", takes<int64_t>("G"), "only groups of so many ranks")(
+  options.add()("ranks", takes<int64_t>("N"), "default: those of RUN")("group", takes<int64_t>("G"),
+                                                                       "only groups of so many ranks")(
       "form", takes<std::string>("NAME"), "shows the layers of sample, spatial, channel, filter or tensor")(
       "memory", takes<std::string>("SIZE"), "of a rank: 16GB")("optimizer", takes<std::string>("NAME", "momentum"),
                                                                "sgd, momentum, adam: 0, 1, 2 more values per weight")(
@@ -174,28 +181,32 @@ int model_parallel(const std::vector<std::string>& arguments) {
   options.one_of("optimizer", optimizers);
   options.one_of("form", {kPureForms[0], kPureForms[1], kPureForms[2], kPureForms[3], kPureForms[4]});
   if (!options.parse(arguments)) return 0;
-  if (options.has("profile")) throw Error("--profile has no channels and rows", "give --table NAME instead", ExitCode::kUsage);
+  if (options.has("profile"))
+    throw Error("--profile has no channels and rows", "give --table NAME instead", ExitCode::kUsage);
   const auto table = needed(table_option(options), "table", "a network: resnet50, gpt2_small, ... as network --list");
   const auto run = maybe_run(options);
   Answer answer("parallel");
   answer.given("network", "network", Value::text(table.name));
   ParallelMachine machine;
   const auto typed_ranks = count_option(options, "ranks");
-  machine.ranks = typed_ranks ? *typed_ranks : run ? run->view.ranks : needed(typed_ranks, "ranks", "or a recorded run");
+  machine.ranks = typed_ranks ? *typed_ranks
+                  : run       ? run->view.ranks
+                              : needed(typed_ranks, "ranks", "or a recorded run");
   answer.given("ranks", "ranks", Value::count(machine.ranks));
   const auto typed_batch = number_option(options, "batch", 0, true);
   const auto run_samples = run ? models::samples_per_step(run->view.db, run->view.world) : std::nullopt;
-  machine.batch = typed_batch   ? *typed_batch
-                  : run_samples ? *run_samples / static_cast<double>(run->view.ranks) * static_cast<double>(machine.ranks)
-                                : kAssumedSamplesPerRank * static_cast<double>(machine.ranks);
+  machine.batch = typed_batch ? *typed_batch
+                  : run_samples
+                      ? *run_samples / static_cast<double>(run->view.ranks) * static_cast<double>(machine.ranks)
+                      : kAssumedSamplesPerRank * static_cast<double>(machine.ranks);
   answer.given("batch", "samples of a step", Value::number(machine.batch),
                typed_batch   ? ""
                : run_samples ? "(as many a rank as in the run)"
                              : kAssumed);
   const std::vector<models::ParallelLayer> layers = parallel_layers(options, table, run.get(), answer);
   link_into(machine, options, run.get(), answer);
-  machine.optimizer_values =
-      static_cast<double>(std::find(optimizers.begin(), optimizers.end(), options.get<std::string>("optimizer")) - optimizers.begin());
+  machine.optimizer_values = static_cast<double>(
+      std::find(optimizers.begin(), optimizers.end(), options.get<std::string>("optimizer")) - optimizers.begin());
   const auto limit = bytes_option(options, "memory");
   if (limit) answer.given("memory_bytes", "memory of a rank", Value::bytes(std::llround(*limit)));
 
@@ -224,11 +235,13 @@ int model_parallel(const std::vector<std::string>& arguments) {
         offer(form, group, plan_of_one_form(layers, machine, form));
     if (group > 1 && group < machine.ranks && !options.has("group"))
       for (const char* form : kPureForms)
-        if (std::string_view(form) != "sample") offer(fmt::format("{} + sample", form), group, plan_of_one_form(layers, machine, form));
+        if (std::string_view(form) != "sample")
+          offer(fmt::format("{} + sample", form), group, plan_of_one_form(layers, machine, form));
     if (group > 1 && group <= static_cast<int64_t>(layers.size())) {
       const double samples = machine.batch * static_cast<double>(group) / static_cast<double>(machine.ranks);
-      const int64_t micro = count_option(options, "micro-batches")
-                                .value_or(std::max<int64_t>(1, std::min<int64_t>(4 * group, static_cast<int64_t>(samples))));
+      const int64_t micro =
+          count_option(options, "micro-batches")
+              .value_or(std::max<int64_t>(1, std::min<int64_t>(4 * group, static_cast<int64_t>(samples))));
       offer(group == machine.ranks ? "pipeline" : "pipeline + sample", group, pipeline_plan(layers, machine, micro));
     }
     std::optional<ParallelPlan> best = best_plan(layers, machine, limit);
@@ -244,15 +257,18 @@ int model_parallel(const std::vector<std::string>& arguments) {
                               {"sent_bytes", "sent by a rank", Unit::kBytes},
                               {"memory_bytes", "memory", Unit::kBytes},
                               {"fits", "fits", Unit::kText}});
-  std::stable_sort(plans.begin(), plans.end(), [](const NamedPlan& a, const NamedPlan& b) { return a.plan.step_s() < b.plan.step_s(); });
+  std::stable_sort(plans.begin(), plans.end(),
+                   [](const NamedPlan& a, const NamedPlan& b) { return a.plan.step_s() < b.plan.step_s(); });
   for (const NamedPlan& one : plans)
     forms.rows.push_back({Value::text(one.name), Value::count(one.group), seconds_value(one.plan.step_s()),
                           seconds_value(one.plan.compute_s), seconds_value(one.plan.transfer_s),
-                          Value::bytes(std::llround(one.plan.sent_bytes)), Value::bytes(std::llround(one.plan.memory_bytes)),
+                          Value::bytes(std::llround(one.plan.sent_bytes)),
+                          Value::bytes(std::llround(one.plan.memory_bytes)),
                           Value::text(!limit                            ? "-"
                                       : one.plan.memory_bytes <= *limit ? "yes"
                                                                         : "no")});
-  forms.note = "Group: ranks that share a layer; groups share the samples. For forms with \"+ sample\" the fastest group is shown.";
+  forms.note =
+      "Group: ranks that share a layer; groups share the samples. For forms with \"+ sample\" the fastest group is shown.";
   const std::string wanted = options.maybe<std::string>("form").value_or("best mix");
   auto shown = std::find_if(plans.begin(), plans.end(), [&](const NamedPlan& p) { return p.name == wanted; });
   if (shown != plans.end() && !shown->plan.layers.empty()) add_form_layers(answer, *shown, layers);

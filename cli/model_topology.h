@@ -22,16 +22,17 @@ struct Seats {
   std::vector<models::TierFit> fits;  ///< by tier; empty without a run
 };
 
-/// The topology of --links and --host, else of the run's hosts; nothing without either. Speeds of tiers come from --tier, else the file,
-/// else a fit to the run, else an assumption.
+/// The topology of --links and --host, else of the run's hosts; nothing without either. Speeds of tiers come from
+/// --tier, else the file, else a fit to the run, else an assumption.
 std::optional<Seats> seats_of(const VerbOptions& options, ModelRun* run);
 
 /// A row for each tier: the places it joins, its speed, the share of the run it was fitted to, the origin.
 void add_tier_table(Answer& answer, const Seats& seats);
 
-/// The tiers as a cluster of equal groups, with each rank's share while all send, and by tier the link of a sole user (a flat ring has one
-/// message at a time on it). Traffic that crosses a tier crosses those inside as well, and is no faster than they are. Throws ddl::Error
-/// (kDataMissing) if groups differ in size, or a tier's latency or bandwidth is unknown.
+/// The tiers as a cluster of equal groups, with each rank's share while all send, and by tier the link of a sole
+/// user (a flat ring has one message at a time on it). Traffic that crosses a tier crosses those inside as well,
+/// and is no faster than they are. Throws ddl::Error (kDataMissing) if groups differ in size, or a tier's latency
+/// or bandwidth is unknown.
 struct TieredCluster {
   models::Cluster tiers;
   std::vector<models::Link> alone;  ///< one for each tier

@@ -37,13 +37,14 @@ int model_train(const std::vector<std::string>& arguments) {
   options.add()("samples", takes<double>("N"), "in the data set")("epochs", takes<double>("E"), "passes over it")(
       "epochs-csv", takes<std::string>("FILE"), "columns batch, epochs: see ddl model epochs")(
       "batch", takes<double>("B"), "global: of all workers together")("step-ms", takes<double>("MS"), "time of a step")(
-      "iterations", takes<int64_t>("I"), "per epoch, instead of samples / batch")("machines", takes<double>("N", 1), "that are paid for")(
-      "price", takes<double>("PRICE"), "of a machine per hour")("quoted-days", takes<std::string>("DAYS"),
-                                                                "as somebody printed them: do they follow?");
+      "iterations", takes<int64_t>("I"), "per epoch, instead of samples / batch")(
+      "machines", takes<double>("N", 1), "that are paid for")("price", takes<double>("PRICE"), "of a machine per hour")(
+      "quoted-days", takes<std::string>("DAYS"), "as somebody printed them: do they follow?");
   if (!options.parse(arguments)) return 0;
   Answer answer("train");
   const auto run = maybe_run(options);
-  std::optional<double> step_s = number_option(options, "step-ms", 0, true), batch = number_option(options, "batch", 0, true);
+  std::optional<double> step_s = number_option(options, "step-ms", 0, true),
+                        batch = number_option(options, "batch", 0, true);
   if (step_s) *step_s *= 1e-3;
   std::string step_from, batch_from;
   if (run) {
@@ -59,14 +60,16 @@ int model_train(const std::vector<std::string>& arguments) {
   std::optional<double> epochs = number_option(options, "epochs", 0, true);
   std::string epochs_from;
   if (!epochs && options.has("epochs-csv")) {
-    epochs = epochs_of(options.get<std::string>("epochs-csv")).epochs(needed(batch, "batch", "or a run that reports its samples"));
+    epochs = epochs_of(options.get<std::string>("epochs-csv"))
+                 .epochs(needed(batch, "batch", "or a run that reports its samples"));
     epochs_from = "(fitted)";
   }
   const double passes = needed(epochs, "epochs", "or --epochs-csv");
   const int64_t per_epoch =
       iterations_option ? *iterations_option
-                        : models::steps_per_epoch(needed(number_option(options, "samples", 0, true), "samples", "e.g. --samples 1281167"),
-                                                  needed(batch, "batch", "or a run that reports its samples"));
+                        : models::steps_per_epoch(
+                              needed(number_option(options, "samples", 0, true), "samples", "e.g. --samples 1281167"),
+                              needed(batch, "batch", "or a run that reports its samples"));
   answer.given("step_ns", "step", seconds_value(step), step_from);
   if (batch) answer.given("batch", "batch", Value::number(*batch), batch_from);
   answer.given("epochs", "epochs", Value::number(passes), epochs_from);
@@ -76,8 +79,8 @@ int model_train(const std::vector<std::string>& arguments) {
                               {"epoch_ns", "epoch", Unit::kDuration},
                               {"hours", "hours", Unit::kNumber},
                               {"days", "days", Unit::kNumber}});
-  table.rows.push_back(
-      {Value::count(per_epoch), seconds_value(step * static_cast<double>(per_epoch)), Value::number(hours), Value::number(hours / 24)});
+  table.rows.push_back({Value::count(per_epoch), seconds_value(step * static_cast<double>(per_epoch)),
+                        Value::number(hours), Value::number(hours / 24)});
   if (const auto price = number_option(options, "price", 0)) {
     const double machines = *number_option(options, "machines", 0, true);
     table.columns.push_back({"price", "price", Unit::kNumber});
@@ -87,7 +90,8 @@ int model_train(const std::vector<std::string>& arguments) {
   if (const auto quoted = options.maybe<std::string>("quoted-days")) {
     const models::Printed days = models::Printed::exactly(hours / 24);
     const double said = models::Printed::parse(*quoted).value;
-    if (!(said > 0)) throw Error("--quoted-days is not above 0", "give the days that were quoted, such as 3.5", ExitCode::kUsage);
+    if (!(said > 0))
+      throw Error("--quoted-days is not above 0", "give the days that were quoted, such as 3.5", ExitCode::kUsage);
     switch (check_quote(days, *quoted)) {
       case models::Quote::kAgrees:
         answer.note(fmt::format("The quoted {} days follow.", *quoted));
@@ -96,8 +100,8 @@ int model_train(const std::vector<std::string>& arguments) {
         answer.note(fmt::format("The quoted {} days are cut off, not rounded.", *quoted));
         break;
       case models::Quote::kDisagrees:
-        answer.note(fmt::format("The quoted {} days do not follow from these numbers, which make {} times as many.", *quoted,
-                                models::half_up(hours / 24 / said, 2)));
+        answer.note(fmt::format("The quoted {} days do not follow from these numbers, which make {} times as many.",
+                                *quoted, models::half_up(hours / 24 / said, 2)));
     }
   }
   answer.note("Not included: evaluation, checkpoints, restarts.");
@@ -105,9 +109,9 @@ int model_train(const std::vector<std::string>& arguments) {
 }
 
 int model_epochs(const std::vector<std::string>& arguments) {
-  VerbOptions options =
-      model_options("epochs", "--csv FILE [--batch B,...]",
-                    "Fits E(B) = E0 (1 + B / B0), the epochs to the target by global batch size, and what they would be at other sizes.");
+  VerbOptions options = model_options(
+      "epochs", "--csv FILE [--batch B,...]",
+      "Fits E(B) = E0 (1 + B / B0), the epochs to the target by global batch size, and what they would be at other sizes.");
   options.add()("csv", takes<std::string>("FILE"), "columns batch, epochs: at least three batch sizes")(
       "batch", takes<std::string>("B,..."), "global batch sizes to ask for");
   if (!options.parse(arguments)) return 0;
@@ -120,8 +124,8 @@ int model_epochs(const std::vector<std::string>& arguments) {
                             {"worst_residual_epochs", "worst residual", Unit::kNumber}});
   const bool grows = std::isfinite(model.knee_batch);
   fit.rows.push_back({Value::number(model.least_epochs),
-                      grows ? Value::number(model.knee_batch) : Value::absent(Unit::kNumber, "NOT_APPLICABLE"), Value::number(model.r2),
-                      Value::number(model.worst_residual_epochs)});
+                      grows ? Value::number(model.knee_batch) : Value::absent(Unit::kNumber, "NOT_APPLICABLE"),
+                      Value::number(model.r2), Value::number(model.worst_residual_epochs)});
   if (const auto text = options.maybe<std::string>("batch")) {
     auto& table = answer.table("epochs", "Epochs to the target",
                                {{"batch", "batch", Unit::kCount},
@@ -132,7 +136,8 @@ int model_epochs(const std::vector<std::string>& arguments) {
       table.rows.push_back({Value::count(batch), Value::number(epochs), Value::ratio(model.least_epochs / epochs)});
     }
   }
-  answer.note("It holds for one network, target and recipe; very large batches may miss the target whatever the epochs.");
+  answer.note(
+      "It holds for one network, target and recipe; very large batches may miss the target whatever the epochs.");
   return answer.print(options);
 }
 
@@ -143,7 +148,8 @@ std::vector<double> speedups_of(const std::string& text) {
   for (const std::string& part : split_list(text)) {
     const auto value = number_in<double>(part);
     if (!(value >= 1) || !std::isfinite(*value))
-      throw Error(fmt::format("invalid speed-up '{}'", part), "numbers from 1, separated by commas: 2,3.31,8", ExitCode::kUsage);
+      throw Error(fmt::format("invalid speed-up '{}'", part), "numbers from 1, separated by commas: 2,3.31,8",
+                  ExitCode::kUsage);
     speedups.push_back(*value);
   }
   return speedups;
@@ -155,21 +161,24 @@ void add_layers(Answer& answer, ModelRun& run, double step_s, double speedup) {
     answer.note("No collective lies in a layer of this run, so which layers would profit is unknown.");
     return;
   }
-  auto& table = answer.table("layers", fmt::format("By layer: communication of this one alone {:g} times as fast", speedup),
-                             {{"layer", "layer", Unit::kText},
-                              {"bytes", "bytes/step", Unit::kBytes},
-                              {"transfer_ns", "exposed transfer", Unit::kDuration},
-                              {"fraction_ratio", "of the step", Unit::kRatio},
-                              {"speedup", "whole step", Unit::kNumber}});
+  auto& table =
+      answer.table("layers", fmt::format("By layer: communication of this one alone {:g} times as fast", speedup),
+                   {{"layer", "layer", Unit::kText},
+                    {"bytes", "bytes/step", Unit::kBytes},
+                    {"transfer_ns", "exposed transfer", Unit::kDuration},
+                    {"fraction_ratio", "of the step", Unit::kRatio},
+                    {"speedup", "whole step", Unit::kNumber}});
   bool all = true;
   for (const models::LayerTransfer& layer : layers) {
     std::vector<Value> row = {Value::text(layer.layer), Value::bytes(std::llround(layer.bytes))};
     if (layer.transfer_s && *layer.transfer_s <= step_s) {
       const double share = *layer.transfer_s / step_s;
-      row.insert(row.end(), {seconds_value(*layer.transfer_s), Value::ratio(share), Value::number(models::amdahl(share, speedup))});
+      row.insert(row.end(), {seconds_value(*layer.transfer_s), Value::ratio(share),
+                             Value::number(models::amdahl(share, speedup))});
     } else {
       all = false;
-      for (const Unit unit : {Unit::kDuration, Unit::kRatio, Unit::kNumber}) row.push_back(Value::absent(unit, "NOT_APPLICABLE"));
+      for (const Unit unit : {Unit::kDuration, Unit::kRatio, Unit::kNumber})
+        row.push_back(Value::absent(unit, "NOT_APPLICABLE"));
     }
     table.rows.push_back(std::move(row));
   }
@@ -183,7 +192,8 @@ void add_codes(Answer& answer, const std::vector<models::GradientLayer>& layers,
       {"layer", "layer", Unit::kText}, {"least", "least", Unit::kText}, {"lossless", "without loss", Unit::kText}};
   for (const models::CodedLayer& code : models::coded_bytes({"", 1, 1}, ranks, ratio, samples))
     columns.push_back({code.code + "_bytes", code.code, Unit::kBytes});
-  auto& table = answer.table("codes", fmt::format("What a rank sends for each layer, of {:g} ranks", ranks), std::move(columns));
+  auto& table =
+      answer.table("codes", fmt::format("What a rank sends for each layer, of {:g} ranks", ranks), std::move(columns));
   for (const models::GradientLayer& layer : layers) {
     if (layer.values <= 0) continue;
     const std::vector<models::CodedLayer> codes = coded_bytes(layer, ranks, ratio, samples);
@@ -197,9 +207,11 @@ void add_codes(Answer& answer, const std::vector<models::GradientLayer>& layers,
     row.resize(table.columns.size(), Value::absent(Unit::kBytes, "NOT_APPLICABLE"));
     table.rows.push_back(std::move(row));
   }
-  table.note =
-      fmt::format("top-k and sparcml of {:g} of the values; sparcml at worst, with no value in common. Factors: of dense layers.", ratio);
-  answer.note("A code pays off where it saves more transfer than coding costs, which is not included; training may also need more steps.");
+  table.note = fmt::format(
+      "top-k and sparcml of {:g} of the values; sparcml at worst, with no value in common. Factors: of dense layers.",
+      ratio);
+  answer.note(
+      "A code pays off where it saves more transfer than coding costs, which is not included; training may also need more steps.");
 }
 
 std::vector<models::GradientLayer> coded_layers(const models::NetworkTable& table) {
@@ -207,7 +219,8 @@ std::vector<models::GradientLayer> coded_layers(const models::NetworkTable& tabl
   for (const models::NetworkLayer& layer : table.layers) {
     const models::LayerShape shape = layer_shape(layer);
     const bool dense = shape.kind == models::LayerKind::kDense;
-    layers.push_back({layer.name, layer.parameters, dense ? std::optional(shape.input_elements + layer.activations) : std::nullopt});
+    layers.push_back(
+        {layer.name, layer.parameters, dense ? std::optional(shape.input_elements + layer.activations) : std::nullopt});
   }
   return layers;
 }
@@ -223,7 +236,8 @@ int model_compression(const std::vector<std::string>& arguments) {
   options.add()("fraction", takes<double>("F"), "share of communication in the step, 0 to 1")(
       "speedup", takes<std::string>("S,...", "2,4,8,32"), "of communication, coding included: 2,3.31")(
       "whole", takes<double>("S"), "of the whole step, with one --speedup: instead of the share")(
-      "table", takes<std::string>("NAME"), "what each code sends for the layers of a network; with RUN for the run's where left out")(
+      "table", takes<std::string>("NAME"),
+      "what each code sends for the layers of a network; with RUN for the run's where left out")(
       "ranks", takes<int64_t>("P"), "with --table; default: those of RUN")(
       "batch", takes<double>("B"), "samples of a rank: sufficient factors")("ratio", takes<double>("R", 0.01),
                                                                             "share that top-k codes send");
@@ -235,8 +249,10 @@ int model_compression(const std::vector<std::string>& arguments) {
   std::string from;
   if (const auto whole = number_option(options, "whole", 1)) {
     if (fraction || run)
-      throw Error("--whole excludes RUN and --fraction", "leave them out: --whole and --speedup give the share", ExitCode::kUsage);
-    if (speedups.size() != 1) throw Error("--whole needs one --speedup, not several", "e.g. --speedup 3.31 --whole 1.55", ExitCode::kUsage);
+      throw Error("--whole excludes RUN and --fraction", "leave them out: --whole and --speedup give the share",
+                  ExitCode::kUsage);
+    if (speedups.size() != 1)
+      throw Error("--whole needs one --speedup, not several", "e.g. --speedup 3.31 --whole 1.55", ExitCode::kUsage);
     fraction = models::amdahl_fraction(speedups[0], *whole);
     from = fmt::format("(for {:g} in all by {:g})", *whole, speedups[0]);
   }
@@ -253,13 +269,15 @@ int model_compression(const std::vector<std::string>& arguments) {
   const double ratio = *share_option(options, "ratio", true);
   const auto samples = number_option(options, "batch", 0, true);
   if (table_given && !run) {
-    add_codes(answer, coded_layers(*table_given), static_cast<double>(needed(typed_ranks, "ranks", "or a recorded run")), ratio, samples);
+    add_codes(answer, coded_layers(*table_given),
+              static_cast<double>(needed(typed_ranks, "ranks", "or a recorded run")), ratio, samples);
     if (!fraction) return answer.print(options);
   }
   const double share = needed(fraction, "fraction", "or --whole, --table or a recorded run");
   answer.given("fraction_ratio", "communication", Value::ratio(share), from);
-  auto& table = answer.table("compression", "Speed-up",
-                             {{"communication_speedup", "communication", Unit::kNumber}, {"speedup", "whole step", Unit::kNumber}});
+  auto& table = answer.table(
+      "compression", "Speed-up",
+      {{"communication_speedup", "communication", Unit::kNumber}, {"speedup", "whole step", Unit::kNumber}});
   for (const double s : speedups) table.rows.push_back({Value::number(s), Value::number(models::amdahl(share, s))});
   if (run) {
     add_layers(answer, *run, *step_s, speedups[0]);
@@ -273,7 +291,8 @@ int model_compression(const std::vector<std::string>& arguments) {
     const int64_t ranks = typed_ranks.value_or(run->view.ranks);
     if (!layers.empty()) add_codes(answer, layers, static_cast<double>(ranks), ratio, samples);
   }
-  answer.note(share < 1 ? fmt::format("Free communication would give {:.3g}.", 1 / (1 - share)) : "There is nothing but communication.");
+  answer.note(share < 1 ? fmt::format("Free communication would give {:.3g}.", 1 / (1 - share))
+                        : "There is nothing but communication.");
   return answer.print(options);
 }
 

@@ -81,7 +81,8 @@ std::string names_for_list(const Settings& settings) {
 bool is_open_mpi_launcher(const std::vector<std::string>& command) {
   if (command.empty()) return false;
   const std::string name = command[0].substr(command[0].rfind('/') + 1);
-  constexpr std::array<std::string_view, 6> kNames = {"mpirun", "mpiexec", "orterun", "prterun", "mpirun.openmpi", "mpiexec.openmpi"};
+  constexpr std::array<std::string_view, 6> kNames = {"mpirun",  "mpiexec",        "orterun",
+                                                      "prterun", "mpirun.openmpi", "mpiexec.openmpi"};
   if (std::find(kNames.begin(), kNames.end(), name) == kNames.end()) return false;
   const Captured version = run_and_capture({command[0], "--version"});
   return version.output.find("Open MPI") != std::string::npos || version.output.find("OpenRTE") != std::string::npos ||
@@ -92,7 +93,9 @@ std::vector<std::string> forward_settings(std::vector<std::string> command, cons
   // The user's own.
   for (size_t i = 1; i + 1 < command.size(); ++i) {
     for (const auto& [name, value] : settings) {
-      if (command[i] != "-x" || (name != "LD_PRELOAD" && name != "PYTHONPATH") || !command[i + 1].starts_with(name + "=")) continue;
+      if (command[i] != "-x" || (name != "LD_PRELOAD" && name != "PYTHONPATH") ||
+          !command[i + 1].starts_with(name + "="))
+        continue;
       const std::string theirs = command[i + 1].substr(name.size() + 1);
       command[i + 1] = name + "=" + value + (theirs.empty() ? "" : ":" + theirs);
       break;
@@ -119,7 +122,8 @@ std::optional<size_t> program_of(const std::vector<std::string>& command) {
   for (size_t i = 1; i < command.size(); ++i) {
     if (!command[i].starts_with('-')) return i;
     const std::string_view name = std::string_view(command[i]).substr(command[i].starts_with("--") ? 2 : 1);
-    const auto option = std::find_if(std::begin(kOptions), std::end(kOptions), [&](const auto& row) { return row.first == name; });
+    const auto option =
+        std::find_if(std::begin(kOptions), std::end(kOptions), [&](const auto& row) { return row.first == name; });
     if (option == std::end(kOptions)) return std::nullopt;
     i += static_cast<size_t>(option->second);
   }

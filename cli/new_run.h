@@ -12,8 +12,9 @@ namespace ddl::cli {
 /// Removed with this object, unless keep() was called, it is not empty, or it existed before.
 class NewRun {
  public:
-  /// Makes `name` (mode 0700), or takes it over if it is an empty directory of ours. "" = program-YYYYmmdd-HHMMSS.ddl after `command`, made
-  /// unique. Throws ddl::Error: kUsage when something is there already, `cannot_make` if it cannot be made.
+  /// Makes `name` (mode 0700), or takes it over if it is an empty directory of ours. "" =
+  /// program-YYYYmmdd-HHMMSS.ddl after `command`, made unique. Throws ddl::Error: kUsage when something is there
+  /// already, `cannot_make` if it cannot be made.
   NewRun(const std::string& name, const std::vector<std::string>& command, ExitCode cannot_make);
   ~NewRun();
   NewRun(const NewRun&) = delete;

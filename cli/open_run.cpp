@@ -19,26 +19,30 @@ namespace fs = std::filesystem;
 namespace ddl::cli {
 namespace {
 
-/// Makes `target` of the spools, or of the store with its metrics computed again. A store never changes once it has its name: what reads it
-/// goes on reading the old one.
+/// Makes `target` of the spools, or of the store with its metrics computed again. A store never changes once it has its
+/// name: what reads it goes on reading the old one.
 void bring_up_to_date(const RunDirectory& run, const fs::path& target, bool fresh, unsigned threads) {
   ProgressBar bar;
   if (!fresh) {
     IngestOptions options = options_with(bar);
     options.output = target;
-    options.finish = analysis_with(bar, threads);  // before it takes its place: an epilogue may read the run while `ddl record` still does
+    // before it takes its place: an epilogue may read the run while `ddl record` still does
+    options.finish = analysis_with(bar, threads);
     options.threads = threads;
     ingest(run, options);
     return;
   }
-  const auto cannot_write = [&](const char* why) { return CannotWrite(fmt::format("cannot write {}: {}", target.string(), why)); };
+  const auto cannot_write = [&](const char* why) {
+    return CannotWrite(fmt::format("cannot write {}: {}", target.string(), why));
+  };
   store::Draft draft(target);
   std::error_code error;
   fs::copy_file(run.store, draft.path(), error);
   if (error) throw cannot_write(error.message().c_str());
   try {
     SQLite::Database db = open_store(draft.path(), Access::kReadWrite);
-    db.exec("PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536");
+    db.exec(
+        "PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE; PRAGMA cache_size = -65536");
     analysis_with(bar, threads)(db);
   } catch (const SQLite::Exception& failed) {
     const int code = failed.getErrorCode();
@@ -59,7 +63,8 @@ Run read_aside(const RunDirectory& run, bool fresh, const ScratchFolder& scratch
   return run_of(run, open_store(store));
 }
 
-/// The run lies where nothing can be written: a full disk, an archive, somebody else's directory. It is read all the same, each time again.
+/// The run lies where nothing can be written: a full disk, an archive, somebody else's directory. It is read all the
+/// same, each time again.
 Run open_aside(const RunDirectory& run, bool fresh, const std::string& why, unsigned threads) {
   const ScratchFolder scratch;
   print_note(fmt::format("{}: reading the run into {} for this command", why, scratch.path().parent_path().string()));
@@ -98,7 +103,8 @@ Run open_analyzed(const std::string& argument, bool analyze_again, unsigned thre
 IngestOptions options_with(ProgressBar& bar) {
   IngestOptions options;
   options.progress = [&bar](const Progress& p) {
-    bar.update(p.stage, p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
+    bar.update(p.stage,
+               p.total_bytes == 0 ? 0 : static_cast<double>(p.done_bytes) / static_cast<double>(p.total_bytes));
   };
   return options;
 }
@@ -106,7 +112,8 @@ IngestOptions options_with(ProgressBar& bar) {
 std::function<void(SQLite::Database&)> analysis_with(ProgressBar& bar, unsigned threads) {
   return [&bar, threads](SQLite::Database& db) {
     analyze(
-        db, [&](std::string_view what, double done) { bar.update(std::string(what), done); }, store::threads_for(threads));
+        db, [&](std::string_view what, double done) { bar.update(std::string(what), done); },
+        store::threads_for(threads));
   };
 }
 
@@ -141,7 +148,9 @@ std::string ask_run(const std::string& argument, unsigned threads, const std::fu
   return ask(run);
 }
 
-Run open_run_and_analyze(const std::string& argument, unsigned threads) { return open_analyzed(argument, true, threads); }
+Run open_run_and_analyze(const std::string& argument, unsigned threads) {
+  return open_analyzed(argument, true, threads);
+}
 
 Run open_run_without_writing(const std::string& argument) {
   const RunDirectory run = find_run(argument);
@@ -151,11 +160,13 @@ Run open_run_without_writing(const std::string& argument) {
 }
 
 std::string demo_run(const std::string& argument) {
-  if (!argument.empty()) throw Error("--demo and RUN exclude each other", fmt::format("leave {} out", argument), ExitCode::kUsage);
-  fs::path path = fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "ddl" / "demo" / "train.ddl";
+  if (!argument.empty())
+    throw Error("--demo and RUN exclude each other", fmt::format("leave {} out", argument), ExitCode::kUsage);
+  fs::path path =
+      fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "ddl" / "demo" / "train.ddl";
   if (!fs::exists(path))
-    throw Error(fmt::format("the demo run is missing: {}", path.string()), "this ddl was installed without it: tools/demo records one",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("the demo run is missing: {}", path.string()),
+                "this ddl was installed without it: tools/demo records one", ExitCode::kDataMissing);
   return path;
 }
 
@@ -172,7 +183,8 @@ unsigned threads_of(const VerbOptions& options) {
   constexpr int64_t kMost = 1024;
   const int64_t threads = options.maybe<int64_t>("threads").value_or(0);
   if (options.has("threads") && (threads < 1 || threads > kMost))
-    throw Error(fmt::format("--threads {}: not a number of threads", threads), fmt::format("1 to {}", kMost), ExitCode::kUsage);
+    throw Error(fmt::format("--threads {}: not a number of threads", threads), fmt::format("1 to {}", kMost),
+                ExitCode::kUsage);
   return static_cast<unsigned>(threads);
 }
 

@@ -25,18 +25,19 @@ struct Run {
   SQLite::Database db;  ///< read-only, or a copy of its own (cli/share.h)
 };
 
-/// Ingests if run.sqlite is missing or older than a spool (a job without ddl record, killed, or running), analyzes if needed, and opens the
-/// result read-only. Progress goes to standard error, on a terminal and after a second. "" = the newest *.ddl here. A run that cannot be
-/// written is read into a temporary file, with a note. At most `threads` read and analyze; 0: one for each core available to this process.
-/// Throws ddl::Error.
+/// Ingests if run.sqlite is missing or older than a spool (a job without ddl record, killed, or running), analyzes if
+/// needed, and opens the result read-only. Progress goes to standard error, on a terminal and after a second. "" = the
+/// newest *.ddl here. A run that cannot be written is read into a temporary file, with a note. At most `threads` read
+/// and analyze; 0: one for each core available to this process. Throws ddl::Error.
 Run open_run(const std::string& argument, unsigned threads = 0);
 
-/// What `ask` says of the run that open_run() opens. Only what it reads of the store is compared with its seal: of a large one an eighth. Where that
-/// differs, `ask` is asked once more, of the run made again; so it prints and writes nothing. Throws ddl::Error.
+/// What `ask` says of the run that open_run() opens. Only what it reads of the store is compared with its seal: of a
+/// large one an eighth. Where that differs, `ask` is asked once more, of the run made again; so it prints and writes
+/// nothing. Throws ddl::Error.
 std::string ask_run(const std::string& argument, unsigned threads, const std::function<std::string(Run&)>& ask);
 
-/// The run of option --demo, for users without a run: share/ddl/demo beside the program. Throws ddl::Error (usage) if `argument` names a
-/// run as well, (kDataMissing) if ddl was installed without it.
+/// The run of option --demo, for users without a run: share/ddl/demo beside the program. Throws ddl::Error (usage) if
+/// `argument` names a run as well, (kDataMissing) if ddl was installed without it.
 std::string demo_run(const std::string& argument);
 
 /// As open_run(demo_run(argument)), but writes nothing into the installation, even as root.

@@ -46,7 +46,8 @@ void split_parameter(const std::string& text, OptionRow& row) {
   row.argument = text.substr(0, bracket);
   if (bracket == std::string::npos) return;
   row.default_value = text.substr(bracket + 3, text.size() - bracket - 4);
-  if (const auto number = number_in<double>(row.default_value); number && row.default_value.find('.') != std::string::npos)
+  if (const auto number = number_in<double>(row.default_value);
+      number && row.default_value.find('.') != std::string::npos)
     row.default_value = fmt::format("{:g}", *number);
 }
 
@@ -138,11 +139,14 @@ struct VerbOptions::Parsed {
   std::map<size_t, std::string> groups;                                ///< headings, by the number of the option behind
   std::vector<po::option> typed;
 
-  /// Reads the option at `at`, with its value, and goes on behind it. One at a time: Boost moves all that is left for each that it reads.
+  /// Reads the option at `at`, with its value, and goes on behind it. One at a time: Boost moves all that is left for
+  /// each that it reads.
   void take_option(const std::vector<std::string>& arguments, size_t& at);
 };
 
-VerbOptions::VerbOptions(const VerbHelp& help) : help_(help), parsed_(std::make_unique<Parsed>()) { add()("help,h", "show this text"); }
+VerbOptions::VerbOptions(const VerbHelp& help) : help_(help), parsed_(std::make_unique<Parsed>()) {
+  add()("help,h", "show this text");
+}
 VerbOptions::VerbOptions(VerbOptions&& other) noexcept = default;
 VerbOptions::~VerbOptions() = default;
 
@@ -157,7 +161,8 @@ const VerbOptions::Adder& VerbOptions::Adder::operator()(const char* name, const
 }
 
 template <class T>
-const VerbOptions::Adder& VerbOptions::Adder::operator()(const char* name, const ValueOfOption<T>& value, const char* text) const {
+const VerbOptions::Adder& VerbOptions::Adder::operator()(const char* name, const ValueOfOption<T>& value,
+                                                         const char* text) const {
   po::typed_value<T>* typed = po::value<T>()->value_name(value.name);
   if constexpr (requires(std::ostream & out, T shown) { out << shown; })
     if (value.initial) typed->default_value(*value.initial);
@@ -172,9 +177,9 @@ T VerbOptions::get(const char* name) const {
   return parsed_->values[name].as<T>();
 }
 
-#define DDL_VALUE(T)                                                                                                                   \
-  template const VerbOptions::Adder& VerbOptions::Adder::operator()(const char* name, const ValueOfOption<T>& value, const char* text) \
-      const;                                                                                                                           \
+#define DDL_VALUE(T)                                                                                                 \
+  template const VerbOptions::Adder& VerbOptions::Adder::operator()(const char* name, const ValueOfOption<T>& value, \
+                                                                    const char* text) const;                         \
   template T VerbOptions::get<T>(const char* name) const;
 DDL_VALUE(std::string)
 DDL_VALUE(std::vector<std::string>)
@@ -213,7 +218,8 @@ CommandTable VerbOptions::table() const {
   table.names = word_names_;
   for (const auto& option : parsed_->shown.options()) {
     OptionRow row;
-    if (const auto group = parsed_->groups.find(table.options.size()); group != parsed_->groups.end()) row.group = group->second;
+    if (const auto group = parsed_->groups.find(table.options.size()); group != parsed_->groups.end())
+      row.group = group->second;
     row.name = option->long_name();
     row.text = option->description();
     const std::string shortest = option->canonical_display_name(po::command_line_style::allow_dash_for_short);
@@ -235,11 +241,12 @@ void VerbOptions::check_values() const {
     const auto value = get<std::string>(option.c_str());
     if (std::find(known.values.begin(), known.values.end(), value) != known.values.end()) continue;
     constexpr size_t kMostShown = 8;
-    throw Error(fmt::format("--{}: unknown '{}'", option, value),
-                did_you_mean(value, known.values,
-                             known.values.size() <= kMostShown ? fmt::format("one of: {}", fmt::join(known.values, ", "))
-                                                               : fmt::format("see: ddl {} --help", help_.verb)),
-                ExitCode::kUsage);
+    throw Error(
+        fmt::format("--{}: unknown '{}'", option, value),
+        did_you_mean(value, known.values,
+                     known.values.size() <= kMostShown ? fmt::format("one of: {}", fmt::join(known.values, ", "))
+                                                       : fmt::format("see: ddl {} --help", help_.verb)),
+        ExitCode::kUsage);
   }
 }
 
@@ -263,9 +270,10 @@ void VerbOptions::print_help() const {
       return std::find(row.first.begin(), row.first.end(), option.name) != row.first.end();
     });
     if (shared == parsed_->rows.end()) {
-      rows.push_back({names_of(option),
-                      option.text + (option.default_value.empty() ? "" : fmt::format(" (default {})", option.default_value)),
-                      option.group});
+      rows.push_back(
+          {names_of(option),
+           option.text + (option.default_value.empty() ? "" : fmt::format(" (default {})", option.default_value)),
+           option.group});
     } else if (shared->first.front() == option.name) {
       row_of_first[option.name] = rows.size();
       rows.push_back({names_of(option), shared->second, option.group});
@@ -287,14 +295,15 @@ void VerbOptions::print_help() const {
     }
     options += line + wrapped(text, column, line.find('\n') == std::string::npos ? line.size() : column) + "\n";
   }
-  print_out(fmt::format("usage: ddl {} {}\n\n{}\noptions:\n{}\nexample:\n{}\n", help_.verb, help_.usage, reflowed(help_.text), options,
-                        help_.example));
+  print_out(fmt::format("usage: ddl {} {}\n\n{}\noptions:\n{}\nexample:\n{}\n", help_.verb, help_.usage,
+                        reflowed(help_.text), options, help_.example));
 }
 
 void VerbOptions::Parsed::take_option(const std::vector<std::string>& arguments, size_t& at) {
   const auto parse = [&](size_t count) {
     const auto begin = arguments.begin() + static_cast<ptrdiff_t>(at), end = begin + static_cast<ptrdiff_t>(count);
-    const std::vector<po::option> read = po::command_line_parser({begin, end}).options(shown).style(kStyle).run().options;
+    const std::vector<po::option> read =
+        po::command_line_parser({begin, end}).options(shown).style(kStyle).run().options;
     typed.insert(typed.end(), read.begin(), read.end());
     at += count;
   };
@@ -341,12 +350,13 @@ bool VerbOptions::parse(const std::vector<std::string>& arguments, std::vector<s
   } catch (const po::unknown_option& error) {
     std::vector<std::string> names;
     for (const auto& option : parsed_->shown.options()) names.push_back("--" + option->long_name());
-    throw Error(fmt::format("unknown option {}", error.get_option_name()), did_you_mean(error.get_option_name(), names, see_help),
-                ExitCode::kUsage);
+    throw Error(fmt::format("unknown option {}", error.get_option_name()),
+                did_you_mean(error.get_option_name(), names, see_help), ExitCode::kUsage);
   } catch (const po::error& error) {
     throw Error(error.what(), see_help, ExitCode::kUsage);
   }
-  if (words_.size() > most_words_) throw Error(fmt::format("unexpected argument '{}'", words_[most_words_]), see_help, ExitCode::kUsage);
+  if (words_.size() > most_words_)
+    throw Error(fmt::format("unexpected argument '{}'", words_[most_words_]), see_help, ExitCode::kUsage);
   return true;
 }
 

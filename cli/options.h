@@ -1,6 +1,6 @@
-// Options of one verb: Boost.Program_options with our messages, a hint with the nearest name, and a --help that ends with an example. Only
-// options.cpp includes Boost, whose headers cost every file a second. --help, manual page and completion are made from what a verb declares
-// here.
+// Options of one verb: Boost.Program_options with our messages, a hint with the nearest name, and a --help that ends
+// with an example. Only options.cpp includes Boost, whose headers cost every file a second. --help, manual page and
+// completion are made from what a verb declares here.
 #pragma once
 
 #include <memory>
@@ -71,8 +71,8 @@ class VerbOptions {
   VerbOptions(VerbOptions&& other) noexcept;
   ~VerbOptions();
 
-  /// Declares options in a chain: add()("json", "for programs")("output,o", takes<std::string>("FILE"), "where to"). T is std::string,
-  /// std::vector<std::string>, double, int, int64_t or uint64_t.
+  /// Declares options in a chain: add()("json", "for programs")("output,o", takes<std::string>("FILE"), "where to"). T
+  /// is std::string, std::vector<std::string>, double, int, int64_t or uint64_t.
   class Adder {
    public:
     const Adder& operator()(const char* name, const char* text) const;
@@ -87,7 +87,8 @@ class VerbOptions {
   /// Declares the verb's own options; --help and the manual show them under the heading `group`, by default "options".
   Adder add(const char* group = nullptr);
 
-  /// At most `most` words without dashes, for words(). `names` serve completion only: the verb itself refuses other words.
+  /// At most `most` words without dashes, for words(). `names` serve completion only: the verb itself
+  /// refuses other words.
   void allow_words(size_t most, WordKind kind = WordKind::kRun, std::vector<std::string> names = {});
 
   /// --help shows these options in one row with `text`, in place of the first; the manual shows each with its own text.
@@ -101,7 +102,8 @@ class VerbOptions {
   /// False: --help was printed. Throws ddl::Error (usage).
   bool parse(const std::vector<std::string>& arguments);
 
-  /// Like parse(), but the job's command begins behind "--", or at the first word that is neither an option nor an option's value.
+  /// Like parse(), but the job's command begins behind "--", or at the first word that is neither an option nor
+  /// an option's value.
   bool parse_with_command(const std::vector<std::string>& arguments, std::vector<std::string>& command);
 
   bool has(const char* name) const;

@@ -19,7 +19,8 @@ OutputFile::OutputFile(const std::string& path, Readers readers, NamedBy by) : p
   if (path == "-") return;
   if (by == NamedBy::kFolder) {
     if (const std::string why = why_no_file(path, by); !why.empty())
-      throw Error(fmt::format("cannot write {}: {}", path, why), "ddl replaces regular files only: remove it, or name another folder");
+      throw Error(fmt::format("cannot write {}: {}", path, why),
+                  "ddl replaces regular files only: remove it, or name another folder");
   }
   struct stat there {};
   if (stat(path.c_str(), &there) == 0 && !S_ISREG(there.st_mode)) {
@@ -27,10 +28,12 @@ OutputFile::OutputFile(const std::string& path, Readers readers, NamedBy by) : p
     fd_ = open(path.c_str(), O_WRONLY | O_CLOEXEC);
   } else {
     std::error_code ignored;
-    const std::filesystem::path real = std::filesystem::weakly_canonical(path, ignored);  // through a link, to what it names
+    // through a link, to what it names
+    const std::filesystem::path real = std::filesystem::weakly_canonical(path, ignored);
     target_ = real.empty() ? path : real.string();
     const std::string aside = fmt::format("{}.{}.new", target_, getpid());
-    fd_ = open(aside.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW, readers == Readers::kAll ? 0666 : 0600);
+    fd_ = open(aside.c_str(), O_WRONLY | O_CLOEXEC | O_CREAT | O_EXCL | O_NOFOLLOW,
+               readers == Readers::kAll ? 0666 : 0600);
     if (fd_ >= 0) aside_ = aside;
   }
   if (fd_ < 0) fail(errno);
@@ -75,13 +78,15 @@ void OutputFile::finish() {
 }
 
 void OutputFile::fail(int error) const {
-  throw Error(fmt::format("cannot write {}: {}", path_, std::strerror(error)),
-              error == ENOSPC ? "the disk is full" : "name a file in a folder that you may write to; - is standard output");
+  throw Error(
+      fmt::format("cannot write {}: {}", path_, std::strerror(error)),
+      error == ENOSPC ? "the disk is full" : "name a file in a folder that you may write to; - is standard output");
 }
 
 MadeFolders::MadeFolders(const std::filesystem::path& path) {
   std::error_code error;
-  for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path()) made_.push_back(at);
+  for (std::filesystem::path at = path; !at.empty() && !std::filesystem::exists(at, error); at = at.parent_path())
+    made_.push_back(at);
   std::filesystem::create_directories(path, error);
   std::error_code not_seen;
   if (std::filesystem::is_directory(path, not_seen)) return;
@@ -97,7 +102,8 @@ void MadeFolders::remove() const {
   for (const std::filesystem::path& folder : made_) rmdir(folder.c_str());
 }
 
-OutputFolder::OutputFolder(const std::string& path, Readers readers) : path_(path), readers_(readers), folders_(path_) {}
+OutputFolder::OutputFolder(const std::string& path, Readers readers)
+    : path_(path), readers_(readers), folders_(path_) {}
 
 OutputFolder::~OutputFolder() {
   for (const std::string& file : new_) unlink(file.c_str());

@@ -13,9 +13,9 @@ namespace ddl::cli {
 
 enum class Readers { kOwner, kAll };  ///< kAll: as the umask permits
 
-/// Written aside and renamed by finish(), so that nobody reads half a file, and a full disk or an error leaves the old one. "-" is standard
-/// output. If the name is the user's, a special file (a pipe, /dev/null) is written directly; if it is ours, special files and links are
-/// refused. All but the destructor throw ddl::Error.
+/// Written aside and renamed by finish(), so that nobody reads half a file, and a full disk or an error leaves the old
+/// one. "-" is standard output. If the name is the user's, a special file (a pipe, /dev/null) is written directly; if
+/// it is ours, special files and links are refused. All but the destructor throw ddl::Error.
 class OutputFile {
  public:
   explicit OutputFile(const std::string& path, Readers readers = Readers::kOwner, NamedBy by = NamedBy::kUser);
@@ -37,7 +37,8 @@ class OutputFile {
   int fd_ = -1;        ///< -1: standard output, or finished
 };
 
-/// The folders of a path that were missing. Those still empty are removed with it, unless told to keep them. Throws ddl::Error.
+/// The folders of a path that were missing. Those still empty are removed with it, unless told to keep them.
+/// Throws ddl::Error.
 class MadeFolders {
  public:
   explicit MadeFolders(const std::filesystem::path& path);
@@ -53,8 +54,8 @@ class MadeFolders {
   std::vector<std::filesystem::path> made_;  ///< the innermost first
 };
 
-/// Several files in a folder, which is made if missing. They are renamed at the end, all or none: whoever finds one has the others. All but
-/// the destructor throw ddl::Error.
+/// Several files in a folder, which is made if missing. They are renamed at the end, all or none: whoever finds one has
+/// the others. All but the destructor throw ddl::Error.
 class OutputFolder {
  public:
   explicit OutputFolder(const std::string& path, Readers readers = Readers::kOwner);
@@ -75,6 +76,7 @@ class OutputFolder {
 };
 
 /// Writes `text` as one OutputFile.
-void write_output(const std::string& path, std::string_view text, Readers readers = Readers::kOwner, NamedBy by = NamedBy::kUser);
+void write_output(const std::string& path, std::string_view text, Readers readers = Readers::kOwner,
+                  NamedBy by = NamedBy::kUser);
 
 }  // namespace ddl::cli

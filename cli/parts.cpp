@@ -37,10 +37,12 @@ std::optional<unsigned> number_of(std::string_view text, unsigned most) {
 
 PartNumber part_of(const std::string& text) {
   const size_t slash = text.find('/');
-  const auto of = slash == std::string::npos ? std::nullopt : number_of(std::string_view(text).substr(slash + 1), kMostParts);
+  const auto of =
+      slash == std::string::npos ? std::nullopt : number_of(std::string_view(text).substr(slash + 1), kMostParts);
   const auto number = of ? number_of(std::string_view(text).substr(0, slash), *of) : std::nullopt;
   if (!number)
-    throw Error(fmt::format("--part {}: not a part", text), fmt::format("K/N, such as 3/8; N at most {}", kMostParts), ExitCode::kUsage);
+    throw Error(fmt::format("--part {}: not a part", text), fmt::format("K/N, such as 3/8; N at most {}", kMostParts),
+                ExitCode::kUsage);
   return {*number, *of};
 }
 
@@ -52,10 +54,11 @@ struct Place {
 Place place_of(const std::string& text) {
   const size_t colon = text.find(':');
   const std::string name = text.substr(0, colon);
-  const auto parts = colon == std::string::npos ? std::nullopt : number_of(std::string_view(text).substr(colon + 1), kMostParts);
+  const auto parts =
+      colon == std::string::npos ? std::nullopt : number_of(std::string_view(text).substr(colon + 1), kMostParts);
   if ((name != "local" && name != "slurm") || !parts)
-    throw Error(fmt::format("--on {}: not a place", text), fmt::format("local:N or slurm:N, N parts, at most {}", kMostParts),
-                ExitCode::kUsage);
+    throw Error(fmt::format("--on {}: not a place", text),
+                fmt::format("local:N or slurm:N, N parts, at most {}", kMostParts), ExitCode::kUsage);
   return {name == "slurm", *parts};
 }
 
@@ -94,19 +97,22 @@ std::string last_line(const fs::path& log) {
   const std::string said = last_line(log_of(run, {missing[0], of}));
   throw Error(fmt::format("{} of {} parts failed: part {}{}", missing.size(), of, missing[0],
                           said.empty() ? ", which ended silently" : fmt::format(", which said: {}", said)),
-              fmt::format("repeat the command to make the missing parts; logs are in {}", parts_folder(run).string()), ExitCode::kOurs);
+              fmt::format("repeat the command to make the missing parts; logs are in {}", parts_folder(run).string()),
+              ExitCode::kOurs);
 }
 
 /// Shows how many parts there are while others make them.
 class PartsShown {
  public:
-  PartsShown(const RunDirectory& run, unsigned of) : thread_([this, run, of](const std::stop_token& stop) { show(run, of, stop); }) {}
+  PartsShown(const RunDirectory& run, unsigned of)
+      : thread_([this, run, of](const std::stop_token& stop) { show(run, of, stop); }) {}
 
  private:
   void show(const RunDirectory& run, unsigned of, const std::stop_token& stop) {
     ProgressBar bar;
     std::unique_lock lock(mutex_);
-    while (!changed_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; }) && !stop.stop_requested())
+    while (!changed_.wait_for(lock, stop, std::chrono::milliseconds(200), [] { return false; }) &&
+           !stop.stop_requested())
       bar.update("parts", static_cast<double>(parts_made(run, of)) / of);
   }
 
@@ -135,7 +141,8 @@ void make_here(const RunDirectory& run, const std::vector<unsigned>& missing, un
   if (const std::vector<unsigned> failed = missing_parts(run, of); !failed.empty()) throw_missing(run, failed, of);
 }
 
-/// Submits what is missing and the merge behind it, and waits for both. What was submitted is cancelled if somebody ends us.
+/// Submits what is missing and the merge behind it, and waits for both. What was submitted is cancelled if
+/// somebody ends us.
 void make_under_slurm(const RunDirectory& run, const std::vector<unsigned>& missing, unsigned of, unsigned threads) {
   SlurmArray jobs(run, missing, of, threads);
   print_note(jobs.sentence());
@@ -165,19 +172,24 @@ void add_parts_options(VerbOptions& options) {
 }
 
 bool prepared_or_part_made(const VerbOptions& options) {
-  const char* asked = options.has("prepare") ? "prepare" : options.has("part") ? "part" : options.has("on") ? "on" : nullptr;
+  const char* asked = options.has("prepare") ? "prepare"
+                      : options.has("part")  ? "part"
+                      : options.has("on")    ? "on"
+                                             : nullptr;
   if (asked == nullptr) return false;
   for (const char* other : {"prepare", "part", "on", "try", "list", "metric", "world"}) {
-    const bool prints = std::string_view(asked) == "on" && (std::string_view(other) == "metric" || std::string_view(other) == "world");
+    const bool prints =
+        std::string_view(asked) == "on" && (std::string_view(other) == "metric" || std::string_view(other) == "world");
     if (std::string_view(other) != asked && options.has(other) && !prints)
-      throw Error(fmt::format("--{} and --{} exclude each other", asked, other), "ask for one at a time", ExitCode::kUsage);
+      throw Error(fmt::format("--{} and --{} exclude each other", asked, other), "ask for one at a time",
+                  ExitCode::kUsage);
   }
   if (options.has("on")) return false;
   if (options.has("prepare")) {
     const RunDirectory run = directory_of(options);
     prepare(run, threads_of(options));
-    print_out(
-        fmt::format("planned; now: ddl analyze {0} --part K/N for each K from 1 to N, then ddl merge {0}\n", shown_path(run.directory)));
+    print_out(fmt::format("planned; now: ddl analyze {0} --part K/N for each K from 1 to N, then ddl merge {0}\n",
+                          shown_path(run.directory)));
     return true;
   }
   const PartNumber part = part_of(options.get<std::string>("part"));

@@ -85,7 +85,8 @@ class Spawn {
       output_ = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0600);
       if (output_ < 0) why = std::strerror(errno);
     }
-    if (!why.empty()) throw CannotWrite(fmt::format("cannot write {}: {}", file, why), "remove it, or name another folder with -o");
+    if (!why.empty())
+      throw CannotWrite(fmt::format("cannot write {}: {}", file, why), "remove it, or name another folder with -o");
     fcntl(output_, F_SETFL, 0);
     redirect(output_, STDOUT_FILENO);
     redirect(STDOUT_FILENO, STDERR_FILENO);
@@ -93,9 +94,11 @@ class Spawn {
   void null_input() { posix_spawn_file_actions_addopen(&actions_, STDIN_FILENO, "/dev/null", O_RDONLY, 0); }
 
   /// 0 or an errno.
-  int start(std::vector<std::string> command, const Settings& settings, pid_t& pid, const std::vector<std::string>& unset = {}) {
+  int start(std::vector<std::string> command, const Settings& settings, pid_t& pid,
+            const std::vector<std::string>& unset = {}) {
     std::vector<std::string> environment = environment_with(settings, unset);
-    return posix_spawnp(&pid, command[0].c_str(), &actions_, &attributes_, pointers(command).data(), pointers(environment).data());
+    return posix_spawnp(&pid, command[0].c_str(), &actions_, &attributes_, pointers(command).data(),
+                        pointers(environment).data());
   }
 
  private:
@@ -107,7 +110,8 @@ class Spawn {
 
 }  // namespace
 
-// Blocks the signals that are waited for, so that none is missed between two looks, and drops what came too late for the job.
+// Blocks the signals that are waited for, so that none is missed between two looks, and drops what came too
+// late for the job.
 class SignalWatch {
  public:
   SignalWatch() {
@@ -175,7 +179,8 @@ class Jobs {
     pid_t pid = 0;
     if (const int error = spawn.start(launch.command, launch.settings, pid, launch.unset); error != 0)
       throw Error(fmt::format("cannot start {}: {}", launch.command[0], std::strerror(error)),
-                  error == ENOENT ? "is the name right, and is it in PATH?" : "is it a program?", ExitCode::kCannotLaunch);
+                  error == ENOENT ? "is the name right, and is it in PATH?" : "is it a program?",
+                  ExitCode::kCannotLaunch);
     pids_.push_back(pid);
     return pid;
   }
@@ -217,7 +222,8 @@ class Jobs {
   void take(int signal, const siginfo_t& info) {
     if (signal <= 0 || signal == SIGCHLD) return;
     if (told_to_end_ == 0 && (signal == SIGINT || signal == SIGTERM)) told_to_end_ = signal;
-    // From the terminal (SI_KERNEL) the whole group has it already. timeout(1) sends twice, to us and to the group: pass one on.
+    // From the terminal (SI_KERNEL) the whole group has it already. timeout(1) sends twice, to us and to the
+    // group: pass one on.
     if (info.si_code != SI_KERNEL) pass_on(signal);
   }
 
@@ -261,8 +267,8 @@ std::optional<ProcessStat> stat_of(pid_t pid) {
   return fields && state != "Z" ? std::optional(stat) : std::nullopt;
 }
 
-/// Ends a job with all that it has started on this host. mpirun gives its ranks groups of their own, and a script that is ended leaves its
-/// mpirun behind: what belongs to the job is noted while its parents live.
+/// Ends a job with all that it has started on this host. mpirun gives its ranks groups of their own, and a script that
+/// is ended leaves its mpirun behind: what belongs to the job is noted while its parents live.
 class Ending {
  public:
   Ending(pid_t job, std::chrono::milliseconds grace) : job_(job), grace_(grace) {
@@ -286,7 +292,8 @@ class Ending {
   void end_what_is_left() {
     members_.erase(job_);  // the number is free
     send(SIGTERM);
-    for (since_ = Clock::now(); Clock::now() - since_ < grace_; std::this_thread::sleep_for(std::chrono::milliseconds(20)))
+    for (since_ = Clock::now(); Clock::now() - since_ < grace_;
+         std::this_thread::sleep_for(std::chrono::milliseconds(20)))
       if (!lives()) return;
     send(SIGKILL);
   }
@@ -300,7 +307,8 @@ class Ending {
   void note_started() {
     std::map<pid_t, ProcessStat> all;
     std::error_code ignored;
-    for (std::filesystem::directory_iterator entry("/proc", ignored), end; !ignored && entry != end; entry.increment(ignored))
+    for (std::filesystem::directory_iterator entry("/proc", ignored), end; !ignored && entry != end;
+         entry.increment(ignored))
       if (const pid_t pid = std::atoi(entry->path().filename().c_str()); pid > 0)
         if (const auto stat = stat_of(pid)) all[pid] = *stat;
     for (bool more = true; more;) {
@@ -319,7 +327,8 @@ class Ending {
     return stat && stat->start == start;
   }
   bool lives() const {
-    return std::any_of(members_.begin(), members_.end(), [&](const auto& member) { return is_there(member.first, member.second); });
+    return std::any_of(members_.begin(), members_.end(),
+                       [&](const auto& member) { return is_there(member.first, member.second); });
   }
   void send(int signal, bool to_job = false) {
     for (const auto& [pid, start] : members_)
@@ -343,7 +352,8 @@ class Companion {
     if (pid_ != 0) return;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(0);
-    for (const int signal : kForwarded) ::signal(signal, SIG_IGN);  // of the terminal: the job may go on after them, and so do we
+    // of the terminal: the job may go on after them, and so do we
+    for (const int signal : kForwarded) ::signal(signal, SIG_IGN);
     pthread_sigmask(SIG_SETMASK, &mask, nullptr);
     try {
       work(job);
@@ -420,8 +430,8 @@ Ended RunningJob::end() {
 
 bool RunningJob::told_to_end() const { return parts_->jobs.told_to_end(); }
 
-/// Between the first jobs of two lanes. Two mpirun of Open MPI 4.1 that start in the same moment race for the session folder of their user, and one of
-/// them fails ("File exists").
+/// Between the first jobs of two lanes. Two mpirun of Open MPI 4.1 that start in the same moment race for the session
+/// folder of their user, and one of them fails ("File exists").
 constexpr std::chrono::milliseconds kApart{100};
 
 std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes) {
@@ -451,7 +461,8 @@ std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch
   const auto finish = [&](const Jobs::End& end) {
     Running job = std::move(running.extract(end.pid).mapped());
     if (job.ending) job.ending->end_what_is_left();
-    ends[job.lane].push_back({end.ended, std::chrono::duration<double>(Clock::now() - job.since).count(), job.ended_after_s});
+    ends[job.lane].push_back(
+        {end.ended, std::chrono::duration<double>(Clock::now() - job.since).count(), job.ended_after_s});
     start_next(job.lane);
   };
   for (size_t lane = 0; lane < lanes.size(); ++lane) {
@@ -480,15 +491,18 @@ std::filesystem::path find_program(const std::string& word) {
     std::error_code error;
     return std::filesystem::is_regular_file(file, error) && access(file.c_str(), X_OK) == 0;
   };
-  if (word.find('/') != std::string::npos) return is_executable(word) ? std::filesystem::path(word) : std::filesystem::path();
+  if (word.find('/') != std::string::npos)
+    return is_executable(word) ? std::filesystem::path(word) : std::filesystem::path();
   const char* path = std::getenv("PATH");
   std::istringstream folders(path != nullptr ? path : "");
   for (std::string folder; std::getline(folders, folder, ':');)
-    if (std::filesystem::path file = std::filesystem::path(folder.empty() ? "." : folder) / word; is_executable(file)) return file;
+    if (std::filesystem::path file = std::filesystem::path(folder.empty() ? "." : folder) / word; is_executable(file))
+      return file;
   return {};
 }
 
-Captured run_and_capture(const std::vector<std::string>& command, const Settings& settings, std::chrono::milliseconds patience) {
+Captured run_and_capture(const std::vector<std::string>& command, const Settings& settings,
+                         std::chrono::milliseconds patience) {
   Captured captured;
   int pipe_fds[2];
   if (pipe2(pipe_fds, O_CLOEXEC) != 0) return captured;

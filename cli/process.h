@@ -30,22 +30,23 @@ struct Launch {
   std::vector<std::string> unset = {};  ///< variables of ours that it does not get
   /// For run_lanes(): how long it may take, asked when it starts; unset: as long as it likes.
   std::function<double()> most_s = {};
-  /// The time between SIGTERM, a second one (launchers that wait for their ranks give them up then) and SIGKILL, where we end the job. SIGKILL
-  /// goes to all that the job has started on this host, whatever its process group is, also where the job itself has ended before.
+  /// The time between SIGTERM, a second one (launchers that wait for their ranks give them up then) and SIGKILL, where
+  /// we end the job. SIGKILL goes to all that the job has started on this host, whatever its process group is, also
+  /// where the job itself has ended before.
   std::chrono::milliseconds grace = std::chrono::seconds(10);
 };
 
-/// Runs `command` (searched in PATH) with `settings` added to our environment, and waits. It shares our terminal, standard streams and
-/// process group. Signals sent to us alone are passed on; Ctrl-C reaches it directly. Throws ddl::Error with ExitCode::kCannotLaunch if it
-/// cannot start. `output`: a file for its standard output and standard error (mode 0600, truncated); its standard input is then empty.
-/// `beside`: runs in a process of its own with the job's process id, cannot delay a signal that is passed on, is killed when the job ends,
-/// and ends with us.
+/// Runs `command` (searched in PATH) with `settings` added to our environment, and waits. It shares our terminal,
+/// standard streams and process group. Signals sent to us alone are passed on; Ctrl-C reaches it directly. Throws
+/// ddl::Error with ExitCode::kCannotLaunch if it cannot start. `output`: a file for its standard output and standard
+/// error (mode 0600, truncated); its standard input is then empty. `beside`: runs in a process of its own with the
+/// job's process id, cannot delay a signal that is passed on, is killed when the job ends, and ends with us.
 Ended run_job(const Launch& launch, const std::function<void(pid_t job)>& beside = {});
 Ended run_job(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings,
               const std::string& output = {}, const std::function<void(pid_t job)>& beside = {});
 
-/// A job that the caller watches while it runs. While this exists, signals to us wait for wait(), which passes them on; one at a time. The
-/// destructor ends a running job as end() does.
+/// A job that the caller watches while it runs. While this exists, signals to us wait for wait(), which passes them on;
+/// one at a time. The destructor ends a running job as end() does.
 class RunningJob {
  public:
   /// Throws as run_job().
@@ -74,9 +75,9 @@ struct LaneEnd {
   std::optional<double> ended_after_s = {};  ///< it took longer than it might, which is this, and was ended
 };
 
-/// Runs the jobs of each lane one after the other, different lanes side by side; signals go to all running jobs. Returns how they ended, by
-/// lane: fewer than requested if somebody told us to end. A job that takes longer than it may is ended (Launch::grace). Throws as
-/// run_job(), once all have ended.
+/// Runs the jobs of each lane one after the other, different lanes side by side; signals go to all running jobs.
+/// Returns how they ended, by lane: fewer than requested if somebody told us to end. A job that takes longer than it
+/// may is ended (Launch::grace). Throws as run_job(), once all have ended.
 std::vector<std::vector<LaneEnd>> run_lanes(const std::vector<std::vector<Launch>>& lanes);
 
 struct Captured {
@@ -85,11 +86,13 @@ struct Captured {
   std::string output;  ///< standard output and standard error, at most 64 KiB
 };
 
-/// The executable that a word of a command starts: a path, or a name found in $PATH. Empty: none, or the word is an option.
+/// The executable that a word of a command starts: a path, or a name found in $PATH. Empty: none, or the
+/// word is an option.
 std::filesystem::path find_program(const std::string& word);
 
 /// Runs a helper with standard input closed; it is killed after `patience`.
-Captured run_and_capture(const std::vector<std::string>& command, const std::vector<std::pair<std::string, std::string>>& settings = {},
+Captured run_and_capture(const std::vector<std::string>& command,
+                         const std::vector<std::pair<std::string, std::string>>& settings = {},
                          std::chrono::milliseconds patience = std::chrono::seconds(5));
 
 }  // namespace ddl::cli

@@ -23,9 +23,10 @@ void ProgressBar::update(const std::string& what, double ratio) {
   visible_ = true;
   constexpr size_t kWidth = 30;
   const auto full = static_cast<size_t>(std::clamp(ratio, 0.0, 1.0) * kWidth);
-  std::fputs(
-      fmt::format("\rddl: {} [{:<{}}] {:3.0f}%\x1b[K", what, std::string(full, '#'), kWidth, std::clamp(ratio, 0.0, 1.0) * 100).c_str(),
-      stderr);
+  std::fputs(fmt::format("\rddl: {} [{:<{}}] {:3.0f}%\x1b[K", what, std::string(full, '#'), kWidth,
+                         std::clamp(ratio, 0.0, 1.0) * 100)
+                 .c_str(),
+             stderr);
 }
 
 }  // namespace ddl::cli

@@ -18,14 +18,16 @@ int run_query(const Arguments& arguments) {
   VerbOptions options(
       {.verb = "query",
        .usage = "[RUN] SQL [options]",
-       .text = "Runs one SELECT on the run's SQLite file. The views v_* are stable, tables may change between versions. Times are ns.",
-       .example = "  ddl query 'SELECT op, sum(calls), sum(bytes) FROM v_call GROUP BY op'\n"
-                  "  ddl query slow.ddl 'SELECT rank, sum(wait_ns) / 1e6 AS wait_ms FROM v_collective GROUP BY rank' --csv\n"
-                  "  ddl query --tables"});
+       .text =
+           "Runs one SELECT on the run's SQLite file. The views v_* are stable, tables may change between versions. Times are ns.",
+       .example =
+           "  ddl query 'SELECT op, sum(calls), sum(bytes) FROM v_call GROUP BY op'\n"
+           "  ddl query slow.ddl 'SELECT rank, sum(wait_ns) / 1e6 AS wait_ms FROM v_collective GROUP BY rank' --csv\n"
+           "  ddl query --tables"});
   options.add()("timeout", takes<std::string>("TIME", "60s"), "end with an error after this time: 90s, 10m, 2h")(
-      "limit", takes<size_t>("N"), "at most N rows; 0: all (default: 1000 on a terminal, else all)")("json", "rows as JSON objects")(
-      "csv", "RFC 4180 with a header")("no-header", "text without the line of column names")(
-      "tables", "list all views and tables with their columns");
+      "limit", takes<size_t>("N"), "at most N rows; 0: all (default: 1000 on a terminal, else all)")(
+      "json", "rows as JSON objects")("csv", "RFC 4180 with a header")(
+      "no-header", "text without the line of column names")("tables", "list all views and tables with their columns");
   options.allow_words(2);
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();

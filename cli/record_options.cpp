@@ -22,7 +22,8 @@ namespace {
 bool is_step_range(std::string_view text) {
   const size_t colon = std::min(text.find(':'), text.size());
   const std::string_view head = text.substr(0, colon), tail = text.substr(std::min(colon + 1, text.size()));
-  const auto first = head.empty() ? 0 : number_in<uint64_t>(head), last = tail.empty() ? UINT64_MAX : number_in<uint64_t>(tail);
+  const auto first = head.empty() ? 0 : number_in<uint64_t>(head),
+             last = tail.empty() ? UINT64_MAX : number_in<uint64_t>(tail);
   return !text.empty() && text != ":" && first && last && *first <= *last;
 }
 
@@ -43,7 +44,8 @@ constexpr Collector kCollectors[] = {
 
 std::string collector_names() {
   std::string names;
-  for (const Collector& collector : kCollectors) names += fmt::format("{}{}", names.empty() ? "" : ", ", collector.name);
+  for (const Collector& collector : kCollectors)
+    names += fmt::format("{}{}", names.empty() ? "" : ", ", collector.name);
   return names;
 }
 
@@ -51,7 +53,8 @@ std::string collector_names() {
 std::string collectors_without(std::string_view name, const std::optional<std::string>& list) {
   std::string left;
   for (const Collector& collector : kCollectors) {
-    const bool listed = !list || fmt::format(",{},", *list).find(fmt::format(",{},", collector.name)) != std::string::npos;
+    const bool listed =
+        !list || fmt::format(",{},", *list).find(fmt::format(",{},", collector.name)) != std::string::npos;
     if (collector.name != name && listed) left += fmt::format("{}{}", left.empty() ? "" : ",", collector.name);
   }
   return left.empty() ? "none" : left;
@@ -62,7 +65,9 @@ bool is_collector_list(std::string_view list) {
   for (size_t begin = 0; begin <= list.size();) {
     const size_t end = std::min(list.find(',', begin), list.size());
     const std::string_view name = list.substr(begin, end - begin);
-    if (std::none_of(std::begin(kCollectors), std::end(kCollectors), [&](const Collector& c) { return c.name == name; })) return false;
+    if (std::none_of(std::begin(kCollectors), std::end(kCollectors),
+                     [&](const Collector& c) { return c.name == name; }))
+      return false;
     begin = end + 1;
   }
   return true;
@@ -71,7 +76,8 @@ bool is_collector_list(std::string_view list) {
 void add_seconds(const VerbOptions& options, const char* name, const char* variable, Settings& window) {
   const auto seconds = options.maybe<double>(name);
   if (!seconds) return;
-  if (!std::isfinite(*seconds) || *seconds < 0 || *seconds > 1e9) bad_value(name, fmt::format("{}", *seconds), "a number of seconds");
+  if (!std::isfinite(*seconds) || *seconds < 0 || *seconds > 1e9)
+    bad_value(name, fmt::format("{}", *seconds), "a number of seconds");
   std::string text = fmt::format("{:.9f}", *seconds);  // the library reads no exponents
   text.erase(text.find_last_not_of('0') + 1);
   if (text.back() == '.') text.pop_back();
@@ -81,12 +87,15 @@ void add_seconds(const VerbOptions& options, const char* name, const char* varia
 }  // namespace
 
 void add_injections(const std::string& library, Settings& settings) {
-  // Who leaves a collector out may want its place for another tool: torch's profiler stays away from CUPTI when it sees the variable.
-  const auto listed = std::find_if(settings.begin(), settings.end(), [](const auto& setting) { return setting.first == "DDL_COLLECTORS"; });
+  // Who leaves a collector out may want its place for another tool: torch's profiler stays away from CUPTI when it
+  // sees the variable.
+  const auto listed = std::find_if(settings.begin(), settings.end(),
+                                   [](const auto& setting) { return setting.first == "DDL_COLLECTORS"; });
   const std::string wanted = listed != settings.end() ? listed->second : "";
   for (const Collector& collector : kCollectors) {
     const std::string variable(collector.variable);
-    const bool is_wanted = wanted.empty() || fmt::format(",{},", wanted).find(fmt::format(",{},", collector.name)) != std::string::npos;
+    const bool is_wanted =
+        wanted.empty() || fmt::format(",{},", wanted).find(fmt::format(",{},", collector.name)) != std::string::npos;
     if (!variable.empty() && is_wanted && !std::getenv(variable.c_str())) settings.emplace_back(variable, library);
   }
 }
@@ -103,15 +112,19 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
                   "  ddl record -o slow.ddl --steps 100:199 -- srun ./train\n"
                   "  ddl report slow.ddl"});
   const std::string known_collectors =
-      fmt::format("what to record, separated by commas: {} (default: all), or none: only the job's own annotations", collector_names());
+      fmt::format("what to record, separated by commas: {} (default: all), or none: only the job's own annotations",
+                  collector_names());
   options.add()("output,o", takes<std::string>("NAME.ddl"), "directory to create (default: program-date-time.ddl)")(
       "mpi", takes<std::string>("NAME"), "openmpi or mpich (default: what the job's program is linked to)");
   options.add("events to keep")("steps", takes<std::string>("A:B"), "events of steps A to B only, both included")(
-      "after", takes<double>("SECONDS"), "events from this long after the start")("for", takes<double>("SECONDS"), "... and for this long")(
-      "cap", takes<double>("MIB"), "at most this much per process, thinned out evenly")(
-      "budget", takes<std::string>("SHARE"), "thin out events that cost more than this share of the time (default: 1%; off: keep all)");
+      "after", takes<double>("SECONDS"), "events from this long after the start")(
+      "for", takes<double>("SECONDS"), "... and for this long")("cap", takes<double>("MIB"),
+                                                                "at most this much per process, thinned out evenly")(
+      "budget", takes<std::string>("SHARE"),
+      "thin out events that cost more than this share of the time (default: 1%; off: keep all)");
   options.add("what to record")("collectors", takes<std::string>("LIST"), known_collectors.c_str())(
-      "no-cupti", "leave CUPTI to the job from the start; by default the job gets it once it asks, as torch.profiler does")(
+      "no-cupti",
+      "leave CUPTI to the job from the start; by default the job gets it once it asks, as torch.profiler does")(
       "no-python", "set no hooks in the job's torch, which name steps, layers, loading and checkpoints")(
       "horovod-timeline",
       "have Horovod write its timeline into NAME.ddl, with its response cache off (HOROVOD_TIMELINE, HOROVOD_CACHE_CAPACITY=0): "
@@ -142,7 +155,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     return result;
   }
   if (result.command.empty())
-    throw Error("no command given", "ddl record -- COMMAND, e.g.: ddl record -- mpirun -np 2 ./train", ExitCode::kUsage);
+    throw Error("no command given", "ddl record -- COMMAND, e.g.: ddl record -- mpirun -np 2 ./train",
+                ExitCode::kUsage);
   result.directory = options.maybe<std::string>("output").value_or("");
 
   if (const auto steps = options.maybe<std::string>("steps")) {
@@ -152,7 +166,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
   add_seconds(options, "after", "DDL_AFTER", result.window);
   add_seconds(options, "for", "DDL_FOR", result.window);
   if (const auto mib = options.maybe<double>("cap")) {
-    if (!(*mib >= 1 && *mib <= 1 << 20)) bad_value("cap", fmt::format("{}", *mib), "a number of MiB between 1 and 1048576");
+    if (!(*mib >= 1 && *mib <= 1 << 20))
+      bad_value("cap", fmt::format("{}", *mib), "a number of MiB between 1 and 1048576");
     result.window.emplace_back("DDL_CAP", fmt::format("{}", static_cast<uint64_t>(*mib * 1024 * 1024)));
   }
   if (const auto budget = options.maybe<std::string>("budget")) {
@@ -162,7 +177,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
   result.python = !options.has("no-python");
   result.horovod_timeline = options.has("horovod-timeline");
   if (result.horovod_timeline && std::getenv("HOROVOD_TIMELINE") != nullptr)
-    throw Error("--horovod-timeline: HOROVOD_TIMELINE is set, and Horovod writes one timeline", "unset HOROVOD_TIMELINE", ExitCode::kUsage);
+    throw Error("--horovod-timeline: HOROVOD_TIMELINE is set, and Horovod writes one timeline",
+                "unset HOROVOD_TIMELINE", ExitCode::kUsage);
   const auto collectors = options.maybe<std::string>("collectors");
   if (collectors && !is_collector_list(*collectors))
     bad_value("collectors", *collectors, fmt::format("a list of: {}; or none", collector_names()));
@@ -178,7 +194,8 @@ RecordOptions parse_record_options(const std::vector<std::string>& arguments) {
     result.window.emplace_back("DDL_COUNTERS", *counters);
   }
   if (const auto names = options.maybe<std::string>("step-names")) result.window.emplace_back("DDL_STEP_NAMES", *names);
-  if (const auto mpi = options.maybe<std::string>("mpi")) result.flavour = *mpi == "mpich" ? Flavour::kMpich : Flavour::kOpenMpi;
+  if (const auto mpi = options.maybe<std::string>("mpi"))
+    result.flavour = *mpi == "mpich" ? Flavour::kMpich : Flavour::kOpenMpi;
   if (const auto clock = options.maybe<std::string>("clock")) result.window.emplace_back("DDL_CLOCK", *clock);
   if (const auto stall = options.maybe<std::string>("stall")) result.stall.limit = parse_stall_limit(*stall);
   result.stall.action = options.maybe<std::string>("on-stall").value_or("");

@@ -24,8 +24,8 @@ struct RecordOptions {
 
 RecordOptions parse_record_options(const std::vector<std::string>& arguments);
 
-/// The variables by which other libraries find ours, for the collectors in DDL_COLLECTORS of `settings`, else for all. Variables set by the
-/// user stay: another tool came first.
+/// The variables by which other libraries find ours, for the collectors in DDL_COLLECTORS of `settings`, else for all.
+/// Variables set by the user stay: another tool came first.
 void add_injections(const std::string& library, Settings& settings);
 
 }  // namespace ddl::cli

@@ -18,12 +18,14 @@ namespace ddl::cli {
 namespace {
 
 constexpr std::string_view kOverview = "overview";
-// With more ranks the JSON has so many rows of each table that has one for each rank, or pair of ranks: else it is a gigabyte.
+// With more ranks the JSON has so many rows of each table that has one for each rank, or pair of ranks:
+// else it is a gigabyte.
 constexpr size_t kMostRanksInJson = 1024;
 
 std::string section_list() {
   std::string text = fmt::format("  {:<12} {}\n", kOverview, "all of it on one screen (default)");
-  for (const reports::Section& section : reports::sections()) text += fmt::format("  {:<12} {}\n", section.name, section.summary);
+  for (const reports::Section& section : reports::sections())
+    text += fmt::format("  {:<12} {}\n", section.name, section.summary);
   return text;
 }
 
@@ -39,7 +41,8 @@ struct Words {
   std::string run, section = std::string(kOverview);
 };
 
-// [RUN] [SECTION] in either order: a section's name is a section unless a run was expected there and stands there already.
+// [RUN] [SECTION] in either order: a section's name is a section unless a run was expected there and stands there
+// already.
 Words sort_words(const std::vector<std::string>& words) {
   Words result;
   bool has_section = false;
@@ -50,8 +53,8 @@ Words sort_words(const std::vector<std::string>& words) {
     } else if (result.run.empty() && (words.size() == 1 || looks_like_run(word))) {
       result.run = word;
     } else {
-      throw Error(fmt::format("unknown section '{}'", word), did_you_mean(word, section_names(), "see: ddl report --help"),
-                  ExitCode::kUsage);
+      throw Error(fmt::format("unknown section '{}'", word),
+                  did_you_mean(word, section_names(), "see: ddl report --help"), ExitCode::kUsage);
     }
   }
   return result;
@@ -60,7 +63,8 @@ Words sort_words(const std::vector<std::string>& words) {
 }  // namespace
 
 int run_report(const Arguments& arguments) {
-  const std::string text = "Says where the time of a recorded run went and what to fix first. Sections:\n" + section_list();
+  const std::string text =
+      "Says where the time of a recorded run went and what to fix first. Sections:\n" + section_list();
   VerbOptions options({.verb = "report",
                        .usage = "[RUN] [SECTION] [options]",
                        .text = text,
@@ -71,13 +75,15 @@ int run_report(const Arguments& arguments) {
                                   "  ddl report slow.ddl --json | jq '.findings[0].sentence'\n"
                                   "  ddl report slow.ddl --csv v_step > steps.csv"});
   options.add()("demo", "show the run that ships with ddl: a trainer on 4 ranks, one of them slowed")(
-      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several")("strict", "exit code 3 if any data are missing");
+      "world", takes<int64_t>("N"), "which MPI_COMM_WORLD, if there are several")(
+      "strict", "exit code 3 if any data are missing");
   add_threads_option(options);
-  options.add("output")("html", takes<std::string>("FILE"), "a page with figures, in one file that needs no network; - is standard output")(
+  options.add("output")("html", takes<std::string>("FILE"),
+                        "a page with figures, in one file that needs no network; - is standard output")(
       "json", "everything, for programs (docs/reference/ddl-report.schema.json)")(
       "ranks", "with --json: all rows of tables by rank or pair of ranks, also in jobs of more than 1,024 ranks")(
-      "csv", takes<std::string>("VIEW"), "one view or table of the store, e.g. v_collective")("one-line",
-                                                                                              "one line, for the end of a batch job's log");
+      "csv", takes<std::string>("VIEW"), "one view or table of the store, e.g. v_collective")(
+      "one-line", "one line, for the end of a batch job's log");
   add_share_options(options);
   options.suggest("csv", reports::stable_views());
   options.allow_words(2, WordKind::kRun, section_names());
@@ -88,7 +94,8 @@ int run_report(const Arguments& arguments) {
   if (options.has("ranks") && (!options.has("json") || words.section != kOverview))
     throw Error("--ranks needs --json", "leave it out: a section has all its rows", ExitCode::kUsage);
   if ((options.has("html") || options.has("one-line")) && words.section != kOverview)
-    throw Error("--html and --one-line show the whole run, not a section", fmt::format("leave {} out", words.section), ExitCode::kUsage);
+    throw Error("--html and --one-line show the whole run, not a section", fmt::format("leave {} out", words.section),
+                ExitCode::kUsage);
   const Readers who = readers(options);
   const unsigned threads = threads_of(options);
   bool complete = true;
@@ -101,7 +108,9 @@ int run_report(const Arguments& arguments) {
     }
     const bool overview = words.section == kOverview;
     if (const auto file = options.maybe<std::string>("html")) {
-      write_output(*file, reports::html::render_page(reports::build_page(view, run.shown), reports::html::build_figures(view)), who);
+      write_output(*file,
+                   reports::html::render_page(reports::build_page(view, run.shown), reports::html::build_figures(view)),
+                   who);
       return "";
     }
     if (options.has("one-line")) return reports::render_one_line(reports::build_overview(view, run.shown));
@@ -110,7 +119,8 @@ int run_report(const Arguments& arguments) {
       reports::write_everything(view, run.shown, all_rows ? SIZE_MAX : kMostRanksInJson, print_out);
       return "";
     }
-    const reports::Document document = overview ? reports::build_overview(view, run.shown) : reports::build_section(view, words.section);
+    const reports::Document document =
+        overview ? reports::build_overview(view, run.shown) : reports::build_section(view, words.section);
     if (!options.has("json")) return reports::render_text(document, output_options());
     return document.tables.empty() ? reports::render_json(document) : reports::render_json(document.tables[0]);
   };

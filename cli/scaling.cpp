@@ -1,4 +1,5 @@
-// ddl scaling: throughput, speed-up and efficiency of several runs, or of a table of results; what the loss consists of; a projection.
+// ddl scaling: throughput, speed-up and efficiency of several runs, or of a table of results; what the loss consists
+// of; a projection.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -73,17 +74,23 @@ void add_rows(Answer& answer, const std::vector<ScalingRow>& rows, const Scaling
     column({"run", "run", Unit::kText}, [](const auto& row) { return Value::text(row.point.label); });
   column({"workers", input.worker + "s", Unit::kReal}, [](const auto& row) { return Value::real(row.point.workers); });
   if (any(rows, [](const auto& row) { return row.point.nodes.has_value(); }))
-    column({"nodes", "nodes", Unit::kReal, 4}, [&](const auto& row) { return maybe(row.point.nodes, Value::real, Unit::kReal); });
+    column({"nodes", "nodes", Unit::kReal, 4},
+           [&](const auto& row) { return maybe(row.point.nodes, Value::real, Unit::kReal); });
   if (any(rows, [](const auto& row) { return row.point.global_batch.has_value(); }))
     column({"global_batch", "batch", Unit::kReal, 3},
            [&](const auto& row) { return maybe(row.point.global_batch, Value::real, Unit::kReal); });
-  const bool samples = input.result == "throughput" && any(rows, [](const auto& row) { return row.point.parts.has_value(); });
+  const bool samples =
+      input.result == "throughput" && any(rows, [](const auto& row) { return row.point.parts.has_value(); });
   if (samples)
-    column({"throughput", "samples/s", Unit::kNumber, 3}, [](const auto& row) { return Value::number(row.point.throughput.value); });
+    column({"throughput", "samples/s", Unit::kNumber, 3},
+           [](const auto& row) { return Value::number(row.point.throughput.value); });
   column({"speedup", "speed-up", Unit::kNumber}, [](const auto& row) { return Value::number(row.speedup.value); });
-  column({"efficiency", "efficiency", Unit::kEfficiency}, [](const auto& row) { return Value::efficiency(row.efficiency.value); });
-  column({"efficiency_lo", "from", Unit::kEfficiency, 1}, [](const auto& row) { return Value::efficiency(row.efficiency.lo); });
-  column({"efficiency_hi", "to", Unit::kEfficiency, 1}, [](const auto& row) { return Value::efficiency(row.efficiency.hi); });
+  column({"efficiency", "efficiency", Unit::kEfficiency},
+         [](const auto& row) { return Value::efficiency(row.efficiency.value); });
+  column({"efficiency_lo", "from", Unit::kEfficiency, 1},
+         [](const auto& row) { return Value::efficiency(row.efficiency.lo); });
+  column({"efficiency_hi", "to", Unit::kEfficiency, 1},
+         [](const auto& row) { return Value::efficiency(row.efficiency.hi); });
   column({"incremental_ratio", "incremental", Unit::kRatio, 6},
          [&](const auto& row) { return maybe(row.incremental, Value::ratio, Unit::kRatio); });
   if (any(rows, [](const auto& row) { return row.hardware.has_value(); })) {
@@ -94,7 +101,8 @@ void add_rows(Answer& answer, const std::vector<ScalingRow>& rows, const Scaling
   }
   if (any(rows, [&](const auto& row) { return row.base != rows[0].base; }))
     column({"base", "base", Unit::kText, 7}, [](const auto& row) { return Value::text(row.base); });
-  column({"flags", "flags", Unit::kText}, [](const auto& row) { return Value::text(fmt::format("{}", fmt::join(row.flags, "; "))); });
+  column({"flags", "flags", Unit::kText},
+         [](const auto& row) { return Value::text(fmt::format("{}", fmt::join(row.flags, "; "))); });
   auto& table = answer.table("scaling", "Efficiency against the base", columns);
   for (const ScalingRow& row : rows) {
     auto& line = table.rows.emplace_back();
@@ -115,15 +123,17 @@ void add_losses(Answer& answer, const std::vector<ScalingRow>& rows, const Scali
   for (const ScalingRow& row : rows) {
     if (!row.loss) continue;
     const models::LossSplit& loss = *row.loss;
-    table.rows.push_back({Value::real(row.point.workers), Value::ratio(1 - row.efficiency.value), Value::ratio(loss.transfer),
-                          Value::ratio(loss.wait), Value::ratio(loss.copy), Value::ratio(loss.idle), Value::ratio(loss.compute)});
+    table.rows.push_back({Value::real(row.point.workers), Value::ratio(1 - row.efficiency.value),
+                          Value::ratio(loss.transfer), Value::ratio(loss.wait), Value::ratio(loss.copy),
+                          Value::ratio(loss.idle), Value::ratio(loss.compute)});
   }
 }
 
 void add_pop(Answer& answer, const std::vector<ScalingRow>& rows, const ScalingInput& input, const Kinds& kinds) {
   if (input.pop.size() < 2) return;
   // For runs, which are one series; of several as large as the base the first is the base.
-  const auto base = std::find_if(rows.begin(), rows.end(), [](const ScalingRow& row) { return row.point.workers == row.base_workers; });
+  const auto base = std::find_if(rows.begin(), rows.end(),
+                                 [](const ScalingRow& row) { return row.point.workers == row.base_workers; });
   const models::PopFacts& base_facts = input.pop.at(base->point.label);
   const ScalingKind kind = kinds.begin()->second;
   const auto maybe = [](const std::optional<double>& value, const char* why) {
@@ -137,8 +147,9 @@ void add_pop(Answer& answer, const std::vector<ScalingRow>& rows, const ScalingI
                               {"computation_scaling", "computation", Unit::kEfficiency}});
   for (const ScalingRow& row : rows) {
     const models::PopRow pop = models::pop_row(base_facts, input.pop.at(row.point.label), kind);
-    table.rows.push_back({Value::text(row.point.label), Value::real(row.point.workers), maybe(pop.global, "NOT_APPLICABLE"),
-                          maybe(pop.parallel, "NO_DATA"), maybe(pop.computation, "NOT_APPLICABLE")});
+    table.rows.push_back({Value::text(row.point.label), Value::real(row.point.workers),
+                          maybe(pop.global, "NOT_APPLICABLE"), maybe(pop.parallel, "NO_DATA"),
+                          maybe(pop.computation, "NOT_APPLICABLE")});
   }
 }
 
@@ -162,11 +173,12 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Scaling
   if (input.largest && input.no_fit.empty() && kind != ScalingKind::kMixed) {
     for (const ScalingRow& row : rows)
       if (row.point.workers == static_cast<double>(input.largest->ranks)) input.largest->efficiency = row.efficiency;
-    for (const int64_t size : sizes) add("", project_run(*input.largest, size, kind == ScalingKind::kStrong), "latency and bandwidth");
-    answer.note(
-        fmt::format("Projected from the latency and bandwidth that the transfers of the run on {} ranks show (R2 {:.3f}), rings, {} "
-                    "scaling; waiting stays as it was. Not included: congestion beyond that size, slower links between more nodes.",
-                    input.largest->ranks, input.largest->fit.r2, kind == ScalingKind::kStrong ? "strong" : "weak"));
+    for (const int64_t size : sizes)
+      add("", project_run(*input.largest, size, kind == ScalingKind::kStrong), "latency and bandwidth");
+    answer.note(fmt::format(
+        "Projected from the latency and bandwidth that the transfers of the run on {} ranks show (R2 {:.3f}), rings, {} "
+        "scaling; waiting stays as it was. Not included: congestion beyond that size, slower links between more nodes.",
+        input.largest->ranks, input.largest->fit.r2, kind == ScalingKind::kStrong ? "strong" : "weak"));
     return;
   }
   for (const auto& series : models::by_series(rows)) {
@@ -178,7 +190,8 @@ void add_projection(Answer& answer, const std::vector<ScalingRow>& rows, Scaling
       throw Error(what + error.what() + (input.no_fit.empty() ? "" : "; " + input.no_fit), error.hint(), error.code());
     }
     for (const int64_t size : sizes)
-      add(series[0].point.series, trend->project(static_cast<double>(size)), trend->linear ? "1/E = a + b N" : "1/E = a + b lg N");
+      add(series[0].point.series, trend->project(static_cast<double>(size)),
+          trend->linear ? "1/E = a + b N" : "1/E = a + b lg N");
     if (static_cast<double>(*std::max_element(sizes.begin(), sizes.end())) > kFarAway * trend->largest)
       answer.note(fmt::format(
           "More than {:g} times the largest size that was measured ({:g}): the interval ignores bottlenecks that appear in between.",
@@ -193,17 +206,20 @@ void add_lint(Answer& answer, const std::vector<ScalingRow>& rows, const Scaling
   for (const auto& [series, kind] : told_kinds(input))
     if (kind != ScalingKind::kUnknown) by_batches[series] = name_of(kind);
   const bool superlinear = any(rows, [](const ScalingRow& row) {
-    return std::any_of(row.flags.begin(), row.flags.end(), [](const std::string& flag) { return flag.starts_with("superlinear"); });
+    return std::any_of(row.flags.begin(), row.flags.end(),
+                       [](const std::string& flag) { return flag.starts_with("superlinear"); });
   });
   for (size_t i = 0; i < stated.size(); ++i) {
     Stated& said = stated[i];
     if (said["scaling"].empty()) said["scaling"] = name_of(kinds.at(input.points[i].series));
     if (said["base"].empty())
-      said["base"] = options.has("base") ? fmt::format("{} {}s", options.get<double>("base"), input.worker) : "smallest";
+      said["base"] =
+          options.has("base") ? fmt::format("{} {}s", options.get<double>("base"), input.worker) : "smallest";
     if (superlinear) said["superlinear"] = "yes";
     const std::string& series = input.points[i].series;
     if (const auto told = by_batches.find(series); told != by_batches.end()) said["scaling_of_batches"] = told->second;
-    const auto row = std::find_if(rows.begin(), rows.end(), [&](const ScalingRow& one) { return one.point.series == series; });
+    const auto row =
+        std::find_if(rows.begin(), rows.end(), [&](const ScalingRow& one) { return one.point.series == series; });
     if (row != rows.end()) said["base_size"] = row->base;
   }
   answer.table({}, {}, {}) = lint_table(std::move(stated), stated_by_user(options));
@@ -245,22 +261,29 @@ int run_scaling(const Arguments& arguments) {
       "project", takes<std::string>("N,..."), "sizes to project to")("state", takes<std::string>("KEY=VALUE,..."),
                                                                      "what is known about how the numbers were got")(
       "map", takes<std::string>("NAME=COLUMN,..."), "other names of columns in the CSV")(
-      "weak", "for runs that report no samples: the same work per rank")("strong", "the same work per step")("json", "for programs")(
-      "html", takes<std::string>("FILE"), "a page with figures, in one file; - is standard output");
+      "weak", "for runs that report no samples: the same work per rank")("strong", "the same work per step")(
+      "json", "for programs")("html", takes<std::string>("FILE"),
+                              "a page with figures, in one file; - is standard output");
   options.allow_words(kMostRuns, WordKind::kRunOrTable);
   if (!options.parse(arguments)) return 0;
   const std::vector<std::string>& words = options.words();
-  if (words.empty()) throw Error("no runs given", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
-  if (options.has("json") && options.has("html")) throw Error("--json and --html exclude each other", "choose one", ExitCode::kUsage);
+  if (words.empty())
+    throw Error("no runs given", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
+  if (options.has("json") && options.has("html"))
+    throw Error("--json and --html exclude each other", "choose one", ExitCode::kUsage);
   const bool csv = words.size() == 1 && words[0].ends_with(".csv");
-  if (!csv && options.has("map")) throw Error("--map needs a CSV file", "leave it out: runs have no columns", ExitCode::kUsage);
+  if (!csv && options.has("map"))
+    throw Error("--map needs a CSV file", "leave it out: runs have no columns", ExitCode::kUsage);
   ScalingInput input = csv ? scaling_from_csv(words[0], options) : scaling_from_runs(options);
-  const std::vector<ScalingRow> rows = scaling_rows(input.points, number_option(options, "base", 0, true), input.worker);
+  const std::vector<ScalingRow> rows =
+      scaling_rows(input.points, number_option(options, "base", 0, true), input.worker);
   const Kinds kinds = kinds_of(input, options);
 
   Answer answer("scaling");
-  const bool one_base = std::all_of(rows.begin(), rows.end(), [&](const ScalingRow& row) { return row.base == rows[0].base; });
-  const bool one_kind = std::all_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.second == kinds.begin()->second; });
+  const bool one_base =
+      std::all_of(rows.begin(), rows.end(), [&](const ScalingRow& row) { return row.base == rows[0].base; });
+  const bool one_kind =
+      std::all_of(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.second == kinds.begin()->second; });
   answer.given("base", "base", Value::text(one_base ? rows[0].base : "by series, in the table"));
   answer.given("scaling", "scaling", Value::text(one_kind ? name_of(kinds.begin()->second) : "by series"));
   answer.given("result", "from", Value::text(input.result));

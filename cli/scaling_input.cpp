@@ -32,7 +32,8 @@ std::string hardware_of(SQLite::Database& db, int64_t world) {
 }  // namespace
 
 ScalingInput scaling_from_runs(const VerbOptions& options) {
-  if (options.has("weak") && options.has("strong")) throw Error("--weak and --strong exclude each other", "choose one", ExitCode::kUsage);
+  if (options.has("weak") && options.has("strong"))
+    throw Error("--weak and --strong exclude each other", "choose one", ExitCode::kUsage);
   ScalingInput input;
   input.worker = "rank";
   input.result = "throughput";
@@ -43,8 +44,10 @@ ScalingInput scaling_from_runs(const VerbOptions& options) {
     SQLite::Database& db = opened.view.db;
     const int64_t world = opened.view.world, ranks = std::max<int64_t>(1, opened.view.ranks);
     if (opened.view.ranks < opened.view.expected_ranks)
-      throw Error(fmt::format("{}: only {} of {} ranks were recorded", opened.run.shown, opened.view.ranks, opened.view.expected_ranks),
-                  "leave the run out, or record it whole: ddl report loss says what is missing", ExitCode::kDataMissing);
+      throw Error(fmt::format("{}: only {} of {} ranks were recorded", opened.run.shown, opened.view.ranks,
+                              opened.view.expected_ranks),
+                  "leave the run out, or record it whole: ddl report loss says what is missing",
+                  ExitCode::kDataMissing);
     const models::MeanStep step = models::mean_step(db, world);
     const std::optional<double> samples = models::samples_per_step(db, world);
     models::ScalingPoint& point = input.points.emplace_back();
@@ -77,32 +80,39 @@ ScalingInput scaling_from_runs(const VerbOptions& options) {
       input.no_fit = fmt::format("{}: {}", point.label, error.what());
     }
   }
-  for (size_t i = 0; i < input.points.size(); ++i) input.stated[i]["runs"] = fmt::format("{}", repeats[input.points[i].workers]);
+  for (size_t i = 0; i < input.points.size(); ++i)
+    input.stated[i]["runs"] = fmt::format("{}", repeats[input.points[i].workers]);
   if (!without_batch.empty() && without_batch.size() < input.points.size())
     throw Error(fmt::format("{} does not report its samples, others do", without_batch[0]),
                 "call ddl_value(\"samples\", n) in every step of each run", ExitCode::kDataMissing);
   if (!without_batch.empty() && !options.has("weak") && !options.has("strong"))
-    throw Error(fmt::format("{} does not report its samples, so its throughput is not known", without_batch[0]),
-                "call ddl_value(\"samples\", n) in every step, or give --weak (same work per rank) or --strong (same work per step)",
-                ExitCode::kDataMissing);
+    throw Error(
+        fmt::format("{} does not report its samples, so its throughput is not known", without_batch[0]),
+        "call ddl_value(\"samples\", n) in every step, or give --weak (same work per rank) or --strong (same work per step)",
+        ExitCode::kDataMissing);
   if (without_batch.empty() && repeats.size() > 1 && (options.has("weak") || options.has("strong")))
-    throw Error("--weak and --strong are not for runs that report their samples", "leave them out: the samples decide", ExitCode::kUsage);
+    throw Error("--weak and --strong are not for runs that report their samples", "leave them out: the samples decide",
+                ExitCode::kUsage);
   if (!without_batch.empty()) input.result = options.has("weak") ? "ranks x steps" : "steps";
-  const auto differs = [&](const auto& point) { return *point.nodes / point.workers != *input.points[0].nodes / input.points[0].workers; };
-  if (std::any_of(input.points.begin(), input.points.end(), differs))  // then a node is not a unit: the base is named by its ranks
+  const auto differs = [&](const auto& point) {
+    return *point.nodes / point.workers != *input.points[0].nodes / input.points[0].workers;
+  };
+  // then a node is not a unit: the base is named by its ranks
+  if (std::any_of(input.points.begin(), input.points.end(), differs))
     for (models::ScalingPoint& point : input.points) point.nodes.reset();
   return input;
 }
 
 ScalingInput scaling_from_csv(const std::string& file, const VerbOptions& options) {
   if (options.has("weak") || options.has("strong"))
-    throw Error("--weak and --strong are not for CSV files", "give the table a column global_batch or local_batch, or --state scaling=weak",
-                ExitCode::kUsage);
+    throw Error("--weak and --strong are not for CSV files",
+                "give the table a column global_batch or local_batch, or --state scaling=weak", ExitCode::kUsage);
   const std::map<std::string, std::string> names = pairs_option(options, "map");
   const std::vector<std::string> known = models::scaling_column_names();
   for (const auto& [name, column] : names)
     if (std::find(known.begin(), known.end(), name) == known.end())
-      throw Error(fmt::format("--map: unknown column '{}'", name), did_you_mean(name, known, "see: ddl scaling --help"), ExitCode::kUsage);
+      throw Error(fmt::format("--map: unknown column '{}'", name), did_you_mean(name, known, "see: ddl scaling --help"),
+                  ExitCode::kUsage);
   models::ScalingTable table = models::read_scaling_table(CsvTable::read(file), names);
   ScalingInput input;
   input.worker = std::move(table.worker);
@@ -118,7 +128,8 @@ std::map<std::string, std::string> pairs_option(const VerbOptions& options, cons
   for (const std::string& part : split_list(options.get<std::string>(name))) {
     const size_t equals = part.find('=');
     if (equals == 0 || equals == std::string::npos)
-      throw Error(fmt::format("--{}: invalid pair '{}'", name, part), "NAME=VALUE, separated by commas", ExitCode::kUsage);
+      throw Error(fmt::format("--{}: invalid pair '{}'", name, part), "NAME=VALUE, separated by commas",
+                  ExitCode::kUsage);
     pairs[part.substr(0, equals)] = part.substr(equals + 1);
   }
   return pairs;

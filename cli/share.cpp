@@ -41,7 +41,8 @@ size_t address6_at(std::string_view text) {
   const size_t end = std::min(text.find_first_not_of("0123456789abcdefABCDEF:."), text.size());
   const std::string word(text.substr(0, end));
   in6_addr address;
-  const bool is_one = word.find_first_of("0123456789") != std::string::npos && inet_pton(AF_INET6, word.c_str(), &address) == 1;
+  const bool is_one =
+      word.find_first_of("0123456789") != std::string::npos && inet_pton(AF_INET6, word.c_str(), &address) == 1;
   return is_one && (end == text.size() || !is_of_word(text[end])) ? end : 0;
 }
 
@@ -55,7 +56,8 @@ HostNames host_names(SQLite::Database& db) {
     const std::string first = name.substr(0, name.find('.'));
     if (first.size() >= 3 && first != name) names.emplace_back(first, shown);
   }
-  std::stable_sort(names.begin(), names.end(), [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
+  std::stable_sort(names.begin(), names.end(),
+                   [](const auto& a, const auto& b) { return a.first.size() > b.first.size(); });
   return names;
 }
 
@@ -71,16 +73,18 @@ void clean_cell(sqlite3_context* context, int, sqlite3_value** values) {
 }
 
 void clean_all_texts(SQLite::Database& db, const HostNames* hosts) {
-  sqlite3_create_function(db.getHandle(), "ddl_shareable", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, const_cast<HostNames*>(hosts), clean_cell,
-                          nullptr, nullptr);
+  sqlite3_create_function(db.getHandle(), "ddl_shareable", 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
+                          const_cast<HostNames*>(hosts), clean_cell, nullptr, nullptr);
   std::vector<std::string> updates;
-  for (Query table(db, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'"); table.next();) {
+  for (Query table(db, "SELECT name FROM sqlite_master WHERE type = 'table' AND name NOT LIKE 'sqlite%'");
+       table.next();) {
     std::string columns;
     Query column(db, "SELECT name FROM pragma_table_info(?) WHERE type = 'TEXT'");
     column.bind(table.text(0));
     while (column.next())
-      columns += fmt::format("{0}\"{1}\" = CASE typeof(\"{1}\") WHEN 'text' THEN ddl_shareable(\"{1}\") ELSE \"{1}\" END",
-                             columns.empty() ? "" : ", ", column.text(0));
+      columns +=
+          fmt::format("{0}\"{1}\" = CASE typeof(\"{1}\") WHEN 'text' THEN ddl_shareable(\"{1}\") ELSE \"{1}\" END",
+                      columns.empty() ? "" : ", ", column.text(0));
     if (!columns.empty()) updates.push_back(fmt::format("UPDATE \"{}\" SET {}", table.text(0), columns));
   }
   for (const std::string& update : updates) db.exec(update);
@@ -90,10 +94,10 @@ void clean_all_texts(SQLite::Database& db, const HostNames* hosts) {
         "UPDATE meta SET value = '(left out)' WHERE key LIKE 'env.%NODE%' OR key LIKE 'env.%HOST%' OR (key = 'host' AND value NOT LIKE 'host%')");
     db.exec("UPDATE process_fact SET value = '(left out)' WHERE key LIKE 'env.%NODE%' OR key LIKE 'env.%HOST%'");
     for (const char* table : {"meta", "process_fact"})  // PBS: 4711.server.example.org
-      db.exec(
-          fmt::format("UPDATE {} SET value = substr(value, 1, instr(value, '.') - 1)"
-                      " WHERE (key = 'job_id' OR key LIKE 'env.%JOBID' OR key LIKE 'env.%JOB_ID') AND instr(value, '.') > 0",
-                      table));
+      db.exec(fmt::format(
+          "UPDATE {} SET value = substr(value, 1, instr(value, '.') - 1)"
+          " WHERE (key = 'job_id' OR key LIKE 'env.%JOBID' OR key LIKE 'env.%JOB_ID') AND instr(value, '.') > 0",
+          table));
   }
 }
 
@@ -105,7 +109,8 @@ void add_share_options(VerbOptions& options) {
 }
 
 Readers readers(const VerbOptions& options) {
-  if (options.has("anonymous") && !options.has("share")) throw Error("--anonymous needs --share", "add --share", ExitCode::kUsage);
+  if (options.has("anonymous") && !options.has("share"))
+    throw Error("--anonymous needs --share", "add --share", ExitCode::kUsage);
   return options.has("share") ? Readers::kAll : Readers::kOwner;
 }
 

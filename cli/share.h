@@ -20,8 +20,8 @@ Readers readers(const VerbOptions& options);
 /// With --share, `run` becomes a copy in which every text went through shareable(). Throws ddl::Error.
 void share(Run& run, const VerbOptions& options);
 
-/// Masks secrets (core/secrets.h). Unless `hosts` is null, also replaces each of its first names by the second, absolute paths by their
-/// last part, what follows "://" in a URL by "...", and IPv4 addresses by "(address)".
+/// Masks secrets (core/secrets.h). Unless `hosts` is null, also replaces each of its first names by the second,
+/// absolute paths by their last part, what follows "://" in a URL by "...", and IPv4 addresses by "(address)".
 std::string shareable(std::string_view text, const std::vector<std::pair<std::string, std::string>>* hosts);
 
 }  // namespace ddl::cli

@@ -44,8 +44,10 @@ SlurmArray::SlurmArray(const RunDirectory& run, const std::vector<unsigned>& mis
   const std::string cores = fmt::format("--cpus-per-task={}", threads);
   std::vector<std::string> merge = {"--job-name=ddl-merge", "--output=merge.log", cores};
   if (!missing.empty()) {
-    array_ = submit({"--job-name=ddl-analyze", fmt::format("--output=part-%a-of-{}.log", of), cores, "--array=" + ranges_of(missing)},
-                    fmt::format("exec {} analyze {} --part \"$SLURM_ARRAY_TASK_ID/{}\" --threads {}", ddl, directory, of, threads));
+    array_ = submit(
+        {"--job-name=ddl-analyze", fmt::format("--output=part-%a-of-{}.log", of), cores,
+         "--array=" + ranges_of(missing)},
+        fmt::format("exec {} analyze {} --part \"$SLURM_ARRAY_TASK_ID/{}\" --threads {}", ddl, directory, of, threads));
     merge.push_back("--dependency=afterok:" + array_);
     merge.push_back("--kill-on-invalid-dep=yes");
   }
@@ -69,7 +71,8 @@ std::string SlurmArray::submit(const std::vector<std::string>& options, const st
   words.push_back("--wrap=" + command);
   const Captured said = run_and_capture(words, {}, kPatience);
   if (!said.started)
-    throw Error("cannot run sbatch", "is this a machine that submits to Slurm? without one: --on local:N", ExitCode::kCannotLaunch);
+    throw Error("cannot run sbatch", "is this a machine that submits to Slurm? without one: --on local:N",
+                ExitCode::kCannotLaunch);
   std::string line;
   for (std::istringstream lines(said.output); said.ended.shell_code() == 0 && std::getline(lines, line);) {
     const std::string id = line.substr(0, line.find(';'));  // ID;CLUSTER
@@ -82,8 +85,8 @@ std::string SlurmArray::submit(const std::vector<std::string>& options, const st
 
 std::string SlurmArray::sentence() const {
   if (array_.empty()) return fmt::format("all parts are there; the merge is Slurm job {}", merge_);
-  return fmt::format("{} part{} {} Slurm job {}, the merge is {}", parts_, parts_ == 1 ? "" : "s", parts_ == 1 ? "is" : "are", array_,
-                     merge_);
+  return fmt::format("{} part{} {} Slurm job {}, the merge is {}", parts_, parts_ == 1 ? "" : "s",
+                     parts_ == 1 ? "is" : "are", array_, merge_);
 }
 
 bool SlurmArray::are_queued(std::chrono::milliseconds patience) {
@@ -92,7 +95,8 @@ bool SlurmArray::are_queued(std::chrono::milliseconds patience) {
     Interrupts::check();
     std::this_thread::sleep_for(kSlice);
   }
-  const Captured queue = run_and_capture({"squeue", "--noheader", "--format=%F", fmt::format("--user={}", getuid())}, {}, kPatience);
+  const Captured queue =
+      run_and_capture({"squeue", "--noheader", "--format=%F", fmt::format("--user={}", getuid())}, {}, kPatience);
   if (!queue.started || queue.ended.shell_code() != 0) {
     if (!std::exchange(told_, true)) print_note("squeue does not answer; asking on");
     return true;

@@ -1,5 +1,6 @@
-// The parts of an analysis as a Slurm job array, and the merge as a job behind it. Partition, account, time limit and other settings that
-// sbatch reads from its environment (SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT, ...) are the user's.
+// The parts of an analysis as a Slurm job array, and the merge as a job behind it. Partition, account, time limit
+// and other settings that sbatch reads from its environment (SBATCH_PARTITION, SBATCH_ACCOUNT, SBATCH_TIMELIMIT,
+// ...) are the user's.
 #pragma once
 
 #include <chrono>
@@ -14,7 +15,8 @@ namespace ddl::cli {
 
 class SlurmArray {
  public:
-  /// Submits parts `missing` of `of`, each with `threads` threads and cores, and the merge. Throws Error: sbatch is missing, or refuses.
+  /// Submits parts `missing` of `of`, each with `threads` threads and cores, and the merge. Throws Error: sbatch is
+  /// missing, or refuses.
   SlurmArray(const RunDirectory& run, const std::vector<unsigned>& missing, unsigned of, unsigned threads);
   /// Cancels what is left in the queue.
   ~SlurmArray();
@@ -23,7 +25,8 @@ class SlurmArray {
 
   /// Describes the submitted jobs.
   std::string sentence() const;
-  /// Whether any job is in the queue, or Slurm does not answer. Waits this long first. Throws Error after SIGINT, SIGTERM or SIGHUP.
+  /// Whether any job is in the queue, or Slurm does not answer. Waits this long first. Throws Error after SIGINT,
+  /// SIGTERM or SIGHUP.
   bool are_queued(std::chrono::milliseconds patience);
   std::filesystem::path merge_log() const;
 

@@ -45,12 +45,13 @@ std::string last_line(const std::string& text) {
   const size_t end = text.find_last_not_of(" \n");
   if (end == std::string::npos) return {};
   const size_t begin = text.rfind('\n', end);
-  return clean_text(
-      std::string_view(text).substr(begin == std::string::npos ? 0 : begin + 1, end - (begin == std::string::npos ? 0 : begin + 1) + 1));
+  return clean_text(std::string_view(text).substr(begin == std::string::npos ? 0 : begin + 1,
+                                                  end - (begin == std::string::npos ? 0 : begin + 1) + 1));
 }
 
-/// The file in memory that faulthandler of a process writes to, and its path. Its name holds the number of its descriptor: a program that closed it and has
-/// another file there now is not asked, nor is one that gave up the handler.
+/// The file in memory that faulthandler of a process writes to, and its path. Its name holds the number of
+/// its descriptor: a program that closed it and has another file there now is not asked, nor is one that
+/// gave up the handler.
 struct PythonFile {
   std::string path;  ///< empty: `why`
   std::string why;
@@ -70,11 +71,13 @@ bool catches(pid_t pid, int signal) {
 PythonFile python_file(pid_t pid) {
   std::error_code error;
   bool readable = false;
-  for (fs::directory_iterator entry(fmt::format("/proc/{}/fd", pid), error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(fmt::format("/proc/{}/fd", pid), error), end; !error && entry != end;
+       entry.increment(error)) {
     readable = true;
     std::error_code ignored;
     const std::string target = fs::read_symlink(entry->path(), ignored).string();
-    if (target.find(fmt::format("memfd:ddl-stacks-{} ", entry->path().filename().string())) == std::string::npos) continue;
+    if (target.find(fmt::format("memfd:ddl-stacks-{} ", entry->path().filename().string())) == std::string::npos)
+      continue;
     if (!catches(pid, kStackSignal)) return {{}, "the program has a handler of its own for SIGURG"};
     return {entry->path().string(), {}};
   }
@@ -82,15 +85,16 @@ PythonFile python_file(pid_t pid) {
   return {{}, "no Python with the hooks of ddl record (python -I, -S or -E, --no-python, or another language)"};
 }
 
-/// How little it matters to a thread that a signal comes: a thread that runs does not notice, a futex or a read is restarted, event loops expect to be
-/// interrupted, but sleep() in C returns early.
+/// How little it matters to a thread that a signal comes: a thread that runs does not notice, a futex or a read is
+/// restarted, event loops expect to be interrupted, but sleep() in C returns early.
 int disturbance(const std::string& task, bool is_main) {
   const std::string stat = read_text(task + "/stat");
   const size_t end = stat.rfind(')');
   if (end == std::string::npos || end + 2 >= stat.size()) return INT_MAX;
   const std::string status = read_text(task + "/status");
   const size_t blocked = status.find("SigBlk:");
-  if (blocked == std::string::npos || (std::strtoull(status.c_str() + blocked + 7, nullptr, 16) >> (kStackSignal - 1) & 1) != 0)
+  if (blocked == std::string::npos ||
+      (std::strtoull(status.c_str() + blocked + 7, nullptr, 16) >> (kStackSignal - 1) & 1) != 0)
     return INT_MAX;
   if (stat[end + 2] == 'R') return 0;
   const std::string call = read_text(task + "/syscall");
@@ -99,7 +103,8 @@ int disturbance(const std::string& task, bool is_main) {
   const long number = std::strtol(call.c_str(), &after, 10);
   if (after != call.c_str()) {
     if (number == SYS_futex) return 1;
-    for (const long restarted : {SYS_read, SYS_readv, SYS_write, SYS_recvfrom, SYS_recvmsg, SYS_sendmsg, SYS_wait4, SYS_ioctl})
+    for (const long restarted :
+         {SYS_read, SYS_readv, SYS_write, SYS_recvfrom, SYS_recvmsg, SYS_sendmsg, SYS_wait4, SYS_ioctl})
       if (number == restarted) return 2;
   }
   return is_main ? 4 : 3;
@@ -110,7 +115,8 @@ bool ask(pid_t pid) {
   pid_t best = 0;
   int least = INT_MAX;
   std::error_code error;
-  for (fs::directory_iterator entry(fmt::format("/proc/{}/task", pid), error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(fmt::format("/proc/{}/task", pid), error), end; !error && entry != end;
+       entry.increment(error)) {
     const auto tid = static_cast<pid_t>(std::atoi(entry->path().filename().c_str()));
     const int much = disturbance(entry->path().string(), tid == pid);
     if (much < least) {
@@ -161,15 +167,16 @@ void take_python(const std::vector<StackTarget>& targets) {
 std::vector<pid_t> children_of(pid_t pid) {
   std::vector<pid_t> found;
   std::error_code error;
-  for (fs::directory_iterator entry(fmt::format("/proc/{}/task", pid), error), end; !error && entry != end; entry.increment(error)) {
+  for (fs::directory_iterator entry(fmt::format("/proc/{}/task", pid), error), end; !error && entry != end;
+       entry.increment(error)) {
     std::istringstream list(read_text(entry->path().string() + "/children"));
     for (pid_t child; list >> child;) found.push_back(child);
   }
   return found;
 }
 
-/// What the processes do that those ranks have started for whom others wait: workers of a loader. A forked one shares the file of its parent, so that one after
-/// the other is asked.
+/// What the processes do that those ranks have started for whom others wait: workers of a loader. A forked one shares
+/// the file of its parent, so that one after the other is asked.
 void take_workers(const std::vector<StackTarget>& targets) {
   const auto deadline = Clock::now() + kWorkersTime;
   for (const StackTarget& target : targets) {
@@ -182,12 +189,14 @@ void take_workers(const std::vector<StackTarget>& targets) {
       const std::streamoff from = file.size();
       if (!ask(child)) continue;
       ++asked;
-      for (std::streamoff size = from, last = -1; (size == from || size != last) && Clock::now() < deadline; size = file.size()) {
+      for (std::streamoff size = from, last = -1; (size == from || size != last) && Clock::now() < deadline;
+           size = file.size()) {
         last = size;
         usleep(20'000);
       }
       const std::vector<StalledThread> threads = parse_faulthandler(read_text(file.path, from));
-      if (!threads.empty()) target.rank->threads.push_back({"python", fmt::format("{}{}", kWorkerThread, child), threads.front().frames});
+      if (!threads.empty())
+        target.rank->threads.push_back({"python", fmt::format("{}{}", kWorkerThread, child), threads.front().frames});
     }
   }
 }
@@ -259,7 +268,8 @@ std::string_view trimmed(std::string_view text) {
 
 bool is_address(std::string_view word) { return word.starts_with("0x"); }
 
-/// "0x7f.. in clock_nanosleep () from /lib/libc.so.6", "main (argc=1) at main.cpp:81", and what eu-stack prints: "0x7f.. clock_nanosleep".
+/// "0x7f.. in clock_nanosleep () from /lib/libc.so.6", "main (argc=1) at main.cpp:81", and what eu-stack prints:
+/// "0x7f.. clock_nanosleep".
 std::string c_frame(std::string_view line) {
   line = trimmed(line);
   if (is_address(line)) {
@@ -318,14 +328,15 @@ std::vector<StalledThread> parse_faulthandler(std::string_view text) {
     }
     const std::string_view frame = trimmed(line);
     const size_t number = frame.rfind("\", line "), in = frame.rfind(" in ");
-    if (threads.empty() || !frame.starts_with("File \"") || number == std::string_view::npos || in == std::string_view::npos ||
-        in < number) {
+    if (threads.empty() || !frame.starts_with("File \"") || number == std::string_view::npos ||
+        in == std::string_view::npos || in < number) {
       if (!threads.empty() && frame.starts_with("Garbage-collecting")) frames.emplace_back("garbage collection");
       continue;
     }
-    if (frames.size() >= kMaxFrames || frame.substr(0, number).ends_with("/ddl_hooks/_ddl_torch.py")) continue;  // not the job's
-    frames.push_back(
-        fmt::format("{} ({}:{})", frame.substr(in + 4), frame.substr(6, number - 6), frame.substr(number + 8, in - number - 8)));
+    // not the job's
+    if (frames.size() >= kMaxFrames || frame.substr(0, number).ends_with("/ddl_hooks/_ddl_torch.py")) continue;
+    frames.push_back(fmt::format("{} ({}:{})", frame.substr(in + 4), frame.substr(6, number - 6),
+                                 frame.substr(number + 8, in - number - 8)));
   }
   finish();
   std::erase_if(threads, [](const StalledThread& t) { return t.frames.empty(); });
@@ -343,7 +354,8 @@ std::string parse_c_stack(std::string_view text) {
     if (line.empty() || line[0] != '#') {
       // eu-stack -s: the place, on a line of its own
       const std::string_view place = trimmed(line);
-      if (!frames.empty() && line.starts_with("    ") && place.rfind(':') != std::string_view::npos && !frames.back().ends_with(")"))
+      if (!frames.empty() && line.starts_with("    ") && place.rfind(':') != std::string_view::npos &&
+          !frames.back().ends_with(")"))
         frames.back() += fmt::format(" ({})", place.substr(0, place.find(':', place.find(':') + 1)));
       continue;
     }
@@ -367,8 +379,9 @@ void take_stacks(const std::vector<StackTarget>& targets) {
   take_python(asked);
   take_workers(asked);
   // Those first for whom others wait: a debugger that reads the symbols of a large program takes seconds.
-  std::stable_sort(asked.begin(), asked.end(),
-                   [](const StackTarget& a, const StackTarget& b) { return (a.rank->role == "missing") > (b.rank->role == "missing"); });
+  std::stable_sort(asked.begin(), asked.end(), [](const StackTarget& a, const StackTarget& b) {
+    return (a.rank->role == "missing") > (b.rank->role == "missing");
+  });
   take_c(asked);
 }
 

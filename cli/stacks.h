@@ -1,5 +1,6 @@
-// Stacks of hanging processes on this host, from outside: Python's by faulthandler, which python/ddl_hooks registers for a signal that is
-// otherwise ignored (docs/decisions/0033); C's by eu-stack or gdb, if installed. Stopped processes are left alone.
+// Stacks of hanging processes on this host, from outside: Python's by faulthandler, which python/ddl_hooks
+// registers for a signal that is otherwise ignored (docs/decisions/0033); C's by eu-stack or gdb, if installed.
+// Stopped processes are left alone.
 #pragma once
 
 #include <sys/types.h>

@@ -37,7 +37,9 @@ constexpr auto kLeastBetweenLooks = std::chrono::milliseconds(250);
 constexpr double kBusy = 0.5;  // of a core: the thread computes, whatever it did in the moment of the look
 constexpr size_t kMostGroups = 8;
 constexpr auto kGrace = std::chrono::seconds(
-    60);  // torchrun itself takes 30 s until it kills a rank that does not heed SIGTERM: killed before, it would leave that one behind
+    // torchrun itself takes 30 s until it kills a rank that does not heed SIGTERM: killed before, it would
+    // leave that one behind
+    60);
 
 void sleep_for(nanoseconds span) {
   timespec left{span.count() / 1'000'000'000, span.count() % 1'000'000'000};
@@ -87,7 +89,8 @@ class Helper {
   }
 
  private:
-  /// Ranks that wait record nothing, and whoever kills `ddl record` with the job leaves no word of its end: this tells how long it ran at least.
+  /// Ranks that wait record nothing, and whoever kills `ddl record` with the job leaves no word of its end: this tells
+  /// how long it ran at least.
   void note_look() {
     const int64_t now_ns = realtime_ns();
     if (now_ns - noted_ns_ < kBetweenNotesNs) return;
@@ -116,7 +119,8 @@ class Helper {
       CpuTime& known = cpu_[rank.rank];
       const int64_t now_ns = realtime_ns();
       if (known.at_ns != 0 && state.cpu_ticks >= known.ticks)
-        known.ratio = static_cast<double>(state.cpu_ticks - known.ticks) / ticks_per_s / (static_cast<double>(now_ns - known.at_ns) * 1e-9);
+        known.ratio = static_cast<double>(state.cpu_ticks - known.ticks) / ticks_per_s /
+                      (static_cast<double>(now_ns - known.at_ns) * 1e-9);
       known.state = state.state == "sleeps" && known.ratio.value_or(0) >= kBusy ? "runs" : state.state;
       known.at_ns = now_ns;
       known.ticks = state.cpu_ticks;
@@ -127,7 +131,9 @@ class Helper {
     std::vector<StalledRank> ranks;
     for (const tui::Rank& rank : seen_.ranks) {
       StalledRank r;
-      const auto is_in = [&](const std::vector<int64_t>& list) { return std::binary_search(list.begin(), list.end(), rank.rank); };
+      const auto is_in = [&](const std::vector<int64_t>& list) {
+        return std::binary_search(list.begin(), list.end(), rank.rank);
+      };
       r.rank = rank.rank;
       r.pid = rank.pid;
       r.host = rank.host;
@@ -144,25 +150,28 @@ class Helper {
     return ranks;
   }
 
-  /// What /proc says of those that others wait for, and of those that are stopped whoever waits. The sentence has named the
-  /// calls of ranks that wait for each other.
+  /// What /proc says of those that others wait for, and of those that are stopped whoever waits. The sentence has named
+  /// the calls of ranks that wait for each other.
   static std::string states_phrase(const std::vector<StalledRank>& ranks, const tui::StallNews& news) {
     std::map<std::string, std::vector<int64_t>> by_state;
     for (const StalledRank& rank : ranks) {
       const bool is_stopped = rank.state == "stopped" || rank.state == "gone";
-      if (!is_stopped && (rank.role != "missing" || std::binary_search(news.waiting.begin(), news.waiting.end(), rank.rank))) continue;
+      if (!is_stopped &&
+          (rank.role != "missing" || std::binary_search(news.waiting.begin(), news.waiting.end(), rank.rank)))
+        continue;
       const std::string what = is_stopped || rank.in_call.empty() ? rank.state : "in " + rank.in_call;
       if (!what.empty()) by_state[what].push_back(rank.rank);
     }
     std::string text;
     for (const auto& [state, list] : by_state) {
       const bool one = list.size() == 1;
-      const std::string words = state == "stopped" ? fmt::format("{} stopped by a signal or a debugger", one ? "is" : "are")
-                                : state == "gone"  ? fmt::format("{} gone", one ? "is" : "are")
-                                : state == "runs"  ? (one ? "computes" : "compute")
-                                : state == "sleeps"
-                                    ? (one ? "sleeps" : "sleep")
-                                    : fmt::format("{} {}", one ? "is" : "are", state);  // in a call, in uninterruptible sleep
+      const std::string words = state == "stopped"
+                                    ? fmt::format("{} stopped by a signal or a debugger", one ? "is" : "are")
+                                : state == "gone"   ? fmt::format("{} gone", one ? "is" : "are")
+                                : state == "runs"   ? (one ? "computes" : "compute")
+                                : state == "sleeps" ? (one ? "sleeps" : "sleep")
+                                                    // in a call, in uninterruptible sleep
+                                                    : fmt::format("{} {}", one ? "is" : "are", state);
       text += fmt::format("; {} {}", tui::ranks_phrase(list), words);
     }
     return text;
@@ -170,8 +179,9 @@ class Helper {
 
   /// A compilation on all ranks, say: nobody waits for anybody, and all use their CPUs.
   static bool compute(const std::vector<StalledRank>& ranks) {
-    return !ranks.empty() &&
-           std::all_of(ranks.begin(), ranks.end(), [](const StalledRank& rank) { return rank.state == "runs" && rank.in_call.empty(); });
+    return !ranks.empty() && std::all_of(ranks.begin(), ranks.end(), [](const StalledRank& rank) {
+      return rank.state == "runs" && rank.in_call.empty();
+    });
   }
 
   void tell(const tui::StallNews& news) {
@@ -191,7 +201,8 @@ class Helper {
     told.ranks = describe_ranks(news);
     told.sentence = news.sentence + states_phrase(told.ranks, news);
     const bool all_compute = is_stall && news.waiting.empty() && compute(told.ranks);
-    if (all_compute) told.sentence += fmt::format("; all compute{}", options_.action.empty() ? "" : ", so --on-stall is not done");
+    if (all_compute)
+      told.sentence += fmt::format("; all compute{}", options_.action.empty() ? "" : ", so --on-stall is not done");
     print_note(told.sentence);
     if (is_stall) {
       if (!all_compute) told.action = without_secrets(std::string_view(options_.action));
@@ -209,7 +220,8 @@ class Helper {
     const std::vector<StackGroup> groups = group_stacks(told);
     for (size_t i = 0; i < groups.size() && i < kMostGroups; ++i) print_note("  " + stack_line(groups[i]));
     if (groups.size() > kMostGroups)
-      print_note(fmt::format("  {} more: ddl report {} stacks", groups.size() - kMostGroups, shell_quoted(shown_path(run_.directory))));
+      print_note(fmt::format("  {} more: ddl report {} stacks", groups.size() - kMostGroups,
+                             shell_quoted(shown_path(run_.directory))));
   }
 
   void act(const ToldStall& told) {
@@ -268,9 +280,13 @@ std::optional<nanoseconds> parse_stall_limit(const std::string& text) {
   if (text == "off") return std::nullopt;
   std::string_view unit = text;
   const double number = take_number<double>(unit, std::chars_format::fixed).value_or(0);
-  const double seconds = number * (unit == "h" ? 3600 : unit == "m" || unit == "min" ? 60 : unit.empty() || unit == "s" ? 1 : 0);
+  const double seconds = number * (unit == "h"                    ? 3600
+                                   : unit == "m" || unit == "min" ? 60
+                                   : unit.empty() || unit == "s"  ? 1
+                                                                  : 0);
   if (!(seconds >= 1) || seconds > 1e7)
-    throw Error(fmt::format("--stall: invalid duration '{}'", text), "at least a second, such as 60s or 5m; or off", ExitCode::kUsage);
+    throw Error(fmt::format("--stall: invalid duration '{}'", text), "at least a second, such as 60s or 5m; or off",
+                ExitCode::kUsage);
   return nanoseconds(static_cast<int64_t>(seconds * 1e9));
 }
 

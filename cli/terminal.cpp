@@ -31,7 +31,8 @@ std::optional<size_t> columns() {
 bool color() {
   const char* no_color = std::getenv("NO_COLOR");
   const char* terminal = std::getenv("TERM");
-  return isatty(STDOUT_FILENO) && (no_color == nullptr || *no_color == '\0') && terminal != nullptr && std::strcmp(terminal, "dumb") != 0;
+  return isatty(STDOUT_FILENO) && (no_color == nullptr || *no_color == '\0') && terminal != nullptr &&
+         std::strcmp(terminal, "dumb") != 0;
 }
 
 void write_all(int fd, std::string_view text) {

@@ -37,19 +37,20 @@ constexpr VerbHelp kHelp{
 tui::Size parse_size(const std::string& text) {
   tui::Size size;
   int used = 0;
-  if (std::sscanf(text.c_str(), "%4dx%4d%n", &size.width, &size.height, &used) != 2 || static_cast<size_t>(used) != text.size() ||
-      size.width < tui::kSmallest.width || size.height < tui::kSmallest.height || size.width > tui::kLargest.width ||
-      size.height > tui::kLargest.height)
+  if (std::sscanf(text.c_str(), "%4dx%4d%n", &size.width, &size.height, &used) != 2 ||
+      static_cast<size_t>(used) != text.size() || size.width < tui::kSmallest.width ||
+      size.height < tui::kSmallest.height || size.width > tui::kLargest.width || size.height > tui::kLargest.height)
     throw Error(fmt::format("invalid size '{}'", text),
-                fmt::format("WIDTHxHEIGHT from {}x{} to {}x{}: --size 80x24", tui::kSmallest.width, tui::kSmallest.height,
-                            tui::kLargest.width, tui::kLargest.height),
+                fmt::format("WIDTHxHEIGHT from {}x{} to {}x{}: --size 80x24", tui::kSmallest.width,
+                            tui::kSmallest.height, tui::kLargest.width, tui::kLargest.height),
                 ExitCode::kUsage);
   return size;
 }
 
 tui::Size terminal_size() {
   winsize size{};
-  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0) return {size.ws_col, size.ws_row};
+  if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 0 && size.ws_row > 0)
+    return {size.ws_col, size.ws_row};
   return {};
 }
 
@@ -74,7 +75,8 @@ std::filesystem::path notes_path(const std::filesystem::path& run) {
 template <class T>
 T in_range(T value, T least, T most, const char* what) {
   if (value >= least && value <= most) return value;
-  throw Error(fmt::format("{} {} is out of range", what, value), fmt::format("give {} to {}", least, most), ExitCode::kUsage);
+  throw Error(fmt::format("{} {} is out of range", what, value), fmt::format("give {} to {}", least, most),
+              ExitCode::kUsage);
 }
 
 }  // namespace
@@ -127,7 +129,9 @@ int run_top(const Arguments& arguments) {
   const bool demo = options.has("demo");
   std::optional<Run> stored;
   std::unique_ptr<tui::Source> source;
-  const RunDirectory run = find_run(demo ? std::optional(demo_run(argument)) : argument.empty() ? std::nullopt : std::optional(argument));
+  const RunDirectory run = find_run(demo               ? std::optional(demo_run(argument))
+                                    : argument.empty() ? std::nullopt
+                                                       : std::optional(argument));
   top.notes = notes_path(run.directory);
   std::error_code error;
   top.replay |= run.spools().empty() && std::filesystem::exists(run.store, error);  // only its store was kept
@@ -139,10 +143,13 @@ int run_top(const Arguments& arguments) {
   }
   if (printed) return tui::run_batch(*source, top, print_out);
 #ifdef DDL_TERMINAL
-  const tui::Color when = color == "always" ? tui::Color::kAlways : color == "never" ? tui::Color::kNever : tui::Color::kAuto;
+  const tui::Color when = color == "always"  ? tui::Color::kAlways
+                          : color == "never" ? tui::Color::kNever
+                                             : tui::Color::kAuto;
   return tui::run_screen(*source, top, when);
 #else
-  throw Error("this ddl was built without ncurses: it has no screen", "ddl top -b prints frames as text", ExitCode::kUsage);
+  throw Error("this ddl was built without ncurses: it has no screen", "ddl top -b prints frames as text",
+              ExitCode::kUsage);
 #endif
 }
 

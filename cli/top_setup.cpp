@@ -19,7 +19,8 @@ std::filesystem::path setup_path() {
   const char* config = std::getenv("XDG_CONFIG_HOME");
   if (config != nullptr && *config == '/') return std::filesystem::path(config) / "ddl" / "top.conf";
   const char* home = std::getenv("HOME");
-  return home != nullptr && *home == '/' ? std::filesystem::path(home) / ".config" / "ddl" / "top.conf" : std::filesystem::path();
+  return home != nullptr && *home == '/' ? std::filesystem::path(home) / ".config" / "ddl" / "top.conf"
+                                         : std::filesystem::path();
 }
 
 std::string lower(std::string text) {
@@ -93,11 +94,13 @@ std::string save_setup(const tui::View& view) {
   std::filesystem::create_directories(path.parent_path(), error);
   std::string panels;
   for (const bool shown : view.panels) panels += shown ? '1' : '0';
-  if (const std::string why = why_no_file(path.string(), NamedBy::kUser); !why.empty() || std::filesystem::is_fifo(path, error))
+  if (const std::string why = why_no_file(path.string(), NamedBy::kUser);
+      !why.empty() || std::filesystem::is_fifo(path, error))
     return fmt::format("cannot write {}: it is {}", path.string(), why.empty() ? "a FIFO, not a file" : why);
   std::ofstream file(path);
-  file << fmt::format("# ddl-top\nsort={}\ninverted={}\nby_node={}\ninterval_s={}\npanels={}\n", lower(tui::name_of(view.sort)),
-                      view.inverted ? 1 : 0, view.by_node ? 1 : 0, view.interval_s, panels);
+  file << fmt::format("# ddl-top\nsort={}\ninverted={}\nby_node={}\ninterval_s={}\npanels={}\n",
+                      lower(tui::name_of(view.sort)), view.inverted ? 1 : 0, view.by_node ? 1 : 0, view.interval_s,
+                      panels);
   file.close();
   return file ? "saved to " + path.string() : "cannot write " + path.string();
 }

@@ -1,4 +1,5 @@
-// ddl tune: finds the configuration of a job that is worth it, proves the gain, and leaves the files that carry it away.
+// ddl tune: finds the configuration of a job that is worth it, proves the gain, and leaves the files that carry it
+// away.
 #include "cli/tune.h"
 
 #include <fmt/format.h>
@@ -80,10 +81,12 @@ void leave(const TuneRequest& request, const Tuning& tuning, bool json) {
   const reports::Document whole = tune_document(request, tuning, true);
   const tune::Tuned tuned = tuned_of(request, tuning);
   const std::vector<tune::EmittedFile> files = tune::emit(tuned, request.directory);
-  write_output((request.directory / "report.html").string(), reports::html::render_page(whole, tune_figures(tuning)), Readers::kOwner,
+  write_output((request.directory / "report.html").string(), reports::html::render_page(whole, tune_figures(tuning)),
+               Readers::kOwner, NamedBy::kFolder);
+  write_output((request.directory / "report.json").string(), reports::render_json(whole), Readers::kOwner,
                NamedBy::kFolder);
-  write_output((request.directory / "report.json").string(), reports::render_json(whole), Readers::kOwner, NamedBy::kFolder);
-  print_out(json ? reports::render_json(whole) : reports::render_text(tune_document(request, tuning, false), output_options()));
+  print_out(json ? reports::render_json(whole)
+                 : reports::render_text(tune_document(request, tuning, false), output_options()));
   for (const std::string& note : tune::overridden_by_rules(tuned)) print_note(note);
   print_note(fmt::format("{} files and report.html in {}", files.size(), shown_path(request.directory)));
 }
@@ -119,28 +122,31 @@ int run_tune(const Arguments& arguments) {
            "the confidence interval includes no gain, the default is kept. {batch}, {bucket_mb} and {micro_batches} have values of their\n"
            "own; the first value of a tunable is what the job runs with today. Every trial is in DIR/tune.sqlite: the same command\n"
            "continues an interrupted tuning.",
-       .example = "  ddl tune -o tuned -- mpirun -np 4 ./train --steps 30 --batch {batch} --bucket-mb {bucket_mb}\n"
-                  "  ddl tune --tunable workers=2,1,4 --budget 5m -- mpirun -np 4 ./train --workers {workers}\n"
-                  "  ddl tune --tunable NCCL_ALGO=unset,Ring,Tree -- mpirun -np 8 ./job\n"
-                  "  ddl tune --metric 'images/sec: ([0-9.]+)' --tunable HOROVOD_CYCLE_TIME=1,2.5,5 -- mpirun -np 4 python3 job.py\n"
-                  "  ddl tune --parallel 4 --hosts n1:8,n2:8,n3:8,n4:8 -- mpirun -np 8 ./train --batch {batch}\n"
-                  "  ddl tune --in-run --tunable cycle_ms=1,2.5,5,10 -- mpirun -np 4 ./job --cycle-ms {cycle_ms}\n"
-                  "  ddl tune --apply tuned -- mpirun -np 4 ./train --steps 1000 --batch {batch} --bucket-mb {bucket_mb}\n"
-                  "  ddl tune --verify tuned                                  # exit code 4: not used, or no better"});
+       .example =
+           "  ddl tune -o tuned -- mpirun -np 4 ./train --steps 30 --batch {batch} --bucket-mb {bucket_mb}\n"
+           "  ddl tune --tunable workers=2,1,4 --budget 5m -- mpirun -np 4 ./train --workers {workers}\n"
+           "  ddl tune --tunable NCCL_ALGO=unset,Ring,Tree -- mpirun -np 8 ./job\n"
+           "  ddl tune --metric 'images/sec: ([0-9.]+)' --tunable HOROVOD_CYCLE_TIME=1,2.5,5 -- mpirun -np 4 python3 job.py\n"
+           "  ddl tune --parallel 4 --hosts n1:8,n2:8,n3:8,n4:8 -- mpirun -np 8 ./train --batch {batch}\n"
+           "  ddl tune --in-run --tunable cycle_ms=1,2.5,5,10 -- mpirun -np 4 ./job --cycle-ms {cycle_ms}\n"
+           "  ddl tune --apply tuned -- mpirun -np 4 ./train --steps 1000 --batch {batch} --bucket-mb {bucket_mb}\n"
+           "  ddl tune --verify tuned                                  # exit code 4: not used, or no better"});
   options.add()("output,o", takes<std::string>("DIR", "tuned"), "directory for files, report and trials")(
       "tunable", takes<std::vector<std::string>>("NAME=A,B,..."),
-      "values to try, for {NAME} in the command, else for the environment variable NAME; may be repeated")("seed", takes<uint64_t>("N", 1),
-                                                                                                           "seed of the order of trials")(
-      "state", takes<std::string>("KEY=VALUE,..."), "what is known about how the numbers were got, as in ddl scaling (LINT-01 to LINT-12)")(
+      "values to try, for {NAME} in the command, else for the environment variable NAME; may be repeated")(
+      "seed", takes<uint64_t>("N", 1), "seed of the order of trials")(
+      "state", takes<std::string>("KEY=VALUE,..."),
+      "what is known about how the numbers were got, as in ddl scaling (LINT-01 to LINT-12)")(
       "json", "print the report for programs");
-  options.add("goal")("goal", takes<std::string>("GOAL"),
-                      "efficiency (default; with --verify what DIR was tuned for): samples per second, each worth what the gradient noise "
-                      "scale says; throughput: samples per second; elapsed: the time from MPI_Init to MPI_Finalize")(
+  options.add("goal")(
+      "goal", takes<std::string>("GOAL"),
+      "efficiency (default; with --verify what DIR was tuned for): samples per second, each worth what the gradient noise "
+      "scale says; throughput: samples per second; elapsed: the time from MPI_Init to MPI_Finalize")(
       "target-loss", takes<double>("X"), "the time until the reported loss is X")(
       "metric", takes<std::string>("REGEX"),
       "the number in the first parentheses of REGEX in the job's output, median of all matches; higher is better")(
-      "metric-file", takes<std::string>("FILE"), "with --metric: read FILE, which the job writes")("lower-is-better",
-                                                                                                   "with --metric: it is a time");
+      "metric-file", takes<std::string>("FILE"), "with --metric: read FILE, which the job writes")(
+      "lower-is-better", "with --metric: it is a time");
   options.add("limits")("budget", takes<std::string>("TIME", "10m"),
                         "time for the tuning: 90s, 10m, 1h; with --verify: for a default job that may hang")(
       "trials", takes<size_t>("N"), "at most N trials")("max-global-batch", takes<int64_t>("N"),
@@ -156,25 +162,31 @@ int run_tune(const Arguments& arguments) {
       "hosts", takes<std::string>("A,B:SLOTS,..."),
       "nodes for trials: given to mpirun as --host, to srun as --nodelist, else in place of {hosts}");
   options.add("use a tuning")("apply", takes<std::string>("DIR"), "run COMMAND with the winner's values from DIR")(
-      "verify", takes<std::string>("DIR"), "measure default and tuned again, interleaved, and prove that the files are in force")(
+      "verify", takes<std::string>("DIR"),
+      "measure default and tuned again, interleaved, and prove that the files are in force")(
       "rounds", takes<size_t>("N", kVerifyRounds), "rounds of --verify");
   options.one_of("goal", {"efficiency", "throughput", "elapsed"});
   std::vector<std::string> command;
   if (!options.parse_with_command(arguments, command)) return 0;
-  if (options.has("apply") && options.has("verify")) throw Error("--apply and --verify exclude each other", "choose one", ExitCode::kUsage);
+  if (options.has("apply") && options.has("verify"))
+    throw Error("--apply and --verify exclude each other", "choose one", ExitCode::kUsage);
   if (options.has("parallel") && (options.has("apply") || options.has("verify")))
-    throw Error("--parallel is for tuning: --apply and --verify run one job at a time", "leave it out", ExitCode::kUsage);
+    throw Error("--parallel is for tuning: --apply and --verify run one job at a time", "leave it out",
+                ExitCode::kUsage);
   if (options.has("end-job") && (!options.has("in-run") || options.has("verify") || options.has("apply")))
     throw Error("--end-job needs a tuning with --in-run", "leave it out", ExitCode::kUsage);
   if (options.has("apply") && options.has("in-run"))
-    throw Error("--in-run and --apply exclude each other: --apply starts the job with the tuned values", "leave it out", ExitCode::kUsage);
+    throw Error("--in-run and --apply exclude each other: --apply starts the job with the tuned values", "leave it out",
+                ExitCode::kUsage);
   const auto hosts = [&] { return options.has("hosts") ? lanes_asked(options).front() : LaneHosts(); };
   if (options.has("verify"))
-    return verify_tuned(
-        options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
-        options.has("goal") || options.has("target-loss") || options.has("metric") ? std::optional(goal_of(options)) : std::nullopt,
-        hosts(), options.has("in-run"), parse_duration(options.get<std::string>("budget")));
-  if (command.empty()) throw Error("no command given", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
+    return verify_tuned(options.get<std::string>("verify"), command, options.get<size_t>("rounds"),
+                        options.has("goal") || options.has("target-loss") || options.has("metric")
+                            ? std::optional(goal_of(options))
+                            : std::nullopt,
+                        hosts(), options.has("in-run"), parse_duration(options.get<std::string>("budget")));
+  if (command.empty())
+    throw Error("no command given", "ddl tune -- mpirun -np 4 ./train --batch {batch}", ExitCode::kUsage);
   if (options.has("apply")) return apply_tuned(options.get<std::string>("apply"), command, hosts());
 
   const TuneRequest request = request_of(options, command);

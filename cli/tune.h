@@ -49,7 +49,8 @@ struct Tuning {
   tune::Space space;
   std::vector<tune::JobTunable> tunables;
   tune::SearchResult result = {};
-  std::vector<double> prediction = {};              ///< log cost by point; on the level of the costs if the job's facts are known
+  /// log cost by point; on the level of the costs if the job's facts are known
+  std::vector<double> prediction = {};
   tune::TrialFacts base = {};                       ///< of the default's first trial
   std::optional<tune::TrialFacts> base_again = {};  ///< of its last one, beside the winner's
   std::optional<tune::TrialFacts> best = {};        ///< of the winner's last trial
@@ -63,12 +64,13 @@ struct Tuning {
   bool in_run = false;  ///< by blocks of steps of one run: only step times are known
 };
 
-/// Calibrates and searches. Trials are logged in the directory as they end; logged trials of the same question are not repeated.
+/// Calibrates and searches. Trials are logged in the directory as they end; logged trials of the same question
+/// are not repeated.
 Tuning tune_job(const TuneRequest& request);
 
 class InRun;
-/// The same by blocks of steps of one job, which goes on as `run` with the winner. Throws ddl::Error if no knob can change while the job
-/// runs, or the job does not follow.
+/// The same by blocks of steps of one job, which goes on as `run` with the winner. Throws ddl::Error if no knob can
+/// change while the job runs, or the job does not follow.
 Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run);
 
 /// The folder of trials in the request's directory, both made if missing. Throws ddl::Error.
@@ -83,10 +85,12 @@ std::string conclusion_words(const Tuning& tuning);
 /// For the emitted files.
 tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning);
 
-/// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; return the exit code. An empty command means the tuned one. `hosts`: the
-/// job's nodes; empty: placed by the launcher.
-int apply_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, const LaneHosts& hosts);
-/// `in_run`: by blocks of steps of one job, which is then ended; else by launches. `budget_s`: limits jobs that hang, as in a tuning.
+/// `ddl tune --apply DIR -- COMMAND` and `ddl tune --verify DIR`; return the exit code. An empty command means the
+/// tuned one. `hosts`: the job's nodes; empty: placed by the launcher.
+int apply_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command,
+                const LaneHosts& hosts);
+/// `in_run`: by blocks of steps of one job, which is then ended; else by launches. `budget_s`: limits jobs that
+/// hang, as in a tuning.
 int verify_tuned(const std::filesystem::path& directory, const std::vector<std::string>& command, size_t rounds,
                  const std::optional<tune::Goal>& asked, const LaneHosts& hosts, bool in_run, double budget_s);
 
@@ -96,6 +100,7 @@ struct InRunVerification {
 };
 /// `tunables`: the default's value, then the tuned one if it differs. Throws ddl::Error.
 InRunVerification verify_in_run(const std::filesystem::path& directory, const std::vector<std::string>& command,
-                                const std::vector<tune::JobTunable>& tunables, size_t rounds, const LaneHosts& hosts, double budget_s);
+                                const std::vector<tune::JobTunable>& tunables, size_t rounds, const LaneHosts& hosts,
+                                double budget_s);
 
 }  // namespace ddl::cli

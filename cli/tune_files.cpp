@@ -25,7 +25,8 @@ namespace {
 /// A tuning into a project's own folder would replace a file there that has the name of one of ours.
 void refuse_files_of_others(const fs::path& directory) {
   std::error_code error;
-  if (fs::exists(directory / "tune.sqlite", error) || fs::exists(directory / "manifest.json", error)) return;  // of an earlier tuning
+  // of an earlier tuning
+  if (fs::exists(directory / "tune.sqlite", error) || fs::exists(directory / "manifest.json", error)) return;
   std::vector<std::string> names = tune::emitted_names();
   for (const char* name : {"report.html", "report.json"}) names.emplace_back(name);
   for (const std::string& name : names)
@@ -40,7 +41,8 @@ fs::path trials_folder(const TuneRequest& request) {
   // The directory by itself: what can hold no files at the end is refused before the first trial.
   const fs::path directory = tune::absolute_directory(request.directory), trials = directory / "trials";
   refuse_files_of_others(directory);
-  for (const fs::path& folder : {directory, trials}) make_folder(folder.string(), "remove it, or name another directory with -o");
+  for (const fs::path& folder : {directory, trials})
+    make_folder(folder.string(), "remove it, or name another directory with -o");
   return trials;
 }
 
@@ -81,7 +83,8 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
   for (const tune::JobTunable& tunable : tuning.tunables) {
     const std::string& value = values.at(tunable.name);
     tuned.choices.push_back({tunable.name, value, tunable.values[0], tunable.numeric});
-    if (tunable.name == tune::kBatch && value != tunable.values[0]) tuned.batch_per_rank = static_cast<int64_t>(std::stod(value));
+    if (tunable.name == tune::kBatch && value != tunable.values[0])
+      tuned.batch_per_rank = static_cast<int64_t>(std::stod(value));
     if (tunable.name == tune::kBucketMb) {
       const auto bytes = [](const std::string& mib) { return static_cast<int64_t>(std::stod(mib) * (1 << 20)); };
       tuned.default_bucket_bytes = bytes(tunable.values[0]);
@@ -94,7 +97,8 @@ tune::Tuned tuned_of(const TuneRequest& request, const Tuning& tuning) {
     }
     const auto ids = tune::openmpi_algorithms(openmpi_parameters(), tune::kAllreduceParameter);
     tuned.allreduce_rules = tune::preset_rules(value, ids);
-    if (const auto forced = tune::is_preset(value) ? std::nullopt : tune::forced_rule(value, ids)) tuned.allreduce_rules = {*forced};
+    if (const auto forced = tune::is_preset(value) ? std::nullopt : tune::forced_rule(value, ids))
+      tuned.allreduce_rules = {*forced};
   }
   // The rules file takes the place of a forced algorithm: it has guards for communicators of other sizes.
   const tune::PlacedJob placed = tune::place(request.command, tuning.tunables, values, "");

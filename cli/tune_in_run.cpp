@@ -1,4 +1,5 @@
-// ddl tune --in-run: the search of autotuner/search.h over blocks of steps of one running job (in_run.h) in place of launches.
+// ddl tune --in-run: the search of autotuner/search.h over blocks of steps of one running job (in_run.h) in
+// place of launches.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,10 +25,15 @@ namespace {
 using tune::JobTunable;
 using tune::Space;
 
-// Rounds are cheap and many, and a neighbour's load lasts for several: more is asked for than of launches. With 99 % and 12 rounds one of 40 tunings of a
-// job with nothing to gain, on a busy machine, claimed a gain (tests/autotuner/tune_in_run.py soak).
+// Rounds are cheap and many, and a neighbour's load lasts for several: more is asked for than of launches. With 99 %
+// and 12 rounds one of 40 tunings of a job with nothing to gain, on a busy machine, claimed a gain
+// (tests/autotuner/tune_in_run.py soak).
 tune::SearchSettings settings_of(uint64_t seed) {
-  return {.seed = seed, .confidence = 0.999, .early_confidence = 0.9999, .least_confirm_rounds = 4, .most_confirm_rounds = 24};
+  return {.seed = seed,
+          .confidence = 0.999,
+          .early_confidence = 0.9999,
+          .least_confirm_rounds = 4,
+          .most_confirm_rounds = 24};
 }
 
 std::string duration_words(double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); }
@@ -44,8 +50,8 @@ std::map<std::string, std::string> first_values(const std::vector<JobTunable>& t
   return values;
 }
 
-InRun::Request run_of(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables, const LaneHosts& hosts,
-                      const fs::path& folder) {
+InRun::Request run_of(const std::vector<std::string>& command, const std::vector<JobTunable>& tunables,
+                      const LaneHosts& hosts, const fs::path& folder) {
   const std::map<std::string, std::string> values = first_values(tunables);
   InRun::Request request{.job = placed_on(tune::place(command, tunables, values, ""), hosts), .folder = folder};
   for (const auto& [name, value] : values) request.start.emplace_back(name, value);
@@ -53,7 +59,8 @@ InRun::Request run_of(const std::vector<std::string>& command, const std::vector
 }
 
 /// Those that cannot change in a running job stay at their default, and why is noted. Throws if none is left.
-void keep_what_can_change(std::vector<JobTunable>& tunables, const std::function<std::string(const JobTunable&)>& why_not,
+void keep_what_can_change(std::vector<JobTunable>& tunables,
+                          const std::function<std::string(const JobTunable&)>& why_not,
                           std::vector<std::string>& notes) {
   std::vector<std::string> reasons;
   bool any = false;
@@ -65,7 +72,8 @@ void keep_what_can_change(std::vector<JobTunable>& tunables, const std::function
       continue;
     }
     reasons.push_back(fmt::format("{} ({})", tunable.name, why));
-    notes.push_back(fmt::format("{} cannot change while the job runs, and stays at {}: {}", tunable.name, tunable.values[0], why));
+    notes.push_back(
+        fmt::format("{} cannot change while the job runs, and stays at {}: {}", tunable.name, tunable.values[0], why));
     tunable.values.resize(1);
   }
   if (any) return;
@@ -123,22 +131,28 @@ double step_s_of(const std::vector<InRun::Trial>& trials, size_t point) {
 
 Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
   refuse_what_needs_launches(request);
-  Tuning tuning{.space = plain_space({{.name = "job", .values = {"as it is"}}}), .tunables = request.tunables, .goal = request.goal};
+  Tuning tuning{.space = plain_space({{.name = "job", .values = {"as it is"}}}),
+                .tunables = request.tunables,
+                .goal = request.goal};
   tuning.in_run = true;
   keep_what_can_change(tuning.tunables, tune::not_in_run, tuning.notes);
 
   const fs::path folder = trials_folder(request);
   std::vector<std::string> question;
-  for (const JobTunable& tunable : tuning.tunables) question.push_back(fmt::format("{}={}", tunable.name, fmt::join(tunable.values, ",")));
-  tune::TrialLog log(request.directory / "tune.sqlite", {{"command", fmt::format("{}", fmt::join(without_secrets(request.command), " "))},
-                                                         {"tunables", fmt::format("{}", fmt::join(question, ";"))},
-                                                         {"measured", "in one run"}});
+  for (const JobTunable& tunable : tuning.tunables)
+    question.push_back(fmt::format("{}={}", tunable.name, fmt::join(tunable.values, ",")));
+  tune::TrialLog log(request.directory / "tune.sqlite",
+                     {{"command", fmt::format("{}", fmt::join(without_secrets(request.command), " "))},
+                      {"tunables", fmt::format("{}", fmt::join(question, ";"))},
+                      {"measured", "in one run"}});
   log.forget_earlier();  // blocks are compared within one run
 
   std::vector<InRun::Trial> trials;
   const auto left_words = [&] {
-    return request.trials ? reports::plural(static_cast<int64_t>(*request.trials - std::min(*request.trials, trials.size())), "trial")
-                          : duration_words(std::max(0.0, request.budget_s - run->spent_s()));
+    return request.trials
+               ? reports::plural(static_cast<int64_t>(*request.trials - std::min(*request.trials, trials.size())),
+                                 "trial")
+               : duration_words(std::max(0.0, request.budget_s - run->spent_s()));
   };
   std::optional<double> samples;
   const auto told = [&](const InRun::Trial& trial) {
@@ -157,50 +171,54 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
     log.add(row);
     print_note(fmt::format("trial {} ({}) {}: {}; {} left", trials.size(), stage, words, result, left_words()));
   };
-  InRun::Request job = run_of(request.command, tuning.tunables, request.lanes.empty() ? LaneHosts() : request.lanes[0], folder);
+  InRun::Request job =
+      run_of(request.command, tuning.tunables, request.lanes.empty() ? LaneHosts() : request.lanes[0], folder);
   job.budget_s = request.budget_s;
   job.trials = request.trials;
   run = std::make_unique<InRun>(std::move(job), told);
   keep_what_can_change(
       tuning.tunables, [&](const JobTunable& tunable) { return not_asked_for(*run, tunable); }, tuning.notes);
   print_note(fmt::format("all {} follow the schedule: {} a step with the defaults; its output is in {}",
-                         reports::plural(run->ranks(), "rank"), duration_words(run->default_step_s()), shown_path(run->output())));
+                         reports::plural(run->ranks(), "rank"), duration_words(run->default_step_s()),
+                         shown_path(run->output())));
   tuning.space = plain_space(tuning.tunables);
   samples = run->samples();
   run->search_in(tuning.space, samples.value_or(static_cast<double>(run->ranks())));
   tuning.prediction.assign(tuning.space.size(), 0.0);  // nothing is known of where to look
   const std::optional<tune::Outcome> first = run->measure(0, tune::Stage::kCalibrate, 0);
   if (!first || !first->cost)
-    throw Error(first ? first->why : run->why_over() + ", before the default was measured", fmt::format("see {}", run->output().string()),
-                ExitCode::kDataMissing);
+    throw Error(first ? first->why : run->why_over() + ", before the default was measured",
+                fmt::format("see {}", run->output().string()), ExitCode::kDataMissing);
   tuning.result = tune::search(tuning.space, tuning.prediction, std::vector<bool>(tuning.space.size(), true),
                                {{0, tune::Stage::kCalibrate, 0, *first}}, *run, settings_of(request.seed));
   tuning.prediction.clear();
   const std::optional<uint64_t> settled = run->settle(tuning.result.winner);
   if (settled && !run->is_over())
-    tuning.notes.push_back(
-        fmt::format("measured in one run, by blocks of its steps: {} counted, the first {} of each block left out; from "
-                    "step {} on it runs with {}",
-                    reports::plural(static_cast<int64_t>(run->steps_counted()), "step"), tune::kWarmUpSteps, *settled,
-                    tuning.space.words(tuning.result.winner)));
+    tuning.notes.push_back(fmt::format(
+        "measured in one run, by blocks of its steps: {} counted, the first {} of each block left out; from "
+        "step {} on it runs with {}",
+        reports::plural(static_cast<int64_t>(run->steps_counted()), "step"), tune::kWarmUpSteps, *settled,
+        tuning.space.words(tuning.result.winner)));
   else
-    tuning.notes.push_back(fmt::format("measured in one run, by blocks of its steps: {} counted, the first {} of each block left out",
-                                       reports::plural(static_cast<int64_t>(run->steps_counted()), "step"), tune::kWarmUpSteps));
-  for (const size_t i : tuning.result.idle)
     tuning.notes.push_back(
-        fmt::format("{} makes no difference beside the rest: left at {}", tuning.space.tunables()[i].name, tuning.space.value(0, i)));
-  const bool is_open =
-      tuning.result.conclusion == tune::Conclusion::kNotExplored || tuning.result.conclusion == tune::Conclusion::kNotConfirmed;
+        fmt::format("measured in one run, by blocks of its steps: {} counted, the first {} of each block left out",
+                    reports::plural(static_cast<int64_t>(run->steps_counted()), "step"), tune::kWarmUpSteps));
+  for (const size_t i : tuning.result.idle)
+    tuning.notes.push_back(fmt::format("{} makes no difference beside the rest: left at {}",
+                                       tuning.space.tunables()[i].name, tuning.space.value(0, i)));
+  const bool is_open = tuning.result.conclusion == tune::Conclusion::kNotExplored ||
+                       tuning.result.conclusion == tune::Conclusion::kNotConfirmed;
   if (!run->why_over().empty())
     tuning.notes.push_back(run->why_over() + ", before the tuning was over");
   else if (is_open)
-    tuning.notes.push_back(request.trials
-                               ? fmt::format("--trials {} is too few: confirming a gain takes at least {} beside those that explore",
-                                             *request.trials, 3 * settings_of(request.seed).least_confirm_rounds)
-                               : fmt::format("--budget {} is too short: the default takes {} of a round, and confirming a gain takes "
-                                             "at least {} rounds with the default twice",
-                                             duration_words(request.budget_s), duration_words(first->wall_s),
-                                             settings_of(request.seed).least_confirm_rounds));
+    tuning.notes.push_back(
+        request.trials
+            ? fmt::format("--trials {} is too few: confirming a gain takes at least {} beside those that explore",
+                          *request.trials, 3 * settings_of(request.seed).least_confirm_rounds)
+            : fmt::format("--budget {} is too short: the default takes {} of a round, and confirming a gain takes "
+                          "at least {} rounds with the default twice",
+                          duration_words(request.budget_s), duration_words(first->wall_s),
+                          settings_of(request.seed).least_confirm_rounds));
   tuning.base = facts_of(*run, step_s_of(trials, 0));
   if (tuning.result.winner != 0) tuning.best = facts_of(*run, step_s_of(trials, tuning.result.winner));
   tuning.spent_s = run->spent_s();
@@ -208,8 +226,9 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
   return tuning;
 }
 
-InRunVerification verify_in_run(const fs::path& directory, const std::vector<std::string>& command, const std::vector<JobTunable>& given,
-                                size_t rounds, const LaneHosts& hosts, double budget_s) {
+InRunVerification verify_in_run(const fs::path& directory, const std::vector<std::string>& command,
+                                const std::vector<JobTunable>& given, size_t rounds, const LaneHosts& hosts,
+                                double budget_s) {
   std::vector<JobTunable> tunables = given;
   std::vector<std::string> notes;
   keep_what_can_change(tunables, tune::not_in_run, notes);

@@ -21,7 +21,8 @@ std::string base_words(const Tuning& tuning) {
   std::vector<std::string> guessed;
   for (const tune::JobTunable& tunable : tuning.tunables)
     if (tunable.guessed) guessed.push_back(fmt::format("{}={}", tunable.name, tunable.values[0]));
-  return guessed.empty() ? "smallest" : fmt::format("{}, which nobody said that the job runs with today", fmt::join(guessed, " "));
+  return guessed.empty() ? "smallest"
+                         : fmt::format("{}, which nobody said that the job runs with today", fmt::join(guessed, " "));
 }
 
 Stated row_of(const Tuning& tuning, const tune::TrialFacts& facts, size_t point) {
@@ -46,7 +47,8 @@ Stated row_of(const Tuning& tuning, const tune::TrialFacts& facts, size_t point)
 std::vector<Stated> stated_of(const Tuning& tuning, const std::string& machine) {
   std::vector<Stated> rows = {row_of(tuning, tuning.base, 0)};
   if (tuning.result.winner != 0 && tuning.best) rows.push_back(row_of(tuning, *tuning.best, tuning.result.winner));
-  const bool same_work = rows.front()["global_batch"] == rows.back()["global_batch"] && rows.front()["options"] == rows.back()["options"];
+  const bool same_work =
+      rows.front()["global_batch"] == rows.back()["global_batch"] && rows.front()["options"] == rows.back()["options"];
   for (Stated& row : rows) {
     row["scaling"] = same_work ? "strong" : "mixed";
     if (tuning.base.nodes == 1) row["hardware"] = machine;  // of the others nothing is known

@@ -43,11 +43,12 @@ Table split_table(const Tuning& tuning) {
                   {"allreduces", "Allreduces", Unit::kCount}}};
   const auto row = [&](const std::string& name, const tune::TrialFacts& facts) {
     const auto of_steps = [&](std::optional<double> value) { return seconds(facts.steps > 0 ? value : std::nullopt); };
-    table.rows.push_back({Value::text(name), of_steps(facts.step_s), of_steps(facts.compute_s), of_steps(facts.wait_s),
-                          of_steps(facts.transfer_s),
-                          facts.memory_bytes ? Value::bytes(static_cast<int64_t>(*facts.memory_bytes)) : Value::null(Unit::kBytes),
-                          facts.samples ? Value::real(*facts.samples) : Value::null(Unit::kReal),
-                          Value::count(static_cast<int64_t>(facts.gradients.size()))});
+    table.rows.push_back(
+        {Value::text(name), of_steps(facts.step_s), of_steps(facts.compute_s), of_steps(facts.wait_s),
+         of_steps(facts.transfer_s),
+         facts.memory_bytes ? Value::bytes(static_cast<int64_t>(*facts.memory_bytes)) : Value::null(Unit::kBytes),
+         facts.samples ? Value::real(*facts.samples) : Value::null(Unit::kReal),
+         Value::count(static_cast<int64_t>(facts.gradients.size()))});
   };
   row("default", tuning.base_again.value_or(tuning.base));  // as near in time to the winner's as there is
   if (tuning.best) row("tuned", *tuning.best);
@@ -71,8 +72,8 @@ Table choices_table(const Tuning& tuning) {
       const tune::Belief& belief = tuning.result.worth[i];
       worth = fmt::format("{:+.1f}% +- {:.1f}%", 100 * std::expm1(belief.mean), 100 * 2 * belief.sd);
     }
-    table.rows.push_back({Value::text(tunable.name), Value::text(tunable.values[0]), Value::text(best), text_or_dash(worth),
-                          Value::text(fmt::format("{}", fmt::join(tunable.values, " ")))});
+    table.rows.push_back({Value::text(tunable.name), Value::text(tunable.values[0]), Value::text(best),
+                          text_or_dash(worth), Value::text(fmt::format("{}", fmt::join(tunable.values, " ")))});
   }
   return table;
 }
@@ -106,7 +107,8 @@ Table trials_table(const Tuning& tuning) {
                           {"predicted_ns", "Predicted", Unit::kDuration, 3},
                           {"why", "Failed", Unit::kText, 2}}};
   for (const tune::Trial& trial : tuning.result.trials) {
-    table.rows.push_back({Value::count(static_cast<int64_t>(trial.round)), Value::text(std::string(tune::name_of(trial.stage))),
+    table.rows.push_back({Value::count(static_cast<int64_t>(trial.round)),
+                          Value::text(std::string(tune::name_of(trial.stage))),
                           Value::text(tuning.space.words(trial.point)), cost_value(tuning, trial.outcome.cost),
                           seconds(predicted_s(tuning, trial.point)), text_or_dash(trial.outcome.why)});
   }
@@ -114,16 +116,19 @@ Table trials_table(const Tuning& tuning) {
 }
 
 Table rules_table(const Tuning& tuning) {
-  Table table{.id = "rules",
-              .caption = "Algorithm rules: for MPI_Allreduce, as the sweep of one launch suggests against the default within rounds.",
-              .columns = {{"from_bytes", "From", Unit::kBytes},
-                          {"algorithm", "Algorithm", Unit::kText},
-                          {"segment_bytes", "Segment", Unit::kBytes},
-                          {"default", "Default would have used", Unit::kText}}};
+  Table table{
+      .id = "rules",
+      .caption =
+          "Algorithm rules: for MPI_Allreduce, as the sweep of one launch suggests against the default within rounds.",
+      .columns = {{"from_bytes", "From", Unit::kBytes},
+                  {"algorithm", "Algorithm", Unit::kText},
+                  {"segment_bytes", "Segment", Unit::kBytes},
+                  {"default", "Default would have used", Unit::kText}}};
   for (size_t i = 0; i < tuning.rules.size(); ++i) {
     const tune::AllreduceRule& rule = tuning.rules[i];
     const auto below = i + 1 < tuning.rules.size() ? std::optional(tuning.rules[i + 1].from_bytes) : std::nullopt;
-    table.rows.push_back({Value::bytes(rule.from_bytes), Value::text(rule.algorithm == 0 ? "default" : rule.algorithm_name),
+    table.rows.push_back({Value::bytes(rule.from_bytes),
+                          Value::text(rule.algorithm == 0 ? "default" : rule.algorithm_name),
                           rule.segment_bytes > 0 ? Value::bytes(rule.segment_bytes) : Value::null(Unit::kBytes),
                           Value::text(tune::openmpi_default(tuning.base.ranks, rule.from_bytes, below))});
   }
@@ -138,10 +143,12 @@ std::string conclusion_words(const Tuning& tuning) {
   const std::string best = tuning.space.words(result.best_seen);
   switch (result.conclusion) {
     case tune::Conclusion::kBetterFound:
-      return fmt::format("{}: {} over the default, by {} of paired {}{}", best, interval(gain->ratio, gain->lo, gain->hi),
-                         reports::plural(gain->rounds, "round"), tuning.in_run ? "blocks of steps in one run" : "trials",
-                         fmt::format("{}{}", gain->of_rounds ? "; the interval is that of single rounds, each far above the noise" : "",
-                                     gain->spans_search ? "; it reaches to what the trials before them showed: conditions changed" : ""));
+      return fmt::format(
+          "{}: {} over the default, by {} of paired {}{}", best, interval(gain->ratio, gain->lo, gain->hi),
+          reports::plural(gain->rounds, "round"), tuning.in_run ? "blocks of steps in one run" : "trials",
+          fmt::format(
+              "{}{}", gain->of_rounds ? "; the interval is that of single rounds, each far above the noise" : "",
+              gain->spans_search ? "; it reaches to what the trials before them showed: conditions changed" : ""));
     case tune::Conclusion::kNoneBetter:
       return "nothing was better than the default: keep it";
     case tune::Conclusion::kNoDifference:
@@ -160,15 +167,18 @@ std::string conclusion_words(const Tuning& tuning) {
 reports::Document tune_document(const TuneRequest& request, const Tuning& tuning, bool every_trial) {
   reports::Document document;
   const tune::SearchResult& result = tuning.result;
-  document.headline = {"ddl tune", reports::plural(tuning.base.ranks, "rank"), reports::plural(tuning.base.nodes, "node"),
-                       tuning.goal.words()};
+  document.headline = {"ddl tune", reports::plural(tuning.base.ranks, "rank"),
+                       reports::plural(tuning.base.nodes, "node"), tuning.goal.words()};
   size_t failed = 0;
   for (const tune::Trial& trial : result.trials) failed += !trial.outcome.cost;
-  document.data = {fmt::format("{} of {}", reports::plural(static_cast<int64_t>(result.trials.size()), "trial"),
-                               reports::plural(static_cast<int64_t>(tuning.space.size()), "point")),
-                   reports::short_duration(static_cast<int64_t>(tuning.spent_s * 1e9)) + (tuning.in_run ? " of the run" : "")};
+  document.data = {
+      fmt::format("{} of {}", reports::plural(static_cast<int64_t>(result.trials.size()), "trial"),
+                  reports::plural(static_cast<int64_t>(tuning.space.size()), "point")),
+      reports::short_duration(static_cast<int64_t>(tuning.spent_s * 1e9)) + (tuning.in_run ? " of the run" : "")};
   if (tuning.in_run) {
-    const auto words = [](double step_s) { return reports::short_duration(static_cast<int64_t>(step_s * 1e9)) + " a step"; };
+    const auto words = [](double step_s) {
+      return reports::short_duration(static_cast<int64_t>(step_s * 1e9)) + " a step";
+    };
     document.data.push_back("default " + words(tuning.base.step_s));
     if (tuning.best) document.data.push_back("tuned " + words(tuning.best->step_s));
   }
@@ -182,8 +192,9 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
                     {"measured", Value::text(tuning.in_run ? "in one run" : "by launches")}};
   if (result.gain) {
     for (const auto& [key, value] :
-         {std::pair("gain", result.gain->ratio), std::pair("gain_lo", result.gain->lo), std::pair("gain_hi", result.gain->hi),
-          std::pair("noise_lo", result.gain->noise_lo), std::pair("noise_hi", result.gain->noise_hi)})
+         {std::pair("gain", result.gain->ratio), std::pair("gain_lo", result.gain->lo),
+          std::pair("gain_hi", result.gain->hi), std::pair("noise_lo", result.gain->noise_lo),
+          std::pair("noise_hi", result.gain->noise_hi)})
       document.facts.push_back({key, Value::real(value)});
     document.verdict += fmt::format(". The default against itself, in the same rounds: [{:+.1f}%, {:+.1f}%]",
                                     100 * (result.gain->noise_lo - 1), 100 * (result.gain->noise_hi - 1));
@@ -194,7 +205,8 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
   if (every_trial) document.tables.push_back(trials_table(tuning));
   document.tables.push_back(lint_table(stated_of(tuning, machine_words()), request.stated));
   for (const RefusedPoints& refused : tuning.refused)
-    document.alerts.push_back(fmt::format("{} not tried: {}", reports::plural(static_cast<int64_t>(refused.count), "point"), refused.why));
+    document.alerts.push_back(
+        fmt::format("{} not tried: {}", reports::plural(static_cast<int64_t>(refused.count), "point"), refused.why));
   for (const std::string& note : tuning.notes) document.alerts.push_back(note);
   const std::string directory = request.directory.string();
   if (result.winner != 0) {

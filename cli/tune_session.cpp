@@ -1,5 +1,5 @@
-// From the first trial to the winner: the default, what it says can be tuned, a sweep of the algorithms, a second calibrating trial, the
-// search.
+// From the first trial to the winner: the default, what it says can be tuned, a sweep of the algorithms, a second
+// calibrating trial, the search.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,7 +39,8 @@ Space space_of(const std::vector<JobTunable>& tunables, bool pipeline) {
 }
 
 const JobTunable* find(const std::vector<JobTunable>& tunables, const std::string& name) {
-  const auto found = std::find_if(tunables.begin(), tunables.end(), [&](const JobTunable& tunable) { return tunable.name == name; });
+  const auto found =
+      std::find_if(tunables.begin(), tunables.end(), [&](const JobTunable& tunable) { return tunable.name == name; });
   return found == tunables.end() ? nullptr : &*found;
 }
 
@@ -57,33 +58,37 @@ std::string words_of_defaults(const std::vector<JobTunable>& tunables) {
 
 /// bin/allreduce of a build folder; an installed copy keeps it out of the users' PATH, in libexec/ddl.
 fs::path allreduce_program() {
-  const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path(), installed = bin.parent_path() / "libexec" / "ddl" / "allreduce";
+  const fs::path bin = fs::read_symlink("/proc/self/exe").parent_path(),
+                 installed = bin.parent_path() / "libexec" / "ddl" / "allreduce";
   return fs::exists(installed) ? installed : bin / "allreduce";
 }
 
 std::string read_text(const fs::path& file) { return read_regular_file(file.string(), NamedBy::kFolder); }
 
 /// The launcher of the job with bin/allreduce in place of its program.
-std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, int64_t ranks,
-                                            double seconds, std::vector<std::string>& notes) {
+std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder,
+                                            int64_t ranks, double seconds, std::vector<std::string>& notes) {
   const fs::path program = allreduce_program(), output = folder / "sweep.csv";
   const std::vector<std::string> job = trials.placed({request.command, {}}).command;
   const std::optional<size_t> at = program_of(job);
   if (!at || !fs::exists(program)) {
-    notes.push_back(at ? "bin/allreduce is not there: the algorithms were not swept in one launch but raced without"
-                       : "cannot tell where the launcher's options end: the algorithms were not swept in one launch but raced without");
+    notes.push_back(
+        at ? "bin/allreduce is not there: the algorithms were not swept in one launch but raced without"
+           : "cannot tell where the launcher's options end: the algorithms were not swept in one launch but raced without");
     return std::nullopt;
   }
   std::optional<std::string> text = trials.log().sweep();
   if (!text) {
     std::vector<std::string> command(job.begin(), job.begin() + static_cast<std::ptrdiff_t>(*at));
-    for (const std::string& word : {program.string(), std::string("--algorithms"), std::string("openmpi"), std::string("--segments"),
-                                    std::string("128K,1M"), std::string("--seconds"), fmt::format("{:.0f}", seconds)})
+    for (const std::string& word :
+         {program.string(), std::string("--algorithms"), std::string("openmpi"), std::string("--segments"),
+          std::string("128K,1M"), std::string("--seconds"), fmt::format("{:.0f}", seconds)})
       command.push_back(word);
     print_note(fmt::format("sweep of Open MPI's allreduce algorithms, {:.0f} s", seconds));
     const fs::path aside = folder / "sweep.part";
-    const Launch launch{
-        .command = command, .settings = {}, .output = aside.string(), .most_s = [&] { return kLeastLimit_s + 2 * seconds; }};
+    const Launch launch{.command = command, .settings = {}, .output = aside.string(), .most_s = [&] {
+                          return kLeastLimit_s + 2 * seconds;
+                        }};
     const LaneEnd end = run_lanes({{launch}}).at(0).at(0);
     const Ended& ended = end.ended;
     if (ended.told_to_end) {
@@ -93,7 +98,8 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
     if (end.ended_after_s || ended.shell_code() != 0) {
       notes.push_back(fmt::format(
           "the sweep of the algorithms {} (see {}): they were raced without it",
-          end.ended_after_s ? did_not_end(*end.ended_after_s) : fmt::format("failed, exit code {}", ended.shell_code()), aside.string()));
+          end.ended_after_s ? did_not_end(*end.ended_after_s) : fmt::format("failed, exit code {}", ended.shell_code()),
+          aside.string()));
       return std::nullopt;
     }
     text = read_text(aside);
@@ -106,8 +112,8 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
   try {
     tune::Sweep sweep = tune::read_sweep(*text);
     if (sweep.ranks == ranks) return sweep;
-    notes.push_back(
-        fmt::format("the sweep ran on {}, the job on {}: its times were not used", reports::plural(sweep.ranks, "rank"), ranks));
+    notes.push_back(fmt::format("the sweep ran on {}, the job on {}: its times were not used",
+                                reports::plural(sweep.ranks, "rank"), ranks));
   } catch (const Error& error) {
     notes.push_back(fmt::format("{}: {}", output.string(), error.what()));
   }
@@ -117,36 +123,40 @@ std::optional<tune::Sweep> sweep_algorithms(const TuneRequest& request, Trials& 
 /// The sweep, and the file of rules that follows from it; no rules where the default is best at all sizes.
 void sweep_for_rules(const TuneRequest& request, Trials& trials, const fs::path& folder, double trial_s,
                      const std::map<std::string, int64_t>& ids, Tuning& tuning) {
-  tuning.sweep = sweep_algorithms(request, trials, folder, tuning.base.ranks,
-                                  std::max(1.0, std::min(std::max(2 * trial_s, 3.0), request.budget_s / 10)), tuning.notes);
+  tuning.sweep =
+      sweep_algorithms(request, trials, folder, tuning.base.ranks,
+                       std::max(1.0, std::min(std::max(2 * trial_s, 3.0), request.budget_s / 10)), tuning.notes);
   if (!tuning.sweep) return;
   tuning.rules = tune::rules_of(*tuning.sweep, ids);
   if (!tuning.rules.empty())
-    write_output((folder / "allreduce.rules").string(), tune::write_openmpi_rules(tuning.base.ranks, tuning.rules), Readers::kOwner,
-                 NamedBy::kFolder);
+    write_output((folder / "allreduce.rules").string(), tune::write_openmpi_rules(tuning.base.ranks, tuning.rules),
+                 Readers::kOwner, NamedBy::kFolder);
 }
 
-/// The files that the user's values stand for, whoever starts the job: Open MPI says nothing of one that is missing, and the trial would be
-/// one of the default.
-void write_asked_rules(const TuneRequest& request, Trials& trials, const fs::path& folder, double trial_s, JobTunable& asked,
-                       Tuning& tuning) {
+/// The files that the user's values stand for, whoever starts the job: Open MPI says nothing of one that is missing,
+/// and the trial would be one of the default.
+void write_asked_rules(const TuneRequest& request, Trials& trials, const fs::path& folder, double trial_s,
+                       JobTunable& asked, Tuning& tuning) {
   if (std::all_of(asked.values.begin(), asked.values.end(), tune::is_left_alone)) return;
   const auto ids = tune::openmpi_algorithms(openmpi_parameters(), tune::kAllreduceParameter);
   for (const std::string& value : asked.values)
     if (tune::is_preset(value))
-      write_output((folder / (value + ".rules")).string(), tune::write_openmpi_rules(tuning.base.ranks, tune::preset_rules(value, ids)),
-                   Readers::kOwner, NamedBy::kFolder);
+      write_output((folder / (value + ".rules")).string(),
+                   tune::write_openmpi_rules(tuning.base.ranks, tune::preset_rules(value, ids)), Readers::kOwner,
+                   NamedBy::kFolder);
   const auto rules = std::find(asked.values.begin(), asked.values.end(), tune::kRules);
   if (rules == asked.values.end()) return;
   sweep_for_rules(request, trials, folder, trial_s, ids, tuning);
   if (!tuning.rules.empty()) return;
   asked.values.erase(rules);
-  tuning.notes.push_back(fmt::format("algorithm=rules was not tried: {}",
-                                     tuning.sweep ? "no algorithm was clearly better than the default at any size" : "there was no sweep"));
+  tuning.notes.push_back(fmt::format(
+      "algorithm=rules was not tried: {}",
+      tuning.sweep ? "no algorithm was clearly better than the default at any size" : "there was no sweep"));
 }
 
 /// What the job turned out to use and nobody has spoken of: algorithms of its allreduces.
-void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, double trial_s, Tuning& tuning) {
+void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& folder, double trial_s,
+                    Tuning& tuning) {
   const auto asked = std::find_if(tuning.tunables.begin(), tuning.tunables.end(),
                                   [](const JobTunable& tunable) { return tunable.name == tune::kAlgorithm; });
   const bool is_asked = asked != tuning.tunables.end();
@@ -155,7 +165,8 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
   const std::string info = openmpi_parameters();
   if (tuning.base.nonblocking && find(tuning.tunables, "iallreduce") == nullptr) {
     const auto ids = tune::openmpi_algorithms(info, "coll_libnbc_iallreduce_algorithm");
-    JobTunable tunable{"iallreduce", tune::How::kOpenmpiIallreduce, tune::kIallreduceVariable, false, {"default"}, false};
+    JobTunable tunable{"iallreduce", tune::How::kOpenmpiIallreduce, tune::kIallreduceVariable, false, {"default"},
+                       false};
     // Nobody knows whether the operations of the job commute.
     for (const auto& [name, id] : ids)
       if (id != 0 && !tune::openmpi_iallreduce_needs_commutative(name)) tunable.values.push_back(name);
@@ -186,8 +197,10 @@ void check_asked_algorithms(const TuneRequest& request) {
     throw Error(fmt::format("algorithm={} cannot be the first value, which the job runs with today", today),
                 "--tunable algorithm=default,...", ExitCode::kUsage);
   tune::check_algorithms(asked->values, tune::openmpi_algorithms(openmpi_parameters(), tune::kAllreduceParameter));
-  const bool asks_for_rules = std::find(asked->values.begin(), asked->values.end(), tune::kRules) != asked->values.end();
-  if (asks_for_rules && (!is_open_mpi_launcher(request.command) || !program_of(request.command) || !fs::exists(allreduce_program())))
+  const bool asks_for_rules =
+      std::find(asked->values.begin(), asked->values.end(), tune::kRules) != asked->values.end();
+  if (asks_for_rules &&
+      (!is_open_mpi_launcher(request.command) || !program_of(request.command) || !fs::exists(allreduce_program())))
     throw Error("algorithm=rules: rules come from the sweep, which this command has not",
                 "start it by Open MPI's mpirun with one program, or leave rules out", ExitCode::kUsage);
 }
@@ -196,11 +209,13 @@ void check_asked_algorithms(const TuneRequest& request) {
 std::string extreme(const JobTunable& tunable, bool largest, double most) {
   std::string best = tunable.values[0];
   for (const std::string& value : tunable.values)
-    if ((largest ? std::stod(value) > std::stod(best) : std::stod(value) < std::stod(best)) && std::stod(value) <= most) best = value;
+    if ((largest ? std::stod(value) > std::stod(best) : std::stod(value) < std::stod(best)) && std::stod(value) <= most)
+      best = value;
   return best;
 }
 
-// The other batch of the calibrating trials. Where memory is short it is a smaller one, if there is one, else the next larger.
+// The other batch of the calibrating trials. Where memory is short it is a smaller one, if there is one,
+// else the next larger.
 std::string calibrating_batch(const JobTunable& tunable, double most_batch, bool short_of_memory) {
   if (!short_of_memory) return extreme(tunable, true, most_batch);
   const std::string smallest = extreme(tunable, false, most_batch);
@@ -230,8 +245,9 @@ std::vector<bool> feasible_points(const TuneRequest& request, double most_batch,
     if (!feasible[0]) throw Error("the default batch is above --max-global-batch", "", ExitCode::kUsage);
   }
   if (space.has(tune::kBatch) && space.has(tune::kMicroBatches))
-    refuse("more micro-batches than samples of a rank",
-           [&](size_t point) { return point != 0 && number(point, tune::kMicroBatches) > number(point, tune::kBatch); });
+    refuse("more micro-batches than samples of a rank", [&](size_t point) {
+      return point != 0 && number(point, tune::kMicroBatches) > number(point, tune::kBatch);
+    });
   return feasible;
 }
 
@@ -251,10 +267,12 @@ void refuse_by_memory(const TuneRequest& request, const std::optional<tune::Memo
     ++refused;
   }
   const auto words = [](double bytes) { return reports::size_text(static_cast<int64_t>(bytes)); };
-  const std::string model_words = fmt::format("{} and {} a sample, by the {} of two trials", words(model->fixed_bytes),
-                                              words(model->bytes_per_sample), tuning.base.memory_of_gpu ? "GPUs' memory" : "peak memory");
+  const std::string model_words =
+      fmt::format("{} and {} a sample, by the {} of two trials", words(model->fixed_bytes),
+                  words(model->bytes_per_sample), tuning.base.memory_of_gpu ? "GPUs' memory" : "peak memory");
   if (refused > 0)
-    tuning.refused.push_back({fmt::format("more than {} of a rank (--max-memory): {}", words(limit), model_words), refused});
+    tuning.refused.push_back(
+        {fmt::format("more than {} of a rank (--max-memory): {}", words(limit), model_words), refused});
   else
     tuning.notes.push_back(fmt::format("all batches fit into {} of a rank: {}", words(limit), model_words));
 }
@@ -276,13 +294,15 @@ void leave_out_idle_rules(Tuning& tuning) {
   tuning.best.reset();
 }
 
-/// What each choice does to a step, where several were made: a round of the winner, and of it without each of them. Whether the winner was measured.
+/// What each choice does to a step, where several were made: a round of the winner, and of it without each of them.
+/// Whether the winner was measured.
 bool explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) {
   const Space& space = tuning.space;
   const size_t winner = tuning.result.winner, round = tuning.result.trials.back().round + 1;
   std::vector<size_t> changed;
   for (size_t i = 0; i < space.tunables().size(); ++i)
-    if (const size_t point = space.with(winner, i, 0); point != winner && point != 0 && feasible[point]) changed.push_back(i);
+    if (const size_t point = space.with(winner, i, 0); point != winner && point != 0 && feasible[point])
+      changed.push_back(i);
   if (changed.empty()) return false;
   if (trials.trials_left() <= changed.size()) {
     tuning.notes.emplace_back("no trials were left to measure each choice by itself");
@@ -304,7 +324,8 @@ bool explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) 
 
 Tuning tune_job(const TuneRequest& request) {
   check_asked_algorithms(request);
-  for (const LaneHosts& lane : request.lanes) placed_on({request.command, {}}, lane);  // refused before anything is made
+  // refused before anything is made
+  for (const LaneHosts& lane : request.lanes) placed_on({request.command, {}}, lane);
   const fs::path folder = trials_folder(request);
   Trials trials(request, folder);
 
@@ -312,8 +333,11 @@ Tuning tune_job(const TuneRequest& request) {
   const std::optional<Outcome> first = trials.measure_first(words_of_defaults(request.tunables), defaults);
   if (!first) throw Error("interrupted before anything was measured");
   if (!first->cost)
-    throw Error(fmt::format("the job fails with its defaults: {}", first->why), fmt::format("see {}", (folder / "0001.log").string()));
-  Tuning tuning{.space = space_of({{.name = "job", .values = {"as it is"}}}, false), .tunables = request.tunables, .goal = request.goal};
+    throw Error(fmt::format("the job fails with its defaults: {}", first->why),
+                fmt::format("see {}", (folder / "0001.log").string()));
+  Tuning tuning{.space = space_of({{.name = "job", .values = {"as it is"}}}, false),
+                .tunables = request.tunables,
+                .goal = request.goal};
   tuning.base = trials.facts(words_of_defaults(request.tunables));
   tuning.goal.noise_scale = tuning.base.noise_scale;
   tuning.goal.base_samples = tuning.base.samples.value_or(0);
@@ -332,9 +356,9 @@ Tuning tune_job(const TuneRequest& request) {
   const Space& space = tuning.space;
   trials.search_in(space, tuning.tunables, tuning.goal, tuning.prediction);
 
-  const double most_batch = request.max_global_batch
-                                ? static_cast<double>(*request.max_global_batch) / static_cast<double>(tuning.base.ranks)
-                                : std::numeric_limits<double>::infinity();
+  const double most_batch =
+      request.max_global_batch ? static_cast<double>(*request.max_global_batch) / static_cast<double>(tuning.base.ranks)
+                               : std::numeric_limits<double>::infinity();
   std::vector<bool> feasible = feasible_points(request, most_batch, tuning);
 
   // Another batch, the largest, tells what computing grows with, the smallest bucket the tensors one by one.
@@ -344,11 +368,13 @@ Tuning tune_job(const TuneRequest& request) {
     const JobTunable& tunable = tuning.tunables[i];
     const bool micro_batches = tunable.name == tune::kMicroBatches && tuning.base.pipeline && !space.has(tune::kBatch);
     if (tunable.name != tune::kBatch && tunable.name != tune::kBucketMb && !micro_batches) continue;
-    const std::string value = micro_batches                  ? extreme(tunable, true, 1e9)
-                              : tunable.name == tune::kBatch ? calibrating_batch(tunable, most_batch, request.max_memory.has_value())
-                                                             : extreme(tunable, false, 1e9);
-    other =
-        space.with(other, i, static_cast<size_t>(std::find(tunable.values.begin(), tunable.values.end(), value) - tunable.values.begin()));
+    const std::string value = micro_batches ? extreme(tunable, true, 1e9)
+                              : tunable.name == tune::kBatch
+                                  ? calibrating_batch(tunable, most_batch, request.max_memory.has_value())
+                                  : extreme(tunable, false, 1e9);
+    other = space.with(
+        other, i,
+        static_cast<size_t>(std::find(tunable.values.begin(), tunable.values.end(), value) - tunable.values.begin()));
   }
   tune::TrialFacts second = tuning.base;
   if (other != 0) {
@@ -365,36 +391,40 @@ Tuning tune_job(const TuneRequest& request) {
   };
   const auto batch_at = [&](size_t point) { return number_at(point, tune::kBatch).value_or(0); };
   const auto calibrating_trial = [&](const tune::TrialFacts& facts, size_t point) {
-    return tune::CalibratingTrial{facts, batch_at(point), number_at(point, tune::kBucketMb), number_at(point, tune::kMicroBatches)};
+    return tune::CalibratingTrial{facts, batch_at(point), number_at(point, tune::kBucketMb),
+                                  number_at(point, tune::kMicroBatches)};
   };
   if (request.max_memory)
     refuse_by_memory(request,
-                     second.memory_bytes
-                         ? tune::memory_model({batch_at(0), *tuning.base.memory_bytes}, {batch_at(other), *second.memory_bytes})
-                         : std::nullopt,
+                     second.memory_bytes ? tune::memory_model({batch_at(0), *tuning.base.memory_bytes},
+                                                              {batch_at(other), *second.memory_bytes})
+                                         : std::nullopt,
                      tuning, feasible);
-  tune::Calibration calibration =
-      tune::calibration_of(calibrating_trial(tuning.base, 0), calibrating_trial(second, other), tuning.sweep, tuning.rules);
+  tune::Calibration calibration = tune::calibration_of(calibrating_trial(tuning.base, 0),
+                                                       calibrating_trial(second, other), tuning.sweep, tuning.rules);
   if (tunes_batch && !tuning.goal.raw_throughput) calibration.noise_scale = tuning.goal.noise_scale;
   // Nothing predicts a number that the job prints.
-  tuning.prediction = tuning.goal.needs_steps() ? tune::predict(space, calibration) : std::vector<double>(space.size(), 0.0);
+  tuning.prediction =
+      tuning.goal.needs_steps() ? tune::predict(space, calibration) : std::vector<double>(space.size(), 0.0);
   tuning.result = tune::search(space, tuning.prediction, feasible, calibrating, trials, {.seed = request.seed});
   if (tuning.result.winner != 0) {
     tuning.best = trials.facts(space.words(tuning.result.winner));
     leave_out_idle_rules(tuning);
   }
   for (const size_t i : tuning.result.idle)
-    tuning.notes.push_back(fmt::format("{} makes no difference beside the rest: left at {}", space.tunables()[i].name, space.value(0, i)));
-  const bool is_open =
-      tuning.result.conclusion == tune::Conclusion::kNotExplored || tuning.result.conclusion == tune::Conclusion::kNotConfirmed;
+    tuning.notes.push_back(
+        fmt::format("{} makes no difference beside the rest: left at {}", space.tunables()[i].name, space.value(0, i)));
+  const bool is_open = tuning.result.conclusion == tune::Conclusion::kNotExplored ||
+                       tuning.result.conclusion == tune::Conclusion::kNotConfirmed;
   if (is_open && !trials.is_interrupted()) {
     const auto words = [](double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); };
     tuning.notes.push_back(
         request.trials
-            ? fmt::format("--trials {} is too few: confirming a gain takes at least {} beside those that explore", *request.trials,
-                          3 * tune::kMinRounds)
-            : fmt::format("--budget {} is too short: a trial of the default takes {}, and confirming a gain takes at least {} of them",
-                          words(request.budget_s), words(first->wall_s), 2 * tune::kMinRounds));
+            ? fmt::format("--trials {} is too few: confirming a gain takes at least {} beside those that explore",
+                          *request.trials, 3 * tune::kMinRounds)
+            : fmt::format(
+                  "--budget {} is too short: a trial of the default takes {}, and confirming a gain takes at least {} of them",
+                  words(request.budget_s), words(first->wall_s), 2 * tune::kMinRounds));
   }
   if (tuning.result.winner != 0) {
     if (explain(trials, feasible, tuning)) tuning.best = trials.facts(space.words(tuning.result.winner));

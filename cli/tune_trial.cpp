@@ -33,7 +33,8 @@ std::vector<tune::MetricMatch> told_in(const fs::path& file, const std::string& 
 }
 
 // Those that a trial has added: a job may append to its file or write it anew.
-std::vector<tune::MetricMatch> added(const std::vector<tune::MetricMatch>& before, std::vector<tune::MetricMatch> after) {
+std::vector<tune::MetricMatch> added(const std::vector<tune::MetricMatch>& before,
+                                     std::vector<tune::MetricMatch> after) {
   if (after.size() > before.size() && std::equal(before.begin(), before.end(), after.begin()))
     after.erase(after.begin(), after.begin() + static_cast<std::ptrdiff_t>(before.size()));
   return after;
@@ -50,7 +51,9 @@ double metric_of(std::vector<double> numbers) {
 std::string words_of_failure(const fs::path& log) {
   constexpr size_t kMostCharacters = 160, kMostRead = 4096;
   // Jobs that refuse their arguments say which.
-  const auto shown = [](const std::string& line) { return without_secrets(line.substr(0, kMostRead)).substr(0, kMostCharacters); };
+  const auto shown = [](const std::string& line) {
+    return without_secrets(line.substr(0, kMostRead)).substr(0, kMostCharacters);
+  };
   std::string text;
   try {
     text = read_regular_file(log.string(), NamedBy::kFolder);
@@ -69,14 +72,18 @@ std::string words_of_failure(const fs::path& log) {
 }
 
 std::vector<std::string> launched(const tune::PlacedJob& job) {
-  return !job.environment.empty() && is_open_mpi_launcher(job.command) ? forward_settings(job.command, job.environment) : job.command;
+  return !job.environment.empty() && is_open_mpi_launcher(job.command) ? forward_settings(job.command, job.environment)
+                                                                       : job.command;
 }
 
 TrialRun::TrialRun(const tune::PlacedJob& job, fs::path run, fs::path log, const tune::Goal& goal)
     : run_(std::move(run)), log_(std::move(log)), goal_(goal) {
   std::error_code ignored;
   fs::remove_all(run_, ignored);
-  launch_ = {{fs::read_symlink("/proc/self/exe").string(), "record", "-o", run_.string(), "--"}, job.environment, log_.string(), job.unset};
+  launch_ = {{fs::read_symlink("/proc/self/exe").string(), "record", "-o", run_.string(), "--"},
+             job.environment,
+             log_.string(),
+             job.unset};
   for (std::string& word : launched(job)) launch_.command.push_back(std::move(word));
   if (!goal.metric) return;
   told_ = goal.metric->file.empty() ? log_ : fs::path(goal.metric->file);
@@ -87,7 +94,8 @@ TrialRun::TrialRun(const tune::PlacedJob& job, fs::path run, fs::path log, const
 
 RanTrial TrialRun::finish(const LaneEnd& end) const {
   const Ended& ended = end.ended;
-  if (end.ended_after_s && !ended.told_to_end) return {.facts = {}, .why = did_not_end(*end.ended_after_s), .wall_s = end.wall_s};
+  if (end.ended_after_s && !ended.told_to_end)
+    return {.facts = {}, .why = did_not_end(*end.ended_after_s), .wall_s = end.wall_s};
   RanTrial trial;
   trial.wall_s = end.wall_s;
   trial.told_to_end = ended.told_to_end;
@@ -118,15 +126,16 @@ void check_pattern(const tune::Metric& metric) {
   try {
     groups = std::regex(metric.pattern).mark_count();
   } catch (const std::regex_error& error) {
-    throw Error(fmt::format("--metric '{}' is not a regular expression: {}", metric.pattern, error.what()), "'images/sec: ([0-9.]+)'",
-                ExitCode::kUsage);
+    throw Error(fmt::format("--metric '{}' is not a regular expression: {}", metric.pattern, error.what()),
+                "'images/sec: ([0-9.]+)'", ExitCode::kUsage);
   }
   if (groups == 0)
     throw Error(fmt::format("--metric '{}' does not say where the number is", metric.pattern),
                 "put it in parentheses: 'images/sec: ([0-9.]+)'", ExitCode::kUsage);
 }
 
-RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::path& log, const tune::Goal& goal, double most_s) {
+RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::path& log, const tune::Goal& goal,
+                   double most_s) {
   const TrialRun trial(job, run, log, goal);
   Launch launch = trial.launch();
   launch.most_s = [most_s] { return most_s; };
@@ -134,12 +143,15 @@ RanTrial run_trial(const tune::PlacedJob& job, const fs::path& run, const fs::pa
 }
 
 double trial_limit_s(double default_s, double work, double left_s) {
-  constexpr double kLongest = 10, kLongestAtTheEnd = 3, kLeastAtTheEnd_s = 10;  // one that was expected to fit is let through
+  // one that was expected to fit is let through
+  constexpr double kLongest = 10, kLongestAtTheEnd = 3, kLeastAtTheEnd_s = 10;
   if (default_s == 0) return std::max(kLeastLimit_s, left_s);
   return std::min(std::max(kLeastLimit_s, kLongest * work * default_s),
                   std::max({kLeastAtTheEnd_s, kLongestAtTheEnd * work * default_s, left_s}));
 }
 
-std::string did_not_end(double limit_s) { return kDidNotEnd + reports::short_duration(static_cast<int64_t>(limit_s * 1e9)); }
+std::string did_not_end(double limit_s) {
+  return kDidNotEnd + reports::short_duration(static_cast<int64_t>(limit_s * 1e9));
+}
 
 }  // namespace ddl::cli

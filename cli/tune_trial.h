@@ -44,14 +44,15 @@ class TrialRun {
 /// Throws a usage error unless the metric's pattern is a regular expression with a group for the number.
 void check_pattern(const tune::Metric& metric);
 
-/// Records the job into `run` (removed first if it exists), with its output in `log`, for `most_s` at most. Never throws because of the
-/// job.
-RanTrial run_trial(const tune::PlacedJob& job, const std::filesystem::path& run, const std::filesystem::path& log, const tune::Goal& goal,
-                   double most_s);
+/// Records the job into `run` (removed first if it exists), with its output in `log`, for `most_s` at most. Never
+/// throws because of the job.
+RanTrial run_trial(const tune::PlacedJob& job, const std::filesystem::path& run, const std::filesystem::path& log,
+                   const tune::Goal& goal, double most_s);
 
-/// How long a trial may take, since a value may dead-lock the job: ten times as long as the default and a minute at least; where the budget
-/// ends sooner three times as long and ten seconds at least. The default itself may take the whole budget, and a minute at least.
-/// `default_s`: what the default took; 0: it is the default's turn. `work`: how much more than the default it does. `left_s`: of the budget.
+/// How long a trial may take, since a value may dead-lock the job: ten times as long as the default and a minute at
+/// least; where the budget ends sooner three times as long and ten seconds at least. The default itself may take the
+/// whole budget, and a minute at least. `default_s`: what the default took; 0: it is the default's turn. `work`: how
+/// much more than the default it does. `left_s`: of the budget.
 double trial_limit_s(double default_s, double work, double left_s);
 constexpr double kLeastLimit_s = 60;
 
@@ -59,8 +60,8 @@ constexpr double kLeastLimit_s = 60;
 std::string did_not_end(double limit_s);
 constexpr const char* kDidNotEnd = "did not end within ";
 
-/// A job's own words about its failure: the first line of output with "error" in it, since launchers add paragraphs of their own; else the
-/// last line. Without secrets, since the report has it.
+/// A job's own words about its failure: the first line of output with "error" in it, since launchers add paragraphs of
+/// their own; else the last line. Without secrets, since the report has it.
 std::string words_of_failure(const std::filesystem::path& log);
 
 /// The command with the job's variables, as started: Open MPI's launcher forwards them to other hosts.

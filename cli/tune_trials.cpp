@@ -27,7 +27,8 @@ constexpr size_t kNoLimit = 1'000'000;
 
 std::string question_of(const std::vector<JobTunable>& tunables) {
   std::string text;
-  for (const JobTunable& tunable : tunables) text += fmt::format("{}={};", tunable.name, fmt::join(tunable.values, ","));
+  for (const JobTunable& tunable : tunables)
+    text += fmt::format("{}={};", tunable.name, fmt::join(tunable.values, ","));
   return text;
 }
 
@@ -38,7 +39,8 @@ void require_apart(const std::vector<std::vector<RanTrial>>& rounds) {
     for (const RanTrial& trial : rounds[lane])
       for (const std::string& host : trial.hosts)
         if (const auto [known, is_new] = lane_of.emplace(host, lane); !is_new && known->second != lane)
-          throw Error(fmt::format("two trials ran on {} at the same time: neither time is valid", host.substr(0, host.find(' '))),
+          throw Error(fmt::format("two trials ran on {} at the same time: neither time is valid",
+                                  host.substr(0, host.find(' '))),
                       "does the command start its ranks on the nodes that --host, --nodelist or {hosts} tell it?");
 }
 
@@ -79,7 +81,8 @@ tune::PlacedJob Trials::placed(tune::PlacedJob job, size_t lane) const {
 
 bool Trials::is_known(Wanted& wanted) {
   wanted.number = ++count_;
-  std::optional<tune::LoggedTrial> before = log_.replay(wanted.round, wanted.stage, wanted.words, hosts_of(wanted.lane));
+  std::optional<tune::LoggedTrial> before =
+      log_.replay(wanted.round, wanted.stage, wanted.words, hosts_of(wanted.lane));
   if (before && !wanted.point && !before->cost) {  // the job failed with its defaults: that may be mended by now
     log_.forget_earlier();
     before.reset();
@@ -93,7 +96,8 @@ bool Trials::is_known(Wanted& wanted) {
 
 TrialRun Trials::run_of(const Wanted& wanted) const {
   const std::string number = fmt::format("{:04}", wanted.number);
-  return {placed(tune::place(request_.command, tunables_, wanted.values, (folder_ / "allreduce.rules").string()), wanted.lane),
+  return {placed(tune::place(request_.command, tunables_, wanted.values, (folder_ / "allreduce.rules").string()),
+                 wanted.lane),
           folder_ / (number + ".ddl"), folder_ / (number + ".log"), goal_};
 }
 
@@ -119,27 +123,31 @@ std::vector<std::string> Trials::launcher_of(const std::map<std::string, std::st
   return command;
 }
 
-// The launcher takes their number from a host file or an allocation, which may be another than when the log was begun. A tunable may say it, too.
+// The launcher takes their number from a host file or an allocation, which may be another than when the log was begun.
+// A tunable may say it, too.
 void Trials::require_same_ranks(const Wanted& wanted, const tune::TrialFacts& facts) const {
   if (ranks_ == 0 || facts.ranks == ranks_) return;
   if (launcher_of(wanted.values) != default_launcher_) return;
-  throw Error(fmt::format("trial {} ran on {}, the first trial in {} on {}", wanted.number, reports::plural(facts.ranks, "rank"),
-                          (request_.directory / "tune.sqlite").string(), ranks_),
+  throw Error(fmt::format("trial {} ran on {}, the first trial in {} on {}", wanted.number,
+                          reports::plural(facts.ranks, "rank"), (request_.directory / "tune.sqlite").string(), ranks_),
               "tune into another directory (-o), or run on as many ranks as before");
 }
 
 void Trials::keep(Wanted& wanted, const RanTrial& ran, const fs::path& recording) {
-  tune::LoggedTrial row{
-      .round = wanted.round, .stage = std::string(tune::name_of(wanted.stage)), .point = wanted.words, .hosts = hosts_of(wanted.lane)};
+  tune::LoggedTrial row{.round = wanted.round,
+                        .stage = std::string(tune::name_of(wanted.stage)),
+                        .point = wanted.words,
+                        .hosts = hosts_of(wanted.lane)};
   Outcome outcome{std::nullopt, ran.why};
   if (ran.facts) {
     require_same_ranks(wanted, *ran.facts);
     const auto batch = wanted.values.find(tune::kBatch);
-    outcome = tune::outcome_of(*ran.facts, goal_, batch == wanted.values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
+    outcome = tune::outcome_of(*ran.facts, goal_,
+                               batch == wanted.values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
     if (request_.max_memory && ran.facts->memory_bytes.value_or(0) > static_cast<double>(*request_.max_memory))
-      outcome = {std::nullopt,
-                 fmt::format("needed {} of a rank, more than --max-memory {}",
-                             reports::size_text(static_cast<int64_t>(*ran.facts->memory_bytes)), reports::size_text(*request_.max_memory))};
+      outcome = {std::nullopt, fmt::format("needed {} of a rank, more than --max-memory {}",
+                                           reports::size_text(static_cast<int64_t>(*ran.facts->memory_bytes)),
+                                           reports::size_text(*request_.max_memory))};
     row.step_s = ran.facts->step_s;
     row.samples = ran.facts->samples;
     row.noise_scale = ran.facts->noise_scale;
@@ -186,8 +194,9 @@ std::optional<Outcome> Trials::measure_one(Wanted wanted) {
     }
     if (default_s_ == 0 && end.ended_after_s) {
       discard(trial);
-      throw Error(fmt::format("the job with its defaults {}", ran.why),
-                  fmt::format("let it run fewer steps, or give it more --budget; its output is in {}", trial.launch().output));
+      throw Error(
+          fmt::format("the job with its defaults {}", ran.why),
+          fmt::format("let it run fewer steps, or give it more --budget; its output is in {}", trial.launch().output));
     }
     ran.wall_s = since_last_s();
     spent_s_ += ran.wall_s;
@@ -203,7 +212,8 @@ std::optional<Outcome> Trials::measure(size_t round, Stage stage, size_t point) 
   return measure_one({round, stage, point, space_->words(point), tune::values_at(*space_, point)});
 }
 
-std::optional<Outcome> Trials::measure_first(const std::string& words, const std::map<std::string, std::string>& values) {
+std::optional<Outcome> Trials::measure_first(const std::string& words,
+                                             const std::map<std::string, std::string>& values) {
   default_values_ = values;
   default_launcher_ = launcher_of(values);
   const std::optional<Outcome> outcome = measure_one({0, Stage::kCalibrate, std::nullopt, words, values});
@@ -224,8 +234,8 @@ std::vector<std::vector<Outcome>> Trials::measure_rounds(Stage stage, const std:
   std::vector<double> elapsed_s(rounds.size(), 0);
   for (size_t lane = 0; lane < rounds.size(); ++lane)
     for (const size_t point : rounds[lane].points) {
-      Wanted& one =
-          wanted[lane].emplace_back(Wanted{rounds[lane].number, stage, point, space_->words(point), tune::values_at(*space_, point), lane});
+      Wanted& one = wanted[lane].emplace_back(
+          Wanted{rounds[lane].number, stage, point, space_->words(point), tune::values_at(*space_, point), lane});
       if (is_known(one)) {
         elapsed_s[lane] += one.outcome->wall_s;
       } else {
@@ -267,8 +277,11 @@ size_t Trials::trials_left() const {
   if (ended_) return 0;
   const size_t by_count = request_.trials ? *request_.trials - std::min(*request_.trials, count_) : kNoLimit;
   // The default may be much slower than what is tried in its place.
-  const double mean_s = others_ > 0 ? others_s_ / static_cast<double>(others_) : count_ > 0 ? all_s_ / static_cast<double>(count_) : 1;
-  return std::min(by_count, static_cast<size_t>(static_cast<double>(lanes()) * budget_left_s() / std::max(mean_s, 1e-3)));
+  const double mean_s = others_ > 0  ? others_s_ / static_cast<double>(others_)
+                        : count_ > 0 ? all_s_ / static_cast<double>(count_)
+                                     : 1;
+  return std::min(by_count,
+                  static_cast<size_t>(static_cast<double>(lanes()) * budget_left_s() / std::max(mean_s, 1e-3)));
 }
 
 // What did not end is not tried again: nothing follows from it for how many trials fit into the time that is left.
@@ -287,7 +300,8 @@ tune::TrialFacts Trials::facts(const std::string& words) const {
 
 // Whether what differs from the default is known to the predictor.
 bool Trials::is_predicted(size_t point) const {
-  if (prediction_ == nullptr || prediction_->empty() || goal_.target_loss || !goal_.needs_steps() || point == 0) return false;
+  if (prediction_ == nullptr || prediction_->empty() || goal_.target_loss || !goal_.needs_steps() || point == 0)
+    return false;
   for (size_t i = 0; i < space_->tunables().size(); ++i)
     if (space_->value_index(point, i) != 0 && !space_->tunables()[i].modelled) return false;
   return true;
@@ -295,20 +309,24 @@ bool Trials::is_predicted(size_t point) const {
 
 void Trials::tell(const Wanted& wanted, const RanTrial& ran) const {
   const Outcome& outcome = *wanted.outcome;
-  const std::string left = request_.trials
-                               ? reports::plural(static_cast<int64_t>(trials_left()), "trial")
-                               : reports::short_duration(static_cast<int64_t>(std::max(0.0, request_.budget_s - spent_s()) * 1e9));
+  const std::string left =
+      request_.trials
+          ? reports::plural(static_cast<int64_t>(trials_left()), "trial")
+          : reports::short_duration(static_cast<int64_t>(std::max(0.0, request_.budget_s - spent_s()) * 1e9));
   std::string result = outcome.why;
   if (outcome.cost) {
     result = goal_.metric    ? fmt::format("{:g}", *ran.facts->metric)
              : goal_.elapsed ? reports::short_duration(static_cast<int64_t>(ran.facts->elapsed_s * 1e9)) + " elapsed"
                              : reports::short_duration(static_cast<int64_t>(ran.facts->step_s * 1e9)) + "/step";
-    if (goal_.target_loss) result += fmt::format(", {} to the loss", reports::short_duration(static_cast<int64_t>(*outcome.cost * 1e9)));
+    if (goal_.target_loss)
+      result += fmt::format(", {} to the loss", reports::short_duration(static_cast<int64_t>(*outcome.cost * 1e9)));
     if (wanted.point && is_predicted(*wanted.point))
-      result += fmt::format(" ({:+.0f}% from the prediction)", 100 * (*outcome.cost / std::exp((*prediction_)[*wanted.point]) - 1));
+      result += fmt::format(" ({:+.0f}% from the prediction)",
+                            100 * (*outcome.cost / std::exp((*prediction_)[*wanted.point]) - 1));
   }
   const std::string where = request_.lanes.empty() ? "" : " on " + hosts_of(wanted.lane);
-  print_note(fmt::format("trial {} ({}) {}{}: {}; {} left", wanted.number, tune::name_of(wanted.stage), wanted.words, where, result, left));
+  print_note(fmt::format("trial {} ({}) {}{}: {}; {} left", wanted.number, tune::name_of(wanted.stage), wanted.words,
+                         where, result, left));
 }
 
 }  // namespace ddl::cli

@@ -28,11 +28,15 @@ class Trials : public tune::Bench {
   std::optional<tune::Outcome> measure(size_t round, tune::Stage stage, size_t point) override;
   size_t lanes() const override { return std::max<size_t>(1, request_.lanes.size()); }
   /// Reads recordings after all have ended: reading would take CPU from the nodes of trials.
-  std::vector<std::vector<tune::Outcome>> measure_rounds(tune::Stage stage, const std::vector<tune::Round>& rounds) override;
+  std::vector<std::vector<tune::Outcome>> measure_rounds(tune::Stage stage,
+                                                         const std::vector<tune::Round>& rounds) override;
   /// The job with these values, before a space exists.
-  std::optional<tune::Outcome> measure_first(const std::string& words, const std::map<std::string, std::string>& values);
+  std::optional<tune::Outcome> measure_first(const std::string& words,
+                                             const std::map<std::string, std::string>& values);
   size_t trials_left() const override;
-  std::optional<double> seconds_left() const override { return request_.trials ? std::nullopt : std::optional(budget_left_s()); }
+  std::optional<double> seconds_left() const override {
+    return request_.trials ? std::nullopt : std::optional(budget_left_s());
+  }
 
   /// A job on the lane's nodes, or placed by its launcher.
   tune::PlacedJob placed(tune::PlacedJob job, size_t lane = 0) const;

@@ -1,4 +1,5 @@
-// The emitted files at work: a command run with them, and the question whether they are in force and better, asked anew.
+// The emitted files at work: a command run with them, and the question whether they are in force and
+// better, asked anew.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,10 +28,12 @@ namespace {
 const char* const kRemoveIt = "remove it: what the jobs of a verification write goes there";
 
 bool has(const std::vector<std::string>& command, const std::string& text) {
-  return std::any_of(command.begin(), command.end(), [&](const std::string& word) { return word.find(text) != std::string::npos; });
+  return std::any_of(command.begin(), command.end(),
+                     [&](const std::string& word) { return word.find(text) != std::string::npos; });
 }
 
-/// The directory's choices as tunables of the command. Their values are all that is needed: what goes by the environment is in the files.
+/// The directory's choices as tunables of the command. Their values are all that is needed: what goes by the
+/// environment is in the files.
 struct Choices {
   std::vector<tune::JobTunable> tunables;
   std::map<std::string, std::string> tuned, defaults;
@@ -57,7 +60,8 @@ std::vector<tune::JobTunable> tunables_in_run(const tune::Emitted& emitted) {
     tunable.how = tune::How::kVariable;
     tunable.variable = tunable.name;
     for (const tune::KnownTunable& known : tune::known_tunables())
-      if (known.name == tunable.name && known.how != tune::How::kCommand) tunable.how = known.how, tunable.variable = known.variable;
+      if (known.name == tunable.name && known.how != tune::How::kCommand)
+        tunable.how = known.how, tunable.variable = known.variable;
   }
   return tunables;
 }
@@ -72,10 +76,13 @@ void require_placeholders(const tune::Emitted& emitted, const std::vector<std::s
   }
 }
 
-tune::PlacedJob tuned_job(const tune::Emitted& emitted, const std::vector<std::string>& command, const LaneHosts& hosts) {
+tune::PlacedJob tuned_job(const tune::Emitted& emitted, const std::vector<std::string>& command,
+                          const LaneHosts& hosts) {
   require_placeholders(emitted, command);
   const Choices choices = choices_of(emitted);
-  return placed_on({tune::place(command, choices.tunables, choices.tuned, "").command, emitted.environment, emitted.tuned.unset}, hosts);
+  return placed_on(
+      {tune::place(command, choices.tunables, choices.tuned, "").command, emitted.environment, emitted.tuned.unset},
+      hosts);
 }
 
 /// How long the trials of a verification may take, by the rule of a tuning.
@@ -94,7 +101,8 @@ class Limits {
 };
 
 /// One more launch, with the probe and without recording. Nothing where the files leave Open MPI's algorithms alone.
-std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::PlacedJob& tuned, const fs::path& folder, double most_s) {
+std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::PlacedJob& tuned, const fs::path& folder,
+                                 double most_s) {
   if (emitted.tuned.allreduce_rules.empty()) return std::nullopt;
   const fs::path out = folder / "probes";
   fs::remove_all(out);
@@ -111,7 +119,8 @@ std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::Place
                           .at(0)
                           .at(0);
   if (end.ended.told_to_end) throw Error("interrupted");
-  if (end.ended_after_s) throw Error(fmt::format("the tuned job {} under the probe", did_not_end(*end.ended_after_s)), "see " + log);
+  if (end.ended_after_s)
+    throw Error(fmt::format("the tuned job {} under the probe", did_not_end(*end.ended_after_s)), "see " + log);
   if (end.ended.shell_code() != 0)
     throw Error(fmt::format("the tuned job fails under the probe: exit code {}", end.ended.shell_code()), "see " + log);
   return tune::prove_openmpi(tune::read_probe_files(out), emitted.allreduce_rules, emitted.tuned.ranks);
@@ -121,11 +130,12 @@ std::optional<tune::Proof> prove(const tune::Emitted& emitted, const tune::Place
 
 int apply_tuned(const fs::path& directory, const std::vector<std::string>& command, const LaneHosts& hosts) {
   const tune::PlacedJob job = tuned_job(tune::read_emitted(directory), command, hosts);
-  return run_job({.command = launched(job), .settings = job.environment, .output = {}, .unset = job.unset}).shell_code();
+  return run_job({.command = launched(job), .settings = job.environment, .output = {}, .unset = job.unset})
+      .shell_code();
 }
 
-int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds, const std::optional<tune::Goal>& asked,
-                 const LaneHosts& hosts, bool in_run, double budget_s) {
+int verify_tuned(const fs::path& directory, const std::vector<std::string>& given, size_t rounds,
+                 const std::optional<tune::Goal>& asked, const LaneHosts& hosts, bool in_run, double budget_s) {
   if (rounds < tune::kMinRounds)
     throw Error(fmt::format("--rounds {}: must be at least {}", rounds, tune::kMinRounds), "", ExitCode::kUsage);
   const tune::Emitted emitted = tune::read_emitted(directory);
@@ -147,33 +157,40 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
 
   tune::Goal goal = asked.value_or(tune::goal_of(emitted.tuned));
   if (asked && asked->words() != emitted.tuned.goal)
-    print_note(fmt::format("{} was tuned for {}; judged by {}", shown_path(directory), emitted.tuned.goal, asked->words()));
+    print_note(
+        fmt::format("{} was tuned for {}; judged by {}", shown_path(directory), emitted.tuned.goal, asked->words()));
   for (const std::string& note : tune::overridden_by_rules(emitted.tuned)) print_note(note);
   if (in_run && (!goal.needs_steps() || goal.target_loss))
-    throw Error(fmt::format("--in-run compares step times, not {}", goal.words()), "leave --in-run out", ExitCode::kUsage);
+    throw Error(fmt::format("--in-run compares step times, not {}", goal.words()), "leave --in-run out",
+                ExitCode::kUsage);
   std::vector<double> defaults, tuned, first, second;
   Limits limits(budget_s);
   if (in_run) {
     InRunVerification run = verify_in_run(directory, command, tunables_in_run(emitted), rounds, hosts, budget_s);
-    defaults = std::move(run.defaults), tuned = std::move(run.tuned), first = std::move(run.first), second = std::move(run.second);
+    defaults = std::move(run.defaults), tuned = std::move(run.tuned), first = std::move(run.first),
+    second = std::move(run.second);
   }
-  const auto cost = [&](const tune::PlacedJob& job, const std::map<std::string, std::string>& values, const char* name) {
+  const auto cost = [&](const tune::PlacedJob& job, const std::map<std::string, std::string>& values,
+                        const char* name) {
     const auto batch = values.find(tune::kBatch);
-    const double work = batch == values.end() ? 1 : std::max(1.0, std::stod(batch->second) / std::stod(choices.defaults.at(tune::kBatch)));
+    const double work = batch == values.end()
+                            ? 1
+                            : std::max(1.0, std::stod(batch->second) / std::stod(choices.defaults.at(tune::kBatch)));
     const std::string log = (folder / (std::string(name) + ".log")).string();
     const RanTrial trial = run_trial(job, folder / (std::string(name) + ".ddl"), log, goal, limits.most_s(work));
     if (trial.told_to_end) throw Error("interrupted");
     limits.took(trial.wall_s);
     if (trial.why.starts_with(kDidNotEnd))
-      throw Error(fmt::format("the {} job {}", name, trial.why), fmt::format("let it run fewer steps, or give more --budget; see {}", log));
+      throw Error(fmt::format("the {} job {}", name, trial.why),
+                  fmt::format("let it run fewer steps, or give more --budget; see {}", log));
     if (!trial.facts) throw Error(fmt::format("the {} job fails: {}", name, trial.why), fmt::format("see {}", log));
     if (goal.base_samples == 0) {  // the first is the default's
       goal.base_samples = trial.facts->samples.value_or(0);
       goal.noise_scale = trial.facts->noise_scale;
       tune::require_honest_goal(goal, choices.tunables, *trial.facts);
     }
-    const tune::Outcome outcome =
-        tune::outcome_of(*trial.facts, goal, batch == values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
+    const tune::Outcome outcome = tune::outcome_of(
+        *trial.facts, goal, batch == values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
     if (!outcome.cost) throw Error(fmt::format("the {} job: {}", name, outcome.why));
     return *outcome.cost;
   };
@@ -185,22 +202,25 @@ int verify_tuned(const fs::path& directory, const std::vector<std::string>& give
     print_note(fmt::format("round {} of {}: tuned {:+.1f}%, the default against itself {:+.1f}%", round + 1, rounds,
                            100 * (defaults.back() / tuned.back() - 1), 100 * (first.back() / second.back() - 1)));
   }
-  const tune::PairedRatio gain = tune::compare_beside_noise(defaults, tuned, first, second), noise = tune::compare(first, second);
+  const tune::PairedRatio gain = tune::compare_beside_noise(defaults, tuned, first, second),
+                          noise = tune::compare(first, second);
   const std::optional<tune::Proof> proof = prove(emitted, after, folder, limits.most_s(1));
 
   const bool better = gain.lo > 1;
-  print_out(fmt::format("gain    {:+.1f}% [{:+.1f}%, {:+.1f}%]{} over {}: {}\n", 100 * (gain.ratio - 1), 100 * (gain.lo - 1),
-                        100 * (gain.hi - 1), gain.of_rounds ? ", lowest and highest round," : "",
+  print_out(fmt::format("gain    {:+.1f}% [{:+.1f}%, {:+.1f}%]{} over {}: {}\n", 100 * (gain.ratio - 1),
+                        100 * (gain.lo - 1), 100 * (gain.hi - 1), gain.of_rounds ? ", lowest and highest round," : "",
                         reports::plural(static_cast<int64_t>(rounds), "round"),
                         better ? "better than the default" : "not better than the default"));
-  print_out(fmt::format("noise   the default against itself [{:+.1f}%, {:+.1f}%]\n", 100 * (noise.lo - 1), 100 * (noise.hi - 1)));
+  print_out(fmt::format("noise   the default against itself [{:+.1f}%, {:+.1f}%]\n", 100 * (noise.lo - 1),
+                        100 * (noise.hi - 1)));
   print_out(fmt::format("goal    {}\n", goal.words()));
   if (in_run) print_out("by      blocks of steps in one run\n");
   if (proof) {
     print_out(fmt::format("in use  {}\n", proof->sentence));
     for (const tune::ProofRow& row : proof->rows)
-      print_out(fmt::format("        {} ranks, {} bytes: {} (expected {}), {} calls\n", row.calls.ranks, row.calls.bytes, row.ran,
-                            row.expected.empty() ? "anything" : row.expected, row.calls.calls));
+      print_out(fmt::format("        {} ranks, {} bytes: {} (expected {}), {} calls\n", row.calls.ranks,
+                            row.calls.bytes, row.ran, row.expected.empty() ? "anything" : row.expected,
+                            row.calls.calls));
     for (const std::string& note : proof->notes) print_out(fmt::format("note    {}\n", note));
   }
   const bool used = !proof || (proof->verdict == tune::Proof::Verdict::kInForce && !proof->wrong_results);

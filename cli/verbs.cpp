@@ -21,9 +21,11 @@ constexpr Verb kVerbs[] = {
     {"merge", "join the parts of a run that several processes analyzed", run_merge},
     {"diff", "what changed from one run to another, with a gate for scripts", run_diff},
     {"goodput", "where the wall time of a job and its restarts went, lost steps, price", run_goodput},
-    {"history", "many runs in one database: what got slower since when, which hosts are slow", run_history, history_questions},
+    {"history", "many runs in one database: what got slower since when, which hosts are slow", run_history,
+     history_questions},
     {"scaling", "speed-up and efficiency of several runs, or of a table", run_scaling},
-    {"model", "what if: costs of allreduce, fusion, pipelines, batches, from a run or from numbers", run_model, model_questions},
+    {"model", "what if: costs of allreduce, fusion, pipelines, batches, from a run or from numbers", run_model,
+     model_questions},
     {"tune", "find a faster batch, bucket and algorithm, prove the gain, write config files", run_tune},
     {"import", "make a run from the traces of another tool", run_import},
     {"export", "write a run for other programs: traces, tables, flame graphs, Prometheus", run_export},
@@ -64,8 +66,8 @@ int dispatch(const Arguments& arguments) {
     if (word == verb.name) return verb.run({arguments.begin() + 1, arguments.end()});
     names.emplace_back(verb.name);
   }
-  throw Error(fmt::format("unknown {} '{}'", word.starts_with('-') ? "option" : "verb", word), did_you_mean(word, names, "see: ddl --help"),
-              ExitCode::kUsage);
+  throw Error(fmt::format("unknown {} '{}'", word.starts_with('-') ? "option" : "verb", word),
+              did_you_mean(word, names, "see: ddl --help"), ExitCode::kUsage);
 }
 
 }  // namespace

@@ -11,14 +11,16 @@ void start_counters();
 void start_thread_samples();
 /// What the scheduler says of the main thread from here ...
 void begin_cpu_account();
-/// ... to here, as facts of the process; nothing if that was written, or the kernel does not tell. See thread_account.cpp.
+/// ... to here, as facts of the process; nothing if that was written, or the kernel does not tell. See
+/// thread_account.cpp.
 void end_cpu_account();
 /// Do background threads communicate for a training thread, and is the caller not that one?
 bool is_background_thread();
 /// Samples of the node's health, if this process is to take them: from now on, and a last one. See node_health.cpp.
 void start_node_health();
 void end_node_health();
-/// Takes CUPTI's finished records, where a process may soon end without its exit handlers. Nothing where no GPU is used. See cupti.cpp.
+/// Takes CUPTI's finished records, where a process may soon end without its exit handlers. Nothing where no GPU is
+/// used. See cupti.cpp.
 void flush_devices();
 /// CUPTI tells when kernels run: NCCL need not. Likewise.
 bool are_devices_traced();

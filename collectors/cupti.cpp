@@ -1,19 +1,27 @@
 // What GPUs do, by CUPTI's activity records, and which layer launched it, by its callbacks.
 //
-// Nothing happens until the program calls cuInit: then the driver calls InitializeInjection(), through CUDA_INJECTION64_PATH, in processes
-// that really use a GPU, before there is a context. Asking CUPTI ourselves would cost every process, and is refused without a driver.
+// Nothing happens until the program calls cuInit: then the driver calls InitializeInjection(), through
+// CUDA_INJECTION64_PATH, in processes that really use a GPU, before there is a context. Asking CUPTI ourselves would
+// cost every process, and is refused without a driver.
 //
 // Four parties meet here:
-//   the job's threads  come in with each launch (on_launch): they write a launch record (correlation id, layer, when) like any call
-//   CUPTI              asks for buffers and gives them back full, from any thread, the job's included: pointers change hands, no more
-//   our thread         reads full buffers into device records, and asks CUPTI each second for what it has. It is the only thread that this
-//                      library ever starts: parsing in the callback would stop whichever of the job's threads was chosen to bring the
-//                      buffer, and without somebody who asks, a killed job would lose all of a buffer that was not full
-//   the exit handler   asks for all that is left, and reads it. Registered from inside cuInit, so it runs before the driver's own
+//   the job's threads  come in with each launch (on_launch): they write a launch record (correlation id, layer,
+//                      when) like any call
+//   CUPTI              asks for buffers and gives them back full, from any thread, the job's included: pointers
+//                      change hands, no more
+//   our thread         reads full buffers into device records, and asks CUPTI each second for what it has. It is the
+//                      only thread that this library ever starts: parsing in the callback would stop whichever of the
+//                      job's threads was chosen to bring the buffer, and without somebody who asks, a killed job would
+//                      lose all of a buffer that was not full
+//                      library ever starts: parsing in the callback would stop whichever of the job's threads was
+//                      chosen to bring the buffer, and without somebody who asks, a killed job would lose all of a
+//                      buffer that was not full
+//   the exit handler   asks for all that is left, and reads it. Registered from inside cuInit, so it runs
+//                      before the driver's own
 // Records and launches are joined when the spool is read (store/ingest/device.h); neither waits for the other here.
 //
-// No lock of ours is held across a call that may call back. Records count our ticks where CUPTI takes a clock from us; else ns of its own,
-// and pairs of both clocks are written.
+// No lock of ours is held across a call that may call back. Records count our ticks where CUPTI takes a clock from us;
+// else ns of its own, and pairs of both clocks are written.
 #include <errno.h>
 #include <pthread.h>
 #include <sched.h>
@@ -148,7 +156,9 @@ void on_buffer_completed(void*, uint32_t, uint8_t* bytes, size_t, size_t valid) 
 }
 
 /// Records go the way of their launches. Overhead has no launch.
-Fate fate_of(const DeviceRecord& r) { return r.correlation == 0 || !g_fates ? Fate::kKept : g_fates[r.correlation % kLaunchSlots]; }
+Fate fate_of(const DeviceRecord& r) {
+  return r.correlation == 0 || !g_fates ? Fate::kKept : g_fates[r.correlation % kLaunchSlots];
+}
 
 void read_buffer(const Buffer* buffer) {
   uint8_t* bytes = reinterpret_cast<uint8_t*>(const_cast<Buffer*>(buffer) + 1);
@@ -256,7 +266,9 @@ void on_launch(Domain domain, uint32_t number, const CallbackData& call) {
     *call.own = now;
     if (g_fates) {
       const bool is_query = kind == static_cast<uint8_t>(LaunchKind::kQuery);
-      g_fates[call.correlation % kLaunchSlots] = is_query ? Fate::kNotOurs : keep(false, kNoSequence, now) ? Fate::kKept : Fate::kNotKept;
+      g_fates[call.correlation % kLaunchSlots] = is_query                        ? Fate::kNotOurs
+                                                 : keep(false, kNoSequence, now) ? Fate::kKept
+                                                                                 : Fate::kNotKept;
     }
     return;
   }
@@ -304,7 +316,7 @@ void on_callback(void*, int domain, uint32_t number, const void* data) {
   errno = saved_errno;
 }
 
-// ------------------------------------------------------------------------------------------------ our thread, and the end
+// --------------------------------------------------------------------------------------------- our thread, and the end
 
 void* read_and_flush(void*) {
   for (int pauses = 1; !__atomic_load_n(&g_ended, __ATOMIC_SEQ_CST); ++pauses) {
@@ -378,7 +390,8 @@ bool subscribe() {
   SubscriberParameters parameters = {sizeof parameters, "ddl", holder, sizeof holder};
   int result = g_cupti.subscribe_v2 ? g_cupti.subscribe_v2(&g_subscriber, on_callback, nullptr, &parameters) : -1;
   // Not every driver has the newer one; whoever holds the place holds it for both.
-  if (result != kSuccess && result != kMultipleSubscribers) result = g_cupti.subscribe(&g_subscriber, on_callback, nullptr);
+  if (result != kSuccess && result != kMultipleSubscribers)
+    result = g_cupti.subscribe(&g_subscriber, on_callback, nullptr);
   if (result == kSuccess) return true;
   char why[192];
   if (result == kMultipleSubscribers) {
@@ -387,7 +400,8 @@ bool subscribe() {
     const char* name = strncmp(holder, kPrefix, sizeof kPrefix - 1) == 0 ? holder + sizeof kPrefix - 1 : holder;
     snprintf(why, sizeof why, "CUPTI is in use by %s, and takes one client at a time", name[0] ? name : "another tool");
   } else if (result == kNotInitialized) {
-    snprintf(why, sizeof why, "CUPTI cannot be initialized (15): is the driver older than CUPTI %u, or a stub?", g_version);
+    snprintf(why, sizeof why, "CUPTI cannot be initialized (15): is the driver older than CUPTI %u, or a stub?",
+             g_version);
   } else {
     snprintf(why, sizeof why, "cuptiSubscribe failed (%d)", result);
   }
@@ -415,7 +429,8 @@ bool enable_kinds() {
     const int result = g_cupti.enable(kind.kind);
     enabled += result == kSuccess;
     if (result != kSuccess && used < sizeof missing)
-      used += static_cast<size_t>(snprintf(missing + used, sizeof missing - used, "%s%s (%d)", used ? ", " : "", kind.name, result));
+      used += static_cast<size_t>(
+          snprintf(missing + used, sizeof missing - used, "%s%s (%d)", used ? ", " : "", kind.name, result));
   }
   if (used > 0 && enabled > 0) write_fact("gpu.missing", missing);
   return enabled > 0;
@@ -425,10 +440,12 @@ void enable_callbacks() {
   uint32_t enabled = 0;
   for (const Domain domain : {kDriver, kRuntime}) {
     for (uint32_t number = 0; number < kCallNumbers; ++number) {
-      if (kCallKinds.kind[domain == kRuntime][number] != 0) enabled += g_cupti.enable_callback(1, g_subscriber, domain, number) == kSuccess;
+      if (kCallKinds.kind[domain == kRuntime][number] != 0)
+        enabled += g_cupti.enable_callback(1, g_subscriber, domain, number) == kSuccess;
     }
   }
-  for (const uint32_t number : {kGraphNodeCreated, kGraphNodeCloned}) g_cupti.enable_callback(1, g_subscriber, kResource, number);
+  for (const uint32_t number : {kGraphNodeCreated, kGraphNodeCloned})
+    g_cupti.enable_callback(1, g_subscriber, kResource, number);
   if (enabled == 0) write_fact("gpu.missing", "the layers of GPU activities: launches cannot be followed");
 }
 
@@ -436,7 +453,8 @@ void attach() {
   char path[256];
   if (const char* why = open_library(g_cupti, path, sizeof path)) return give_up(why);
   char fact[320];
-  if (g_cupti.get_version(&g_version) != kSuccess || g_version < kOldestVersion) return give_up("libcupti is older than CUDA 11.0");
+  if (g_cupti.get_version(&g_version) != kSuccess || g_version < kOldestVersion)
+    return give_up("libcupti is older than CUDA 11.0");
   snprintf(fact, sizeof fact, "%u %s", g_version, path);
   write_fact("cupti", fact);
   if (g_client[0]) {
@@ -448,7 +466,8 @@ void attach() {
   g_fates = slots == MAP_FAILED ? nullptr : static_cast<Fate*>(slots);
   g_own_clock = g_cupti.register_timestamp && g_cupti.register_timestamp(our_ticks) == kSuccess;
   calibrate();
-  if (g_cupti.register_callbacks(on_buffer_requested, on_buffer_completed) != kSuccess) return give_up("CUPTI takes no buffers from us");
+  if (g_cupti.register_callbacks(on_buffer_requested, on_buffer_completed) != kSuccess)
+    return give_up("CUPTI takes no buffers from us");
   enable_callbacks();
   if (!enable_kinds()) return give_up("CUPTI can trace nothing here");
   __atomic_store_n(&g_on, true, __ATOMIC_SEQ_CST);
@@ -459,8 +478,9 @@ void attach() {
 
 // ------------------------------------------------------------------------------------------------ making way
 
-/// The program, or a library that it brings (torch.profiler's), subscribes. CUPTI takes one client, and what the program asked for comes first: we tell what
-/// we have and leave. `caller`: an address in the client's code. Returns CUPTI's own function of this name.
+/// The program, or a library that it brings (torch.profiler's), subscribes. CUPTI takes one client, and what the
+/// program asked for comes first: we tell what we have and leave. `caller`: an address in the client's code. Returns
+/// CUPTI's own function of this name.
 void* hand_over(const char* function, void* caller) {
   const int saved_errno = errno;
   const NoCancel no_cancel;
@@ -512,7 +532,9 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) 
   static int done = 0;
   const char* visible = getenv("CUDA_VISIBLE_DEVICES");
   const bool hidden = visible && (visible[0] == 0 || strncmp(visible, "-1", 2) == 0);  // then cuInit fails, after this
-  if (__atomic_exchange_n(&done, 1, __ATOMIC_SEQ_CST) || hidden || !ddl::collector_wanted("cuda") || !ddl::start_recorder(false)) return 1;
+  if (__atomic_exchange_n(&done, 1, __ATOMIC_SEQ_CST) || hidden || !ddl::collector_wanted("cuda") ||
+      !ddl::start_recorder(false))
+    return 1;
   const int saved_errno = errno;
   const ddl::NoCancel no_cancel;
   ddl::attach();
@@ -521,13 +543,15 @@ extern "C" __attribute__((visibility("default"))) int InitializeInjection(void) 
 }
 
 // CUPTI's way in, for whoever comes after us.
-extern "C" __attribute__((visibility("default"))) int cuptiSubscribe(void** subscriber, ddl::cupti::Callback callback, void* user) {
+extern "C" __attribute__((visibility("default"))) int cuptiSubscribe(void** subscriber, ddl::cupti::Callback callback,
+                                                                     void* user) {
   void* real = &dlsym ? ddl::hand_over("cuptiSubscribe", __builtin_return_address(0)) : nullptr;
   if (!real || real == reinterpret_cast<void*>(cuptiSubscribe)) return ddl::cupti::kNotInitialized;
   return reinterpret_cast<decltype(&cuptiSubscribe)>(real)(subscriber, callback, user);
 }
 
-extern "C" __attribute__((visibility("default"))) int cuptiSubscribe_v2(void** subscriber, ddl::cupti::Callback callback, void* user,
+extern "C" __attribute__((visibility("default"))) int cuptiSubscribe_v2(void** subscriber,
+                                                                        ddl::cupti::Callback callback, void* user,
                                                                         ddl::cupti::SubscriberParameters* parameters) {
   void* real = &dlsym ? ddl::hand_over("cuptiSubscribe_v2", __builtin_return_address(0)) : nullptr;
   if (!real || real == reinterpret_cast<void*>(cuptiSubscribe_v2)) return ddl::cupti::kNotInitialized;

@@ -1,6 +1,7 @@
-// CUPTI's interface, written down again: the product includes no header of NVIDIA's. tests/collectors/cupti_mirror.cpp compares every
-// offset and number with the real headers where they are. The records are the beginnings that all versions from CUPTI 11.0 to 13.0 share;
-// how long a record is, only the library knows that wrote it (cuptiActivityGetNextRecord).
+// CUPTI's interface, written down again: the product includes no header of NVIDIA's. tests/collectors/cupti_mirror.cpp
+// compares every offset and number with the real headers where they are. The records are the beginnings that all
+// versions from CUPTI 11.0 to 13.0 share; how long a record is, only the library knows that wrote it
+// (cuptiActivityGetNextRecord).
 #pragma once
 
 #include <stddef.h>
@@ -8,8 +9,9 @@
 
 namespace ddl::cupti {
 
-constexpr uint32_t kOldestVersion = 13;     ///< CUDA 11.0
-constexpr uint32_t kNumbersEvents = 26;     ///< CUDA 12.8: each recording of an event has a number, which who waits for it names
+constexpr uint32_t kOldestVersion = 13;  ///< CUDA 11.0
+/// CUDA 12.8: each recording of an event has a number, which who waits for it names
+constexpr uint32_t kNumbersEvents = 26;
 constexpr uint32_t kMayRefuseBuffers = 27;  ///< before, CUPTI may crash when it gets no buffer
 
 enum Result : int {
@@ -73,7 +75,8 @@ struct Memcpy {
   void* reserved;
   uint64_t graph_node;
 };
-static_assert(offsetof(Memcpy, bytes) == 8 && offsetof(Memcpy, correlation) == 44 && offsetof(Memcpy, graph_node) == 64);
+static_assert(offsetof(Memcpy, bytes) == 8 && offsetof(Memcpy, correlation) == 44 &&
+              offsetof(Memcpy, graph_node) == 64);
 
 /// Between devices.
 struct PeerMemcpy {
@@ -115,7 +118,8 @@ struct Memset {
   void* reserved;
   uint64_t graph_node;
 };
-static_assert(offsetof(Memset, correlation) == 44 && offsetof(Memset, memory) == 50 && offsetof(Memset, graph_node) == 64);
+static_assert(offsetof(Memset, correlation) == 44 && offsetof(Memset, memory) == 50 &&
+              offsetof(Memset, graph_node) == 64);
 
 struct Synchronization {
   uint32_t kind;

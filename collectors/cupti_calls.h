@@ -1,5 +1,6 @@
-// Functions of CUDA that give the device work, mark its progress, or wait for it, by the numbers of CUPTI's callbacks.
-// tests/collectors/cupti_calls.py compares the table with the names in CUPTI's headers where they are. Numbers are never reused.
+// Functions of CUDA that give the device work, mark its progress, or wait for it, by the numbers of CUPTI's
+// callbacks. tests/collectors/cupti_calls.py compares the table with the names in CUPTI's headers where they are.
+// Numbers are never reused.
 #pragma once
 
 #include "collectors/cupti_abi.h"
@@ -12,8 +13,8 @@ struct CallRange {
   LaunchKind kind;
 };
 
-constexpr LaunchKind kK = LaunchKind::kKernel, kC = LaunchKind::kCopy, kG = LaunchKind::kGraph, kS = LaunchKind::kSynchronize,
-                     kE = LaunchKind::kEvent, kQ = LaunchKind::kQuery;
+constexpr LaunchKind kK = LaunchKind::kKernel, kC = LaunchKind::kCopy, kG = LaunchKind::kGraph,
+                     kS = LaunchKind::kSynchronize, kE = LaunchKind::kEvent, kQ = LaunchKind::kQuery;
 
 // clang-format off
 constexpr CallRange kRuntimeCalls[] = {

@@ -14,11 +14,13 @@ namespace ddl::cupti {
 namespace {
 
 constexpr size_t kPathBytes = 1024;
-constexpr const char* kOldNames[] = {"libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so.11.6", "libcupti.so.11.5", "libcupti.so.11.4",
-                                     "libcupti.so.11.3", "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0"};
+constexpr const char* kOldNames[] = {"libcupti.so.11.8", "libcupti.so.11.7", "libcupti.so.11.6",
+                                     "libcupti.so.11.5", "libcupti.so.11.4", "libcupti.so.11.3",
+                                     "libcupti.so.11.2", "libcupti.so.11.1", "libcupti.so.11.0"};
 
 /// Seen from the folder of libcudart: the same one, pip's layout, the toolkit's.
-constexpr const char* kFolders[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/", "../../../extras/CUPTI/lib64/"};
+constexpr const char* kFolders[] = {"", "../../cuda_cupti/lib/", "../extras/CUPTI/lib64/",
+                                    "../../../extras/CUPTI/lib64/"};
 
 struct Loaded {
   char cupti[kPathBytes];
@@ -91,7 +93,8 @@ void* open_any() {
   for (const char* folder : {"/usr/local/cuda/extras/CUPTI/lib64/", "/usr/local/cuda/lib64/"}) {
     if (!found) found = open_version(folder, "", major);
   }
-  return found ? found : dlopen("libcupti.so", RTLD_LAZY | RTLD_LOCAL);  // of any version: maybe one that the driver is too old for
+  // of any version: maybe one that the driver is too old for
+  return found ? found : dlopen("libcupti.so", RTLD_LAZY | RTLD_LOCAL);
 }
 
 }  // namespace
@@ -107,7 +110,8 @@ const char* open_library(Functions& functions, char* path, size_t path_bytes) {
   Dl_info info = {};
   dladdr(reinterpret_cast<const void*>(functions.get_version), &info);
   snprintf(path, path_bytes, "%s", info.dli_fname ? info.dli_fname : "libcupti");
-  return functions.graph_node_id && functions.next_record && functions.subscribe ? nullptr : "libcupti is older than CUDA 11.0";
+  return functions.graph_node_id && functions.next_record && functions.subscribe ? nullptr
+                                                                                 : "libcupti is older than CUDA 11.0";
 }
 
 }  // namespace ddl::cupti

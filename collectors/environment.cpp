@@ -1,8 +1,9 @@
-// Other people's libraries (NVTX in every framework, CUDA, NCCL) look for tools in the environment. `ddl record` has told them; in a job
-// that was started with a bare LD_PRELOAD this constructor does, for what is loaded later than us. It never overrides: who came first keeps
-// it.
+// Other people's libraries (NVTX in every framework, CUDA, NCCL) look for tools in the environment. `ddl record` has
+// told them; in a job that was started with a bare LD_PRELOAD this constructor does, for what is loaded later than us.
+// It never overrides: who came first keeps it.
 //
-// Libraries that were linked to the program have run their constructors before ours: what they asked then stays without us.
+// Libraries that were linked to the program have run their constructors before ours: what they asked then
+// stays without us.
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>

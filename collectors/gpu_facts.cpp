@@ -29,8 +29,8 @@ bool read_line(const char* folder, const char* file, char* text, size_t bytes) {
   return got > 0;
 }
 
-/// The slowest hop from the device up to the root: a fast card in a slow slot. What it can do, not what it does: an idle GPU slows its link
-/// down. False: unknown.
+/// The slowest hop from the device up to the root: a fast card in a slow slot. What it can do, not what it does: an
+/// idle GPU slows its link down. False: unknown.
 bool slowest_link(const char* bus, char* text, size_t bytes) {
   static char place[PATH_MAX];
   char link[96];

@@ -1,6 +1,7 @@
-// What NCCL tells with NVTX of each call of its API: the last source, for an NCCL that is linked statically or was opened with dlopen (our
-// wrappers do not see it) and has no profiler plugin of ours (it is older than 2.27, or another tool's is loaded). It tells names and
-// sizes, not which communicator of how many ranks: so calls are counted, and no collective is put together from them. Injected code.
+// What NCCL tells with NVTX of each call of its API: the last source, for an NCCL that is linked statically or was
+// opened with dlopen (our wrappers do not see it) and has no profiler plugin of ours (it is older than 2.27, or another
+// tool's is loaded). It tells names and sizes, not which communicator of how many ranks: so calls are counted, and no
+// collective is put together from them. Injected code.
 #include <string.h>
 
 #include "collectors/collectors.h"
@@ -36,10 +37,11 @@ const NvtxField* field(const NvtxLibraryEvent& event, const char* name) {
   return nullptr;
 }
 
-/// NCCL tells count times the size of an element. That is what a rank sends unless it depends on the number of ranks, or on being the root.
+/// NCCL tells count times the size of an element. That is what a rank sends unless it depends on the number of ranks,
+/// or on being the root.
 bool sends_what_is_told(uint32_t op) {
-  return op == kOp_ncclAllReduce || op == kOp_ncclReduce || op == kOp_ncclAllGather || op == kOp_ncclGather || op == kOp_ncclSend ||
-         op == kOp_ncclRecv;
+  return op == kOp_ncclAllReduce || op == kOp_ncclReduce || op == kOp_ncclAllGather || op == kOp_ncclGather ||
+         op == kOp_ncclSend || op == kOp_ncclRecv;
 }
 
 OpenCall begin(const NvtxLibraryEvent& event) {
@@ -47,7 +49,8 @@ OpenCall begin(const NvtxLibraryEvent& event) {
   for (const Row& known : kRows) {
     if (event.name && strcmp(known.name, event.name) == 0) row = &known;
   }
-  if (!row || t_nccl.depth > 0 || __atomic_load_n(&g_nccl_wrapped, __ATOMIC_RELAXED) || __atomic_load_n(&g_nccl_profiled, __ATOMIC_RELAXED))
+  if (!row || t_nccl.depth > 0 || __atomic_load_n(&g_nccl_wrapped, __ATOMIC_RELAXED) ||
+      __atomic_load_n(&g_nccl_profiled, __ATOMIC_RELAXED))
     return {};
   if (!(__atomic_load_n(&g_nccl_recording, __ATOMIC_RELAXED) && g_process.active) && !start_nccl(nullptr)) return {};
   static bool said = false;

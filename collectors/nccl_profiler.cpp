@@ -1,13 +1,14 @@
-// NCCL's profiler plugin: NCCL itself tells what it does. It knows what nobody else does: algorithm, protocol and channels of a collective,
-// which communicator a kernel is being launched for, and, where CUPTI is not there, when the collective's kernel began and ended on the
-// device. It also sees the calls of an NCCL that our wrappers cannot intercept (linked statically, opened with dlopen) and then stands in
-// for them.
+// NCCL's profiler plugin: NCCL itself tells what it does. It knows what nobody else does: algorithm, protocol and
+// channels of a collective, which communicator a kernel is being launched for, and, where CUPTI is not there, when the
+// collective's kernel began and ended on the device. It also sees the calls of an NCCL that our wrappers cannot
+// intercept (linked statically, opened with dlopen) and then stands in for them.
 //
-// Order of events of one launch, on the launching thread: the call (CollApi, version 5 on), KernelLaunch around the launch, then a Coll per
-// collective in it, whose parent is its call; later, on NCCL's proxy thread, a KernelCh per channel and collective with the device's own
-// timer. Version 4 has no calls and launches: there a Coll is matched with the oldest call of the same function, size and buffer. From
-// version 6 on a CeColl stands for a collective that copy engines carry out. Version 7 adds, of kernels on symmetric memory, the phases of
-// each channel: initial_sync, in which it waits for the other ranks, compute, final_sync.
+// Order of events of one launch, on the launching thread: the call (CollApi, version 5 on), KernelLaunch around the
+// launch, then a Coll per collective in it, whose parent is its call; later, on NCCL's proxy thread, a KernelCh per
+// channel and collective with the device's own timer. Version 4 has no calls and launches: there a Coll is matched with
+// the oldest call of the same function, size and buffer. From version 6 on a CeColl stands for a collective that copy
+// engines carry out. Version 7 adds, of kernels on symmetric memory, the phases of each channel: initial_sync, in which
+// it waits for the other ranks, compute, final_sync.
 //
 // Handles are numbers of slots with a generation, not addresses: NCCL may use one after we have forgotten what it was.
 #include "collectors/nccl_profiler_abi.h"
@@ -25,7 +26,8 @@ namespace ddl {
 namespace {
 
 constexpr uint32_t kContexts = 1u << 12;
-constexpr uint32_t kRecent = 1u << 13;          // calls and collectives: whoever takes a slot forgets the one this long ago
+// calls and collectives: whoever takes a slot forgets the one this long ago
+constexpr uint32_t kRecent = 1u << 13;
 constexpr uint32_t kCaptured = 1u << 15;        // calls of graphs, each kept for good
 constexpr uint32_t kPhases = 1u << 10;          // begun at a time: one of each channel
 constexpr uint64_t kClockEveryTicksShift = 30;  // about a second of a TSC; of a clock in ns, a second
@@ -89,11 +91,12 @@ struct Function {
   bool times_ranks;  ///< sends its count to, or for, every rank
   bool root_only;    ///< only the root sends
 };
-constexpr Function kFunctions[] = {{"AllReduce", kOp_ncclAllReduce, false, false}, {"Broadcast", kOp_ncclBroadcast, false, true},
-                                   {"Reduce", kOp_ncclReduce, false, false},       {"ReduceScatter", kOp_ncclReduceScatter, true, false},
-                                   {"AllGather", kOp_ncclAllGather, false, false}, {"AlltoAll", kOp_ncclAlltoAll, true, false},
-                                   {"Gather", kOp_ncclGather, false, false},       {"Scatter", kOp_ncclScatter, true, true},
-                                   {"Send", kOp_ncclSend, false, false},           {"Recv", kOp_ncclRecv, false, false}};
+constexpr Function kFunctions[] = {
+    {"AllReduce", kOp_ncclAllReduce, false, false}, {"Broadcast", kOp_ncclBroadcast, false, true},
+    {"Reduce", kOp_ncclReduce, false, false},       {"ReduceScatter", kOp_ncclReduceScatter, true, false},
+    {"AllGather", kOp_ncclAllGather, false, false}, {"AlltoAll", kOp_ncclAlltoAll, true, false},
+    {"Gather", kOp_ncclGather, false, false},       {"Scatter", kOp_ncclScatter, true, true},
+    {"Send", kOp_ncclSend, false, false},           {"Recv", kOp_ncclRecv, false, false}};
 
 const Function* find_function(const char* name) {
   for (const Function& function : kFunctions) {
@@ -130,8 +133,8 @@ enum class Handle : uint64_t { kCall = 0, kColl = 1, kChannel = 2, kLaunch = 3, 
 static_assert(kRecent + kCaptured <= 1u << 16);
 void* handle_of(Handle what, const Slot* slot) {
   const uint64_t index = slot ? static_cast<uint64_t>(slot - g_slots) : 0;
-  return reinterpret_cast<void*>(1ull << 62 | static_cast<uint64_t>(what) << 48 | (slot ? slot->generation & 0xffffffff : 0ull) << 16 |
-                                 index);
+  return reinterpret_cast<void*>(1ull << 62 | static_cast<uint64_t>(what) << 48 |
+                                 (slot ? slot->generation & 0xffffffff : 0ull) << 16 | index);
 }
 Handle what_of(const void* handle) { return static_cast<Handle>(reinterpret_cast<uintptr_t>(handle) >> 48 & 15); }
 bool is_ours(const void* handle) { return reinterpret_cast<uintptr_t>(handle) >> 62 == 1; }
@@ -151,19 +154,20 @@ bool is_forgotten(const void* handle, const Slot* found) {
   return true;
 }
 
-/// `captured`: the graph may be launched, and name this call, at any time later. When there are too many of those, the next ones are forgotten
-/// as other calls are, and what the launches of their graphs tell is lost.
+/// `captured`: the graph may be launched, and name this call, at any time later. When there are too many of those, the
+/// next ones are forgotten as other calls are, and what the launches of their graphs tell is lost.
 Slot* take_slot(bool captured) {
   const bool kept = captured && __atomic_load_n(&g_captured, __ATOMIC_RELAXED) < kCaptured;
   const uint32_t number = kept ? __atomic_fetch_add(&g_captured, 1, __ATOMIC_RELAXED) : kCaptured;
-  Slot* slot = &g_slots[number < kCaptured ? kRecent + number : __atomic_fetch_add(&g_next_slot, 1, __ATOMIC_RELAXED) % kRecent];
+  Slot* slot =
+      &g_slots[number < kCaptured ? kRecent + number : __atomic_fetch_add(&g_next_slot, 1, __ATOMIC_RELAXED) % kRecent];
   const uint32_t generation = slot->generation + 1;
   *slot = {};
   __atomic_store_n(&slot->generation, generation, __ATOMIC_RELEASE);
   return slot;
 }
 
-// ------------------------------------------------------------------------------------------------------------ communicators
+// ------------------------------------------------------------------------------------------------------- communicators
 
 NcclCommunicator* tie(Context* context, NcclCommunicator* communicator) {
   communicator->profiled = 1;
@@ -202,7 +206,8 @@ void begin_stand_in(Slot* slot, const Function& function, uint64_t payload, int 
   NcclCommunicator* c = slot->communicator;
   slot->sequence = collective && c ? __atomic_add_fetch(&c->sequence, 1, __ATOMIC_RELAXED) : kNoSequence;
   const uint64_t outer_ticks = t_thread ? t_thread->call_ticks : 0;
-  const OpenCall call = begin_call(function.op, nullptr, c ? c->index : kNoComm, collective, slot->sequence, root, payload);
+  const OpenCall call =
+      begin_call(function.op, nullptr, c ? c->index : kNoComm, collective, slot->sequence, root, payload);
   slot->ddl_context = call.context;
   t_stand_in = {call, outer_ticks, call.thread != nullptr};
 }
@@ -229,8 +234,8 @@ void write_tag(const Slot& slot, uint64_t tag) {
   write_record(thread, keep(true, slot.sequence, record.start_ticks), record);
 }
 
-void* start_call(Context* context, const char* name, size_t count, const char* datatype, int root, bool captured, bool collective,
-                 uint64_t tag) {
+void* start_call(Context* context, const char* name, size_t count, const char* datatype, int root, bool captured,
+                 bool collective, uint64_t tag) {
   const Function* function = find_function(name);
   if (!function) return nullptr;
   Slot* slot = take_slot(captured);
@@ -257,12 +262,13 @@ void write_details(const Slot& slot, const NcclColl& coll) {
   Thread* thread = this_thread();
   if (!thread || !slot.communicator || slot.sequence == kNoSequence) return;
   char text[64];
-  const int length = snprintf(text, sizeof text, "%.20s %.20s", coll.algorithm ? coll.algorithm : "?", coll.protocol ? coll.protocol : "?");
+  const int length = snprintf(text, sizeof text, "%.20s %.20s", coll.algorithm ? coll.algorithm : "?",
+                              coll.protocol ? coll.protocol : "?");
   Record record = {};
   record.start_ticks = ticks();
   record.word = record_word(RecordKind::kNcclDetails, slot.op, 0);
-  record.payload =
-      static_cast<uint64_t>(intern_name(text, static_cast<size_t>(length))) << 32 | static_cast<uint64_t>(coll.warps) << 8 | coll.channels;
+  record.payload = static_cast<uint64_t>(intern_name(text, static_cast<size_t>(length))) << 32 |
+                   static_cast<uint64_t>(coll.warps) << 8 | coll.channels;
   record.comm = slot.communicator->index;
   record.context = slot.ddl_context;
   record.sequence = slot.sequence;
@@ -319,7 +325,8 @@ void* start_message(Context* context, const NcclP2p& message) {
   if (!function || g_nccl_wrapped) return nullptr;
   Slot slot = {};
   slot.communicator = communicator_of(context);
-  begin_stand_in(&slot, *function, payload_of(*function, message.count, message.datatype, -1, *context), message.peer, false);
+  begin_stand_in(&slot, *function, payload_of(*function, message.count, message.datatype, -1, *context), message.peer,
+                 false);
   end_stand_in();
   return nullptr;
 }
@@ -369,8 +376,8 @@ void* start_phase(const void* parent, const NcclKernelPhase& phase) {
   const uint32_t index = __atomic_fetch_add(&g_next_phase, 1, __ATOMIC_RELAXED) % kPhases;
   OpenPhase& open = g_phases[index];
   open = {open.generation + 1, initial ? 0u : 1u, parent, phase.timer_ns};
-  return reinterpret_cast<void*>(1ull << 62 | static_cast<uint64_t>(Handle::kPhase) << 48 | static_cast<uint64_t>(open.generation) << 16 |
-                                 index);
+  return reinterpret_cast<void*>(1ull << 62 | static_cast<uint64_t>(Handle::kPhase) << 48 |
+                                 static_cast<uint64_t>(open.generation) << 16 | index);
 }
 
 void stop_phase(const void* handle, uint64_t timer_ns) {
@@ -404,10 +411,11 @@ void* start_event(Context* context, uint64_t type, const void* parent, const Ncc
   const uint64_t tag = context->version >= 7 && type == kNcclCollApi ? d.coll_api.tag : 0;
   switch (type) {
     case kNcclCollApi:
-      return start_call(context, d.coll_api.function, d.coll_api.count, d.coll_api.datatype, d.coll_api.root, d.coll_api.captured, true,
-                        tag);
+      return start_call(context, d.coll_api.function, d.coll_api.count, d.coll_api.datatype, d.coll_api.root,
+                        d.coll_api.captured, true, tag);
     case kNcclP2pApi:
-      return start_call(context, d.p2p_api.function, d.p2p_api.count, d.p2p_api.datatype, -1, d.p2p_api.captured, false, 0);
+      return start_call(context, d.p2p_api.function, d.p2p_api.count, d.p2p_api.datatype, -1, d.p2p_api.captured, false,
+                        0);
     case kNcclColl:
       return start_collective(context, parent, d.coll);
     case kNcclP2p:
@@ -425,7 +433,7 @@ void* start_event(Context* context, uint64_t type, const void* parent, const Ncc
   }
 }
 
-// ------------------------------------------------------------------------------------------------------------ what NCCL calls
+// ----------------------------------------------------------------------------------------------------- what NCCL calls
 
 void write_source(int version) {
   if (__atomic_fetch_or(&g_said_versions, 1u << version, __ATOMIC_RELAXED) & 1u << version) return;
@@ -437,7 +445,8 @@ void write_source(int version) {
 int init(void** context, int* mask, uint64_t id, const char* name, int ranks, int rank, int version) {
   *mask = 0;
   *context = g_contexts;
-  const bool recording = (__atomic_load_n(&g_nccl_recording, __ATOMIC_RELAXED) && g_process.active) || start_nccl(nullptr);
+  const bool recording =
+      (__atomic_load_n(&g_nccl_recording, __ATOMIC_RELAXED) && g_process.active) || start_nccl(nullptr);
   const uint32_t number = __atomic_fetch_add(&g_context_count, 1, __ATOMIC_RELAXED);
   if (!recording) return kNcclSuccess;
   if (number >= kContexts) {
@@ -501,9 +510,11 @@ int finalize(void*) { return kNcclSuccess; }
 
 }  // namespace ddl
 
-#define DDL_NCCL_PROFILER(VERSION, INIT, DESCRIPTOR)                                                                       \
-  extern "C" __attribute__((visibility("default"))) const ddl::NcclPlugin<decltype(ddl::INIT)> ncclProfiler_v##VERSION = { \
-      "ddl", ddl::INIT, ddl::start_event_of<ddl::DESCRIPTOR>, ddl::stop_event, ddl::record_event_state, ddl::finalize};
+#define DDL_NCCL_PROFILER(VERSION, INIT, DESCRIPTOR)                                                               \
+  extern "C" __attribute__((visibility("default"))) const ddl::NcclPlugin<decltype(ddl::INIT)>                     \
+      ncclProfiler_v##VERSION = {                                                                                  \
+          "ddl",        ddl::INIT, ddl::start_event_of<ddl::DESCRIPTOR>, ddl::stop_event, ddl::record_event_state, \
+          ddl::finalize};
 DDL_NCCL_PROFILER(4, init_v4, NcclDescriptorV4)
 DDL_NCCL_PROFILER(5, init_v5, NcclDescriptor)
 DDL_NCCL_PROFILER(6, init_v6, NcclDescriptor)

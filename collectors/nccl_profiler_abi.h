@@ -1,7 +1,7 @@
-// The ABI of NCCL's profiler plugins, versions 4 to 7 (NVIDIA/nccl, src/include/plugin/profiler, at v2.28.9-1 and, of version 7, at commit
-// 889806836097): our own mirror of layouts that NVIDIA has frozen under these version numbers. There is no installed header to compare it
-// with; tests/mocks has a second, independent one. Version 6 only adds members to the descriptor's union; version 7 also adds fields at
-// the end of some that were there. Injected code.
+// The ABI of NCCL's profiler plugins, versions 4 to 7 (NVIDIA/nccl, src/include/plugin/profiler, at v2.28.9-1 and, of
+// version 7, at commit 889806836097): our own mirror of layouts that NVIDIA has frozen under these version numbers.
+// There is no installed header to compare it with; tests/mocks has a second, independent one. Version 6 only adds
+// members to the descriptor's union; version 7 also adds fields at the end of some that were there. Injected code.
 #pragma once
 
 #include <stddef.h>
@@ -104,7 +104,8 @@ struct NcclDescriptorV4 {
 };
 static_assert(offsetof(NcclDescriptor, details) == 24 && offsetof(NcclDescriptorV4, details) == 24);
 static_assert(offsetof(NcclColl, algorithm) == 64 && offsetof(NcclKernelCh, timer_ns) == 8);
-static_assert(offsetof(NcclCollApi, tag) == 48 && offsetof(NcclCeColl, strategy) == 56 && offsetof(NcclKernelPhase, timer_ns) == 16);
+static_assert(offsetof(NcclCollApi, tag) == 48 && offsetof(NcclCeColl, strategy) == 56 &&
+              offsetof(NcclKernelPhase, timer_ns) == 16);
 
 union NcclStateDetails {
   struct {
@@ -112,8 +113,10 @@ union NcclStateDetails {
   } kernel_ch;
 };
 
-using NcclInitV4 = int(void** context, int* mask, const char* name, uint64_t id, int nodes, int ranks, int rank, void* log);
-using NcclInit = int(void** context, uint64_t id, int* mask, const char* name, int nodes, int ranks, int rank, void* log);
+using NcclInitV4 = int(void** context, int* mask, const char* name, uint64_t id, int nodes, int ranks, int rank,
+                       void* log);
+using NcclInit = int(void** context, uint64_t id, int* mask, const char* name, int nodes, int ranks, int rank,
+                     void* log);
 
 template <class Init>
 struct NcclPlugin {

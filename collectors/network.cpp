@@ -1,5 +1,5 @@
-// Counters that the kernel keeps of each network interface and InfiniBand port, as files. Directories are read by the system call: opendir
-// allocates.
+// Counters that the kernel keeps of each network interface and InfiniBand port, as files. Directories are read by the
+// system call: opendir allocates.
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
@@ -18,8 +18,10 @@ namespace {
 constexpr size_t kPathBytes = 320;
 constexpr int kMaxInterfaces = 16;  // a rank pays for each: some 20 us a sample
 
-/// Inner ends of containers' and virtual machines' networks: a node may have hundreds, and their bytes are counted by the real one, too.
-constexpr const char* kVirtual[] = {"veth", "docker", "br-", "virbr", "cali", "cni", "flannel", "vxlan", "tap", "tun", "lxc"};
+/// Inner ends of containers' and virtual machines' networks: a node may have hundreds, and their bytes are counted by
+/// the real one, too.
+constexpr const char* kVirtual[] = {"veth",    "docker", "br-", "virbr", "cali", "cni",
+                                    "flannel", "vxlan",  "tap", "tun",   "lxc"};
 bool is_virtual(const char* interface) {
   for (const char* prefix : kVirtual) {
     if (strncmp(interface, prefix, strlen(prefix)) == 0) return true;
@@ -74,11 +76,13 @@ struct File {
   const char* name;
   double unit;
 };
-constexpr File kInterface[] = {{"rx_bytes", "rx_bytes", 1},   {"tx_bytes", "tx_bytes", 1},     {"rx_errors", "rx_errors", 1},
-                               {"tx_errors", "tx_errors", 1}, {"rx_dropped", "rx_dropped", 1}, {"tx_dropped", "tx_dropped", 1}};
+constexpr File kInterface[] = {{"rx_bytes", "rx_bytes", 1},     {"tx_bytes", "tx_bytes", 1},
+                               {"rx_errors", "rx_errors", 1},   {"tx_errors", "tx_errors", 1},
+                               {"rx_dropped", "rx_dropped", 1}, {"tx_dropped", "tx_dropped", 1}};
 constexpr File kPort[] = {{"port_rcv_data", "rx_bytes", 4},  // words
-                          {"port_xmit_data", "tx_bytes", 4}, {"port_rcv_errors", "rx_errors", 1},  {"port_xmit_discards", "tx_dropped", 1},
-                          {"port_xmit_wait", "tx_wait", 1},  {"symbol_error", "symbol_errors", 1}, {"link_downed", "link_downed", 1}};
+                          {"port_xmit_data", "tx_bytes", 4},       {"port_rcv_errors", "rx_errors", 1},
+                          {"port_xmit_discards", "tx_dropped", 1}, {"port_xmit_wait", "tx_wait", 1},
+                          {"symbol_error", "symbol_errors", 1},    {"link_downed", "link_downed", 1}};
 
 template <size_t N>
 void read_counters(const char* folder, const File (&files)[N], const char* device, HealthSink sink) {
@@ -86,7 +90,8 @@ void read_counters(const char* folder, const File (&files)[N], const char* devic
   size_t count = 0;
   for (const File& file : files) {
     char path[kPathBytes], text[32];
-    if (static_cast<size_t>(snprintf(path, sizeof path, "%s/%s", folder, file.file)) >= sizeof path || !read_text(path, text, sizeof text))
+    if (static_cast<size_t>(snprintf(path, sizeof path, "%s/%s", folder, file.file)) >= sizeof path ||
+        !read_text(path, text, sizeof text))
       continue;
     values[count++] = {file.name, decimal(text) * file.unit};
   }

@@ -1,6 +1,7 @@
-// Who samples: one process per node, the one that its launcher calls the first there. In it, whoever comes by: the reading of the clocks
-// that is due about once a second anyway, on a thread of the job (network counters only, some 50 us), and CUPTI's reader thread where there
-// is one (all, NVML may take tens of ms). No thread is started for it: docs/decisions/0010.
+// Who samples: one process per node, the one that its launcher calls the first there. In it, whoever comes by: the
+// reading of the clocks that is due about once a second anyway, on a thread of the job (network counters only, some 50
+// us), and CUPTI's reader thread where there is one (all, NVML may take tens of ms). No thread is started for it:
+// docs/decisions/0010.
 #include "collectors/node_health.h"
 
 #include <errno.h>
@@ -34,7 +35,8 @@ bool is_first_of_node() {
 void write(const char* device, const HealthValue* values, size_t count) {
   SampleMeta meta = {ticks(), intern_name(device, strnlen(device, 64)), static_cast<uint32_t>(count)};
   SampleValue written[kMaxHealthValues];
-  for (size_t i = 0; i < count; ++i) written[i] = {values[i].value, intern_name(values[i].name, strlen(values[i].name)), 0};
+  for (size_t i = 0; i < count; ++i)
+    written[i] = {values[i].value, intern_name(values[i].name, strlen(values[i].name)), 0};
   write_sample(meta, written);
 }
 

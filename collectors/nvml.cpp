@@ -1,5 +1,5 @@
-// NVML, opened at run time: what the driver knows of each GPU's health. Layouts and numbers as in nvml.h of CUDA 11 to 13; not verified on
-// a GPU.
+// NVML, opened at run time: what the driver knows of each GPU's health. Layouts and numbers as in nvml.h of CUDA 11 to
+// 13; not verified on a GPU.
 #include <stdio.h>
 #include <string.h>
 

@@ -1,13 +1,19 @@
-// NVTX: what programs and frameworks say about themselves. Every library that uses it brings its own copy of NVTX, and each copy asks
-// InitializeInjectionNvtx2() at its first call, at any time from the first constructor to the last destructor.
+// NVTX: what programs and frameworks say about themselves. Every library that uses it brings its own copy of
+// NVTX, and each copy asks InitializeInjectionNvtx2() at its first call, at any time from the first constructor
+// to the last destructor.
 //
-//   ranges     push and pop nest per thread and domain, and go onto the region stack that annotate.h uses (core/ranges.cpp)
-//              start and end may be on different threads: they are timed, nothing is booked to them (core/started_ranges.cpp)
+//   ranges     push and pop nest per thread and domain, and go onto the region stack that annotate.h uses
+//              (core/ranges.cpp) start and end may be on different threads: they are timed, nothing is booked to them
+//              (core/started_ranges.cpp)
+//              start and end may be on different threads: they are timed, nothing is booked to them
+//              (core/started_ranges.cpp)
 //   marks      values with their moment, without a number if they bring none
-//   domains    the default one and those of the program are the program's; those of libraries (NCCL) go to whoever listens
+//   domains    the default one and those of the program are the program's; those of libraries (NCCL) go to whoever
+//              listens
 //   (core/nvtx_payload.h)
 //
-// The hot path is push and pop by the same pointer as before: one look into the thread's NameSlot, one comparison of the text.
+// The hot path is push and pop by the same pointer as before: one look into the thread's NameSlot, one
+// comparison of the text.
 #include "collectors/nvtx.h"
 
 #include <errno.h>
@@ -24,8 +30,9 @@ namespace nvtx {
 
 namespace {
 
-constexpr size_t kMaxParsedBytes = 4096;     // sizes of tensors make long names
-constexpr uint32_t kFirstMeaning = 16;       // NameSlot::meaning: beyond annotate.h's; plus the kind that the category gives
+constexpr size_t kMaxParsedBytes = 4096;  // sizes of tensors make long names
+// NameSlot::meaning: beyond annotate.h's; plus the kind that the category gives
+constexpr uint32_t kFirstMeaning = 16;
 constexpr uint32_t kFirstStartMeaning = 32;  // the same, for ranges that are started
 constexpr uint32_t kNoSlot = UINT32_MAX;     // the text does not stay
 constexpr RangeId kUntracked = UINT64_MAX;   // of a start that was not recorded
@@ -123,8 +130,8 @@ RangeName parse(const char* text, uint32_t kind) {
 }
 
 /// Opens a range with a name that this thread has not just used in this place. Returns nothing: see open_ranges().
-__attribute__((noinline)) void push_new(Thread* thread, const DomainState* domain, const char* text, uint32_t kind, uint32_t meaning,
-                                        const EventAttributes* event) {
+__attribute__((noinline)) void push_new(Thread* thread, const DomainState* domain, const char* text, uint32_t kind,
+                                        uint32_t meaning, const EventAttributes* event) {
   const SavedErrno keep_errno;
   const RangeName name = parse(text, kind);
   double number = 0;
@@ -142,11 +149,14 @@ __attribute__((noinline)) void push_new(Thread* thread, const DomainState* domai
 }
 
 /// Returns the depth at which the range lies, as NVTX wants it.
-inline int push(const DomainState* domain, const char* text, uint32_t kind, uint32_t meaning, const EventAttributes* event) {
+inline int push(const DomainState* domain, const char* text, uint32_t kind, uint32_t meaning,
+                const EventAttributes* event) {
   Thread* thread = recording_thread();
   if (__builtin_expect(!thread, 0)) return kNoPushPopTracking;
   const NameSlot* slot = name_slot(thread, text, meaning);
-  if (__builtin_expect(meaning != kNoSlot && is_hit(thread, *slot, text, meaning) && (!event || event->payload_type == kPayloadNone), 1)) {
+  if (__builtin_expect(
+          meaning != kNoSlot && is_hit(thread, *slot, text, meaning) && (!event || event->payload_type == kPayloadNone),
+          1)) {
     open_range(thread, domain->owner, slot->kind, slot->context, slot->entry, 0, {});
   } else {
     push_new(thread, domain, text, kind, meaning, event);
@@ -186,8 +196,8 @@ int pop(DomainState* domain) {
 }
 
 /// Steps remain steps; anything else is a phase outside the tree: it may overlap with all.
-__attribute__((noinline)) RangeId start_new(Thread* thread, const DomainState* domain, const char* text, uint32_t kind, uint32_t meaning,
-                                            const EventAttributes* event) {
+__attribute__((noinline)) RangeId start_new(Thread* thread, const DomainState* domain, const char* text, uint32_t kind,
+                                            uint32_t meaning, const EventAttributes* event) {
   const RangeName name = parse(text, kind);
   double number = 0;
   const uint64_t* whole = nullptr;
@@ -200,19 +210,22 @@ __attribute__((noinline)) RangeId start_new(Thread* thread, const DomainState* d
   const uint32_t context = range_context(0, ContextKind::kPhase, intern_name(name.text, name.length));
   if (meaning != kNoSlot && !name.numbers.has_seq && !name.numbers.has_op_id) {
     if (const char* ours = keep_text(text))
-      *name_slot(thread, text, meaning) = {text,    ours,   thread->context, meaning, static_cast<uint32_t>(ContextKind::kPhase),
-                                           context, nullptr};
+      *name_slot(thread, text, meaning) = {
+          text, ours, thread->context, meaning, static_cast<uint32_t>(ContextKind::kPhase), context, nullptr};
   }
   return start_range(thread, static_cast<uint32_t>(ContextKind::kPhase), context, 0, name.numbers);
 }
 
-RangeId start(const DomainState* domain, const char* text, uint32_t kind, uint32_t meaning, const EventAttributes* event) {
+RangeId start(const DomainState* domain, const char* text, uint32_t kind, uint32_t meaning,
+              const EventAttributes* event) {
   Thread* thread = recording_thread();
   if (!thread) return kUntracked;
   const SavedErrno keep_errno;
   const NameSlot* slot = name_slot(thread, text, meaning);
-  const bool known = meaning != kNoSlot && is_hit(thread, *slot, text, meaning) && (!event || event->payload_type == kPayloadNone);
-  const RangeId id = known ? start_range(thread, slot->kind, slot->context, 0, {}) : start_new(thread, domain, text, kind, meaning, event);
+  const bool known =
+      meaning != kNoSlot && is_hit(thread, *slot, text, meaning) && (!event || event->payload_type == kPayloadNone);
+  const RangeId id = known ? start_range(thread, slot->kind, slot->context, 0, {})
+                           : start_new(thread, domain, text, kind, meaning, event);
   return id ? id : kUntracked;
 }
 
@@ -254,7 +267,9 @@ int on_pop() { return pop(domain_of(nullptr)); }
 RangeId on_start_a(const char* text) {
   return start(domain_of(nullptr), text && text[0] ? text : "(unnamed)", 0, kFirstStartMeaning, nullptr);
 }
-RangeId start_wide(const char* text) { return start(domain_of(nullptr), text && text[0] ? text : "(unnamed)", 0, kNoSlot, nullptr); }
+RangeId start_wide(const char* text) {
+  return start(domain_of(nullptr), text && text[0] ? text : "(unnamed)", 0, kNoSlot, nullptr);
+}
 RangeId on_domain_start_ex(Domain handle, const EventAttributes* event) {
   DomainState* domain = domain_of(handle);
   if (!is_whole(event)) return kUntracked;
@@ -303,7 +318,9 @@ struct Wide {
     return handler(first..., wide ? text : nullptr);
   }
 };
-int push_wide(const char* text) { return push(domain_of(nullptr), text && text[0] ? text : "(unnamed)", 0, kNoSlot, nullptr); }
+int push_wide(const char* text) {
+  return push(domain_of(nullptr), text && text[0] ? text : "(unnamed)", 0, kNoSlot, nullptr);
+}
 
 using Function = nvtx::Function;
 template <class F>
@@ -374,7 +391,8 @@ void end_payload(Domain domain, RangeId id) { on_domain_end(domain, id); }
 }  // namespace ddl
 
 /// NVTX calls this, once per copy of NVTX in the process. 0: this copy does without us.
-extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(ddl::nvtx::GetExportTable get_export_table) {
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtx2(
+    ddl::nvtx::GetExportTable get_export_table) {
   using namespace ddl::nvtx;
   if (ddl::is_on("DDL_DISABLE") || !ddl::collector_wanted("nvtx")) return 0;
   const auto* callbacks = static_cast<const Callbacks*>(get_export_table(kCallbacksTable));

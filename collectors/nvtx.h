@@ -13,7 +13,8 @@ constexpr uint32_t kMaxCategories = 32;
 /// Returned by nvtxDomainCreate. Never destroyed: a name means one domain for the life of the process.
 struct DomainState {
   char name[64];
-  uint32_t owner;  ///< of its ranges, see kRangeOwners; 0: of a library, or one too many: its ranges are not the program's
+  /// of its ranges, see kRangeOwners; 0: of a library, or one too many: its ranges are not the program's
+  uint32_t owner;
   uint32_t category_count;
   struct {
     uint32_t id;
@@ -30,10 +31,12 @@ uint32_t kind_of(const DomainState* domain, uint32_t category);
 /// Text that stays; equal texts are one. NULL: no room.
 const char* keep_text(const char* text);
 
-/// Reads an event's payload by the schema that the domain registered. Returns how many fields; `schema` is the first payload's.
-size_t read_payload(const DomainState* domain, const EventAttributes* event, NvtxField (&fields)[kMaxNvtxFields], uint64_t& schema);
-size_t read_payload(const DomainState* domain, const PayloadData* data, size_t count, NvtxField (&fields)[kMaxNvtxFields],
+/// Reads an event's payload by the schema that the domain registered. Returns how many fields; `schema` is
+/// the first payload's.
+size_t read_payload(const DomainState* domain, const EventAttributes* event, NvtxField (&fields)[kMaxNvtxFields],
                     uint64_t& schema);
+size_t read_payload(const DomainState* domain, const PayloadData* data, size_t count,
+                    NvtxField (&fields)[kMaxNvtxFields], uint64_t& schema);
 
 /// Events with nothing but a payload (extension module).
 int push_payload(Domain domain, const PayloadData* data, size_t count);
@@ -48,8 +51,8 @@ struct RangePlace {
   uint64_t step;
 };
 
-/// The context of a range that the thread opens now. `number`: an integer that came with it; NULL: none. Remembers the layers of forward
-/// operators, and finds them for operators of the backward pass.
+/// The context of a range that the thread opens now. `number`: an integer that came with it; NULL: none. Remembers the
+/// layers of forward operators, and finds them for operators of the backward pass.
 RangePlace place_range(const Thread* thread, const RangeName& name, const uint64_t* number);
 
 }  // namespace ddl::nvtx

@@ -1,6 +1,6 @@
 // NVTX's interface between a program and a tool, written down again: the product includes no header of NVIDIA's.
-// tests/collectors/nvtx_mirror.cpp compares every size, offset and number with the real headers where they are. Stable since NVTX 3.0: each
-// program brings its own copy of the other side.
+// tests/collectors/nvtx_mirror.cpp compares every size, offset and number with the real headers where they are. Stable
+// since NVTX 3.0: each program brings its own copy of the other side.
 #pragma once
 
 #include <stddef.h>
@@ -142,7 +142,12 @@ struct SchemaEntry {
   const void* semantics;
   const void* reserved;
 };
-enum SchemaField : uint64_t { kFieldEntries = 1 << 4, kFieldCount = 1 << 5, kFieldPackAlign = 1 << 7, kFieldId = 1 << 8 };
+enum SchemaField : uint64_t {
+  kFieldEntries = 1 << 4,
+  kFieldCount = 1 << 5,
+  kFieldPackAlign = 1 << 7,
+  kFieldId = 1 << 8
+};
 struct SchemaAttributes {
   uint64_t field_mask;
   const char* name;

@@ -26,8 +26,9 @@ char* g_page = nullptr;
 size_t g_page_left = 0;
 
 /// They tell of themselves, not of the program's layers.
-constexpr const char* kLibraries[] = {"NCCL",     "Horovod", "CCCL",     "cub",     "thrust", "cuBLAS", "cuDNN",   "cuSOLVER",
-                                      "cuSPARSE", "cuFFT",   "cuTENSOR", "NVSHMEM", "UCX",    "CUDA",   "libcudf", "NVML"};
+constexpr const char* kLibraries[] = {"NCCL",  "Horovod",  "CCCL",     "cub",   "thrust",   "cuBLAS",
+                                      "cuDNN", "cuSOLVER", "cuSPARSE", "cuFFT", "cuTENSOR", "NVSHMEM",
+                                      "UCX",   "CUDA",     "libcudf",  "NVML"};
 
 bool is_library(const char* name) {
   for (const char* prefix : kLibraries) {
@@ -47,7 +48,9 @@ const char** find_text(const char* text, size_t length) {
 
 }  // namespace
 
-DomainState* domain_of(Domain handle) { return handle ? static_cast<DomainState*>(const_cast<void*>(handle)) : &g_default; }
+DomainState* domain_of(Domain handle) {
+  return handle ? static_cast<DomainState*>(const_cast<void*>(handle)) : &g_default;
+}
 
 Domain create_domain(const char* name) {
   const int saved_errno = errno;

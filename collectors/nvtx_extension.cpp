@@ -1,8 +1,9 @@
-// NVTX's payload extension: libraries describe their own structures once (schemas) and send them with events. NCCL sends every call's
-// arguments so, to whoever listens, also where it was linked statically and no wrapper of ours sees the call.
+// NVTX's payload extension: libraries describe their own structures once (schemas) and send them with events.
+// NCCL sends every call's arguments so, to whoever listens, also where it was linked statically and no wrapper
+// of ours sees the call.
 //
-// The names of members are kept and handed on with their values: what a member means changes between versions of the library, its name
-// less.
+// The names of members are kept and handed on with their values: what a member means changes between versions of the
+// library, its name less.
 #include <stdint.h>
 #include <string.h>
 
@@ -39,18 +40,19 @@ struct Type {
   uint8_t size;
   Number number;
 };
-constexpr Type kTypes[] = {{1, 1, Number::kSigned},    {2, 1, Number::kUnsigned},  {3, 2, Number::kSigned},    {4, 2, Number::kUnsigned},
-                           {5, 4, Number::kSigned},    {6, 4, Number::kUnsigned},  {7, 8, Number::kSigned},    {8, 8, Number::kUnsigned},
-                           {9, 8, Number::kSigned},    {10, 8, Number::kUnsigned}, {11, 1, Number::kSigned},   {12, 1, Number::kUnsigned},
-                           {13, 2, Number::kSigned},   {14, 2, Number::kUnsigned}, {15, 4, Number::kSigned},   {16, 4, Number::kUnsigned},
-                           {17, 8, Number::kSigned},   {18, 8, Number::kUnsigned}, {19, 4, Number::kFloat},    {20, 8, Number::kFloat},
-                           {21, 16, Number::kNone},    {22, 8, Number::kUnsigned}, {23, 8, Number::kUnsigned}, {24, 4, Number::kNone},
-                           {32, 1, Number::kUnsigned}, {33, 16, Number::kNone},    {34, 16, Number::kNone},    {42, 2, Number::kNone},
-                           {43, 4, Number::kFloat},    {44, 8, Number::kFloat},    {45, 16, Number::kNone},    {50, 2, Number::kNone},
-                           {52, 4, Number::kNone},     {68, 4, Number::kUnsigned}, {69, 4, Number::kUnsigned}, {70, 8, Number::kUnsigned},
-                           {71, 4, Number::kUnsigned}, {72, 8, Number::kUnsigned}, {73, 4, Number::kUnsigned}, {74, 8, Number::kUnsigned},
-                           {75, 8, Number::kNone},     {76, 8, Number::kNone},     {77, 8, Number::kNone},     {78, 8, Number::kNone},
-                           {80, 8, Number::kNone}};
+constexpr Type kTypes[] = {
+    {1, 1, Number::kSigned},    {2, 1, Number::kUnsigned},  {3, 2, Number::kSigned},    {4, 2, Number::kUnsigned},
+    {5, 4, Number::kSigned},    {6, 4, Number::kUnsigned},  {7, 8, Number::kSigned},    {8, 8, Number::kUnsigned},
+    {9, 8, Number::kSigned},    {10, 8, Number::kUnsigned}, {11, 1, Number::kSigned},   {12, 1, Number::kUnsigned},
+    {13, 2, Number::kSigned},   {14, 2, Number::kUnsigned}, {15, 4, Number::kSigned},   {16, 4, Number::kUnsigned},
+    {17, 8, Number::kSigned},   {18, 8, Number::kUnsigned}, {19, 4, Number::kFloat},    {20, 8, Number::kFloat},
+    {21, 16, Number::kNone},    {22, 8, Number::kUnsigned}, {23, 8, Number::kUnsigned}, {24, 4, Number::kNone},
+    {32, 1, Number::kUnsigned}, {33, 16, Number::kNone},    {34, 16, Number::kNone},    {42, 2, Number::kNone},
+    {43, 4, Number::kFloat},    {44, 8, Number::kFloat},    {45, 16, Number::kNone},    {50, 2, Number::kNone},
+    {52, 4, Number::kNone},     {68, 4, Number::kUnsigned}, {69, 4, Number::kUnsigned}, {70, 8, Number::kUnsigned},
+    {71, 4, Number::kUnsigned}, {72, 8, Number::kUnsigned}, {73, 4, Number::kUnsigned}, {74, 8, Number::kUnsigned},
+    {75, 8, Number::kNone},     {76, 8, Number::kNone},     {77, 8, Number::kNone},     {78, 8, Number::kNone},
+    {80, 8, Number::kNone}};
 constexpr uint64_t kPointerFlags = 1u << 1;
 constexpr uint64_t kArrayFlags = 7u << 4;
 constexpr uint64_t kFixedArray = 1u << 4;
@@ -62,8 +64,8 @@ const Schema* find(const DomainState* domain, uint64_t id) {
   return nullptr;
 }
 
-/// Size 0: of no known type. An enumeration may be described after the structures that use it (NCCL's is): where it lies at a given place
-/// it is taken for C's.
+/// Size 0: of no known type. An enumeration may be described after the structures that use it (NCCL's is): where it
+/// lies at a given place it is taken for C's.
 Type type_of(const DomainState* domain, const SchemaEntry& entry) {
   for (const Type& known : kTypes) {
     if (known.type == entry.type) return known;
@@ -84,7 +86,8 @@ void describe(const DomainState* domain, const SchemaAttributes& attributes, Sch
       type.number = Number::kNone;
       bytes = natural = sizeof(void*);
     } else if (entry.flags & kArrayFlags) {
-      if ((entry.flags & kArrayFlags) != kFixedArray || entry.detail > UINT16_MAX) return;  // what follows lies nobody knows where
+      // what follows lies nobody knows where
+      if ((entry.flags & kArrayFlags) != kFixedArray || entry.detail > UINT16_MAX) return;
       type.number = Number::kNone;
       bytes = type.size * entry.detail;
     }
@@ -143,7 +146,9 @@ uint64_t bits_of(const Member& member, const unsigned char* at, bool& is_double)
 
 uint64_t on_schema_register(Domain handle, const SchemaAttributes* attributes) {
   const DomainState* domain = domain_of(handle);
-  if (!attributes || !(attributes->field_mask & kFieldEntries) || !(attributes->field_mask & kFieldCount) || !attributes->entries) return 0;
+  if (!attributes || !(attributes->field_mask & kFieldEntries) || !(attributes->field_mask & kFieldCount) ||
+      !attributes->entries)
+    return 0;
   SchemaAttributes known = *attributes;
   if (!(known.field_mask & kFieldPackAlign)) known.pack_align = 0;
   const uint64_t id = known.field_mask & kFieldId ? known.id : 0;
@@ -164,20 +169,23 @@ uint64_t on_enum_register(Domain handle, const EnumAttributes* attributes) {
 int on_push_payload(Domain handle, const PayloadData* data, size_t count) { return push_payload(handle, data, count); }
 int on_pop_payload(Domain handle, const PayloadData*, size_t) { return pop_payload(handle); }
 void on_mark_payload(Domain handle, const PayloadData* data, size_t count) { mark_payload(handle, data, count); }
-RangeId on_start_payload(Domain handle, const PayloadData* data, size_t count) { return start_payload(handle, data, count); }
+RangeId on_start_payload(Domain handle, const PayloadData* data, size_t count) {
+  return start_payload(handle, data, count);
+}
 void on_end_payload(Domain handle, RangeId id, const PayloadData*, size_t) { end_payload(handle, id); }
 
 }  // namespace
 
-size_t read_payload(const DomainState* domain, const PayloadData* data, size_t count, NvtxField (&fields)[kMaxNvtxFields],
-                    uint64_t& schema_id) {
+size_t read_payload(const DomainState* domain, const PayloadData* data, size_t count,
+                    NvtxField (&fields)[kMaxNvtxFields], uint64_t& schema_id) {
   size_t used = 0;
   schema_id = count > 0 && data ? data[0].schema_id : 0;
   for (size_t i = 0; data && i < count && i < 64; ++i) {
     const Schema* schema = data[i].payload ? find(domain, data[i].schema_id) : nullptr;
     for (uint32_t m = 0; schema && m < schema->count && used < kMaxNvtxFields; ++m) {
       const Member& member = schema->members[m];
-      if (data[i].size != SIZE_MAX && (member.offset > data[i].size || data[i].size - member.offset < member.size)) continue;
+      if (data[i].size != SIZE_MAX && (member.offset > data[i].size || data[i].size - member.offset < member.size))
+        continue;
       NvtxField& field = fields[used++];
       field.name = member.name;
       field.bits = bits_of(member, static_cast<const unsigned char*>(data[i].payload) + member.offset, field.is_double);
@@ -186,7 +194,8 @@ size_t read_payload(const DomainState* domain, const PayloadData* data, size_t c
   return used;
 }
 
-size_t read_payload(const DomainState* domain, const EventAttributes* event, NvtxField (&fields)[kMaxNvtxFields], uint64_t& schema) {
+size_t read_payload(const DomainState* domain, const EventAttributes* event, NvtxField (&fields)[kMaxNvtxFields],
+                    uint64_t& schema) {
   schema = 0;
   if (event->payload_type != kPayloadExtended || event->reserved0 <= 0) return 0;
   const auto* data = reinterpret_cast<const PayloadData*>(static_cast<uintptr_t>(event->payload.u64));
@@ -196,7 +205,8 @@ size_t read_payload(const DomainState* domain, const EventAttributes* event, Nvt
 }  // namespace ddl::nvtx
 
 /// NVTX calls this once per extension and copy of it; 0: that extension stays without us.
-extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(ddl::nvtx::ExtensionModule* module) {
+extern "C" __attribute__((visibility("default"))) int InitializeInjectionNvtxExtension(
+    ddl::nvtx::ExtensionModule* module) {
   using namespace ddl::nvtx;
   if (!module || module->module_id != kPayloadModule || module->segment_count < 1 || ddl::is_on("DDL_DISABLE") ||
       !ddl::collector_wanted("nvtx"))

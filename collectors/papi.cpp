@@ -1,12 +1,15 @@
 // Counters (ddl record --counters PAPI_TOT_INS,page-faults,...), from the best source that has each:
 //
-//   PAPI           if some libpapi can be opened: presets (PAPI_TOT_INS), and events of its components (perf::PAGE-FAULTS)
+//   PAPI           if some libpapi can be opened: presets (PAPI_TOT_INS), and events of its components
+//                  (perf::PAGE-FAULTS)
 //   getrusage      page-faults, context-switches, under these names or those of PAPI's perf component
-//   clock_gettime  task-clock, ns: getrusage's times stand still between two ticks of the scheduler, longer than many a layer takes
+//   clock_gettime  task-clock, ns: getrusage's times stand still between two ticks of the scheduler, longer than
+//                  many a layer takes
 //   nobody         then there is no number, and the reason is kept: absent is not zero
 //
-// Not asked: perf_event_open. Its counters are file descriptors, and programs close what they do not know (docs/decisions/0004): to read
-// one would then read, and eat, what is in somebody else's. PAPI has the same trouble; but whoever names its events has asked for PAPI.
+// Not asked: perf_event_open. Its counters are file descriptors, and programs close what they do not know
+// (docs/decisions/0004): to read one would then read, and eat, what is in somebody else's. PAPI has the same trouble;
+// but whoever names its events has asked for PAPI.
 //
 // PAPI counts per thread. The program may use PAPI itself: then it is not initialized again, and never shut down.
 #include <errno.h>
@@ -92,13 +95,14 @@ const char* open_papi() {
   }
   if (!library) return "no libpapi";
   Papi& p = g_papi;
-  const bool whole = find(library, "PAPI_is_initialized", p.is_initialized) && find(library, "PAPI_library_init", p.library_init) &&
-                     find(library, "PAPI_thread_init", p.thread_init) && find(library, "PAPI_create_eventset", p.create_eventset) &&
-                     find(library, "PAPI_add_named_event", p.add_named_event) && find(library, "PAPI_start", p.start) &&
-                     find(library, "PAPI_read", p.read) && find(library, "PAPI_stop", p.stop) &&
-                     find(library, "PAPI_cleanup_eventset", p.cleanup_eventset) &&
-                     find(library, "PAPI_destroy_eventset", p.destroy_eventset) &&
-                     find(library, "PAPI_unregister_thread", p.unregister_thread) && find(library, "PAPI_strerror", p.strerror);
+  const bool whole =
+      find(library, "PAPI_is_initialized", p.is_initialized) && find(library, "PAPI_library_init", p.library_init) &&
+      find(library, "PAPI_thread_init", p.thread_init) && find(library, "PAPI_create_eventset", p.create_eventset) &&
+      find(library, "PAPI_add_named_event", p.add_named_event) && find(library, "PAPI_start", p.start) &&
+      find(library, "PAPI_read", p.read) && find(library, "PAPI_stop", p.stop) &&
+      find(library, "PAPI_cleanup_eventset", p.cleanup_eventset) &&
+      find(library, "PAPI_destroy_eventset", p.destroy_eventset) &&
+      find(library, "PAPI_unregister_thread", p.unregister_thread) && find(library, "PAPI_strerror", p.strerror);
   if (!whole) return "libpapi lacks functions";
   bool initialized = p.is_initialized() != 0;
   for (const int version : kVersions) initialized = initialized || p.library_init(version) == version;
@@ -162,8 +166,8 @@ void read_counters(Thread* thread, CounterValues& values) {
     if (counter.source == Source::kThreadClock) {
       values.value[i] = clock_ns(CLOCK_THREAD_CPUTIME_ID);
     } else if (counter.source == Source::kRusage && has_usage) {
-      values.value[i] =
-          static_cast<uint64_t>(counter.usage == Usage::kPageFaults ? usage.ru_minflt + usage.ru_majflt : usage.ru_nvcsw + usage.ru_nivcsw);
+      values.value[i] = static_cast<uint64_t>(counter.usage == Usage::kPageFaults ? usage.ru_minflt + usage.ru_majflt
+                                                                                  : usage.ru_nvcsw + usage.ru_nivcsw);
     } else {
       continue;
     }
@@ -240,7 +244,8 @@ void start_counters() {
   }
   take_from_kernel();
   for (uint32_t i = 0; i < g_count; ++i) {
-    if (g_counters[i].source == Source::kNobody && !g_counters[i].why[0]) strcpy(g_counters[i].why, "nobody has a counter of this name");
+    if (g_counters[i].source == Source::kNobody && !g_counters[i].why[0])
+      strcpy(g_counters[i].why, "nobody has a counter of this name");
   }
   write_sources();
   if (g_papi_count == 0 && !g_asks_kernel) return;

@@ -1,9 +1,10 @@
-// The scheduler's account of a thread, and the one of the main thread over the run: facts on_cpu_ns and run_queue_wait_ns, cpu_account_ns the time
-// that they are over. A rank that had no CPU is late for its next collective, and is called late, or slow at transfers, by everything else that
-// is recorded.
+// The scheduler's account of a thread, and the one of the main thread over the run: facts on_cpu_ns and
+// run_queue_wait_ns, cpu_account_ns the time that they are over. A rank that had no CPU is late for its next
+// collective, and is called late, or slow at transfers, by everything else that is recorded.
 //
-// Two readings, when the rank begins and when it ends: the scheduler sums up by itself. It is the process's first thread, as the one that most
-// programs compute and call MPI on, and the one whose CPUs are recorded (placement.cpp). A process that is killed leaves nothing.
+// Two readings, when the rank begins and when it ends: the scheduler sums up by itself. It is the process's first
+// thread, as the one that most programs compute and call MPI on, and the one whose CPUs are recorded (placement.cpp). A
+// process that is killed leaves nothing.
 #include "collectors/thread_account.h"
 
 #include <errno.h>
@@ -37,7 +38,8 @@ bool read_main_thread(Reading& reading) {
   const int saved_errno = errno;
   const NoCancel no_cancel;
   timespec now;
-  const bool known = read_account(static_cast<uint32_t>(getpid()), reading.account) && clock_gettime(CLOCK_MONOTONIC, &now) == 0;
+  const bool known =
+      read_account(static_cast<uint32_t>(getpid()), reading.account) && clock_gettime(CLOCK_MONOTONIC, &now) == 0;
   if (known) reading.at_ns = static_cast<uint64_t>(now.tv_sec) * 1000000000 + static_cast<uint64_t>(now.tv_nsec);
   errno = saved_errno;
   return known;

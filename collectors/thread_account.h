@@ -6,8 +6,8 @@
 
 namespace ddl {
 
-/// Reads the beginning of a file of the thread, as text; false: there is none. Opened each time: a descriptor of ours that stayed open would move
-/// the job's.
+/// Reads the beginning of a file of the thread, as text; false: there is none. Opened each time: a descriptor of ours
+/// that stayed open would move the job's.
 bool read_of_thread(uint32_t tid, const char* name, char* text, size_t bytes);
 
 /// Since the thread began.

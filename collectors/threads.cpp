@@ -1,19 +1,22 @@
-// When the training thread computed, of jobs whose MPI calls all come from a background thread (Horovod, DDP over MPI): the thread that
-// trains is in no call of ours then, and what it does must be asked of the kernel.
+// When the training thread computed, of jobs whose MPI calls all come from a background thread (Horovod, DDP over MPI):
+// the thread that trains is in no call of ours then, and what it does must be asked of the kernel.
 //
-// Sampled, not traced: where collectives of the background thread begin, where its calls end, and where the training thread ends its ranges,
-// at most every half millisecond. Communication is between two such samples, so what the training thread did meanwhile is known as exactly as
-// the kernel's account of it. Rejected: wrappers of everything that blocks (condition variables, futexes, semaphores), which are versioned symbols or inlined system
-// calls and would cost every program; and samples by the clock alone, which would have to be as dense all the time.
+// Sampled, not traced: where collectives of the background thread begin, where its calls end, and where the training
+// thread ends its ranges, at most every half millisecond. Communication is between two such samples, so what the
+// training thread did meanwhile is known as exactly as the kernel's account of it. Rejected: wrappers of everything
+// that blocks (condition variables, futexes, semaphores), which are versioned symbols or inlined system calls and would
+// cost every program; and samples by the clock alone, which would have to be as dense all the time.
 //
-// Horovod's synchronize() does not block: it polls, with sched_yield between. To the kernel that is computing. So sched_yield is ours: it
-// does what it does, and the training thread's time in it, and between one and the next, is counted.
+// Horovod's synchronize() does not block: it polls, with sched_yield between. To the kernel that is computing.
+// So sched_yield is ours: it does what it does, and the training thread's time in it, and between one and the
+// next, is counted.
 //
-// The training thread is the one that opens steps; else the process's first, which runs main() or the interpreter. While it makes MPI calls
-// itself nothing is sampled but once a second whether it still does. Once it does not, the next collective of another thread begins the samples,
-// however often the training thread itself has looked since.
+// The training thread is the one that opens steps; else the process's first, which runs main() or the interpreter.
+// While it makes MPI calls itself nothing is sampled but once a second whether it still does. Once it does not, the
+// next collective of another thread begins the samples, however often the training thread itself has looked since.
 //
-// A thread that did next to nothing for a second is asked once a second which system call it sleeps in: of a job that hangs this is the answer.
+// A thread that did next to nothing for a second is asked once a second which system call it sleeps in: of a job that
+// hangs this is the answer.
 #include <errno.h>
 #include <sched.h>
 #include <stdio.h>
@@ -54,7 +57,8 @@ uint32_t own_tid() {
 /// Clocks of other threads have no name in the headers: the kernel's CPUCLOCK_PERTHREAD_MASK and CPUCLOCK_SCHED.
 clockid_t cpu_clock_of(uint32_t tid) { return static_cast<clockid_t>(~tid << 3 | 6); }
 
-/// For the text that a macro SYS_name expands to: -1 on an architecture that has no such call, as the macro then stays what it is.
+/// For the text that a macro SYS_name expands to: -1 on an architecture that has no such call, as the macro then
+/// stays what it is.
 constexpr long call_number(const char* text) {
   if (*text < '0' || *text > '9') return -1;
   long number = 0;
@@ -139,7 +143,8 @@ uint64_t look(Thread* caller, uint64_t now_ticks) {
 
 uint64_t on_sample(Thread* caller, uint64_t now_ticks) {
   uint32_t idle = 0;
-  if (!__atomic_compare_exchange_n(&g_busy, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return now_ticks;  // another one is at it
+  // another one is at it
+  if (!__atomic_compare_exchange_n(&g_busy, &idle, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return now_ticks;
   const uint64_t wait = look(caller, now_ticks);
   __atomic_store_n(&g_busy, 0, __ATOMIC_RELEASE);
   return now_ticks + wait;
@@ -148,7 +153,8 @@ uint64_t on_sample(Thread* caller, uint64_t now_ticks) {
 }  // namespace
 
 void start_thread_samples() {
-  __atomic_store_n(&g_process.training_tid, 0, __ATOMIC_RELAXED);  // a thread that waits for this one reads it: sched_yield()
+  // a thread that waits for this one reads it: sched_yield()
+  __atomic_store_n(&g_process.training_tid, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&g_process.watched_tid, 0, __ATOMIC_RELAXED);
   g_told_tid = g_busy = t_tid = 0;
   g_training_calls = g_spun_ticks = g_last_yield_ticks = 0;

@@ -1,20 +1,24 @@
-// What recording costs this process, as an estimate that costs next to nothing itself, and what is done when that is more than the budget.
+// What recording costs this process, as an estimate that costs next to nothing itself, and what is done when that is
+// more than the budget.
 //
-// A call is not timed to find out what its recording took: that would double it. Instead the price of a call is measured once, at the
-// start, on a thread state of nobody's: hot, many times in a row, and cold, with every line that it touches flushed. What is done rarely (a
-// chunk, a pair of clocks, a thread's first call, the start itself) is timed each time it is done. A thread settles its account when a
-// chunk or its ring is full, with the clocks, every 65,536 polls and at its end: calls since the last time, at a price between hot and cold
-// by how long the thread was away from us between two of them on average (kColdAfterNs).
+// A call is not timed to find out what its recording took: that would double it. Instead the price of a call is
+// measured once, at the start, on a thread state of nobody's: hot, many times in a row, and cold, with every line that
+// it touches flushed. What is done rarely (a chunk, a pair of clocks, a thread's first call, the start itself) is timed
+// each time it is done. A thread settles its account when a chunk or its ring is full, with the clocks, every 65,536
+// polls and at its end: calls since the last time, at a price between hot and cold by how long the thread was away from
+// us between two of them on average (kColdAfterNs).
 //
 // The price is that of begin_call(); what a thread repeats costs a little less (repeated_call.h).
 //
-// Not covered: the wrappers' part of a call (which communicator, datatype, request this is), what our cache lines displace of the
-// program's, and disk writes that the kernel does later.
+// Not covered: the wrappers' part of a call (which communicator, datatype, request this is), what our cache lines
+// displace of the program's, and disk writes that the kernel does later.
 //
 // The budget is a share of a thread's time. Two things are cut when it is exceeded:
-//   events  The log is allowed what has been saved up, at most a second's worth. A thread that has used that up when its chunk is full
-//           coarsens the window (keep_level): see update_keep() in recorder.cpp. The profile goes on, at its own price.
-//   polls   Fewer of the polls that find nothing are timed, every 2nd, 4th ... 64th; all are counted. Taken back when they get rarer.
+//   events  The log is allowed what has been saved up, at most a second's worth. A thread that has used that up when
+//           its chunk is full coarsens the window (keep_level): see update_keep() in recorder.cpp. The profile goes on,
+//           at its own price.
+//   polls   Fewer of the polls that find nothing are timed, every 2nd, 4th ... 64th; all are counted. Taken back
+//           when they get rarer.
 #include <string.h>
 #include <sys/mman.h>
 
@@ -27,7 +31,8 @@ namespace {
 constexpr double kColdAfterNs = 200000;  ///< time enough to replace a few megabytes of cache
 constexpr double kSavedUpNs = 1e9;
 constexpr uint32_t kMaxPollMask = 63;
-constexpr double kColdToHot = 15;  ///< where lines cannot be flushed: a call from cold caches takes 10 to 20 times one from hot ones
+/// where lines cannot be flushed: a call from cold caches takes 10 to 20 times one from hot ones
+constexpr double kColdToHot = 15;
 
 struct Prices {
   double hot_call, cold_call;  // ticks
@@ -104,7 +109,8 @@ double least_of(double a, double b) { return a < b ? a : b; }
 double savings_limit() { return g_budget * kSavedUpNs * g_ticks_per_ns; }
 
 void add_overhead(uint64_t ticks) {
-  if (FileHeader* header = internal::g_file.header()) __atomic_fetch_add(&header->overhead_ticks, ticks, __ATOMIC_RELAXED);
+  if (FileHeader* header = internal::g_file.header())
+    __atomic_fetch_add(&header->overhead_ticks, ticks, __ATOMIC_RELAXED);
 }
 
 }  // namespace
@@ -175,7 +181,8 @@ void settle_account(Thread* thread, uint64_t now) {
   const double away = elapsed / (records + polls) / (kColdAfterNs * g_ticks_per_ns);
   const double coldness = (g_price.cold_call - g_price.hot_call) * least_of(away, 1);
   const double timing = (g_price.timed_poll - g_price.counted_poll) * polls / (thread->poll_mask + 1.0);
-  add_overhead(static_cast<uint64_t>(records * (g_price.hot_call + coldness) + polls * (g_price.counted_poll + coldness) + timing));
+  add_overhead(static_cast<uint64_t>(records * (g_price.hot_call + coldness) +
+                                     polls * (g_price.counted_poll + coldness) + timing));
   if (g_budget == 0) return;
   const double earned = g_budget * elapsed;
   thread->saved_up = least_of(thread->saved_up + earned, savings_limit()) - log_records * (g_price.hot_call + coldness);

@@ -17,8 +17,8 @@ inline uint64_t clock_ns(clockid_t clock) {
   return static_cast<uint64_t>(now.tv_sec) * 1000000000u + static_cast<uint64_t>(now.tv_nsec);
 }
 
-/// Not serialised on purpose: a fence costs as much as the read, and what it orders is below the noise of a call. A builtin, because x86intrin.h
-/// would be most of what the compiler reads for every file of the library.
+/// Not serialised on purpose: a fence costs as much as the read, and what it orders is below the noise of a call. A
+/// builtin, because x86intrin.h would be most of what the compiler reads for every file of the library.
 inline uint64_t ticks() {
 #if defined(__x86_64__)
   if (__builtin_expect(g_clock_is_tsc, 1)) return __builtin_ia32_rdtsc();
@@ -29,7 +29,8 @@ inline uint64_t ticks() {
 /// `wish` is DDL_CLOCK: "monotonic" forces CLOCK_MONOTONIC, anything else (also NULL) lets the machine decide.
 ClockKind choose_clock(const char* wish);
 
-/// Ticks per nanosecond within about 1 %, from a wait of 100 us. Only for windows given in seconds; ingest fits the real rate.
+/// Ticks per nanosecond within about 1 %, from a wait of 100 us. Only for windows given in seconds; ingest
+/// fits the real rate.
 double estimate_ticks_per_ns();
 
 /// Three clocks as close together as a few tries can make them.

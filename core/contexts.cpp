@@ -44,7 +44,8 @@ struct Probed {
   uint32_t id;  ///< 0: there is none yet, and the slot is where it belongs
 };
 
-/// Probes `table` for an id for which `same(id)` holds. What is in the slot later may be another thread's, of another name.
+/// Probes `table` for an id for which `same(id)` holds. What is in the slot later may be another thread's, of another
+/// name.
 template <class Same>
 Probed probe(uint32_t* table, uint32_t slots, uint64_t hash, Same same) {
   for (uint32_t i = static_cast<uint32_t>(hash) & (slots - 1);; i = (i + 1) & (slots - 1)) {
@@ -81,7 +82,9 @@ uint32_t intern_string(const char* text, size_t length, const char** ours) {
   uint64_t hash = 0x9e3779b97f4a7c15ull;
   for (size_t i = 0; i < length; ++i) hash = (hash ^ static_cast<unsigned char>(text[i])) * 1099511628211ull;
   hash = mix(hash, length);
-  const auto same = [&](uint32_t id) { return g_strings[id].length == length && memcmp(g_strings[id].text, text, length) == 0; };
+  const auto same = [&](uint32_t id) {
+    return g_strings[id].length == length && memcmp(g_strings[id].text, text, length) == 0;
+  };
   uint32_t id = probe(g_string_table, 2 * kMaxStrings, hash, same).id;
   if (id == 0) {
     const Lock lock;
@@ -140,7 +143,9 @@ ContextNode context_node(uint32_t context) {
 
 uint32_t intern_name(const char* text, size_t length) { return internal::intern_string(text, length, nullptr); }
 
-uint32_t range_context(uint32_t outer, ContextKind kind, uint32_t name) { return internal::intern_context(outer, kind, name, 0); }
+uint32_t range_context(uint32_t outer, ContextKind kind, uint32_t name) {
+  return internal::intern_context(outer, kind, name, 0);
+}
 
 RangePath range_path(uint32_t context) {
   RangePath path = {};
@@ -160,7 +165,8 @@ RangePath range_path(uint32_t context) {
   return path;
 }
 
-CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, PayloadKey key, uint64_t payload) {
+CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, PayloadKey key,
+                         uint64_t payload) {
   const uint32_t outer = thread->context;
   const uint32_t context = internal::intern_context(outer, ContextKind::kSite, 0, reinterpret_cast<uintptr_t>(site));
   ProfileEntry* entry = profile_entry(thread, context, comm, op, payload == kAskLater ? 0 : payload_bytes(payload));

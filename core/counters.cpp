@@ -1,5 +1,6 @@
-// Counters of ranges: what they grew by from begin to end, exact in the profile and event by event within the window. Reading costs up to a
-// microsecond, so only steps, phases and layers have them, and only where somebody asked (ddl record --counters).
+// Counters of ranges: what they grew by from begin to end, exact in the profile and event by event within the window.
+// Reading costs up to a microsecond, so only steps, phases and layers have them, and only where somebody asked (ddl
+// record --counters).
 #include <errno.h>
 
 #include "core/recorder_internal.h"

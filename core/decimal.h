@@ -7,6 +7,8 @@
 namespace ddl {
 
 /// As strtod() in the C locale, which glibc has at hand: nothing is allocated.
-inline double decimal(const char* text, char** end = nullptr) { return strtod_l(text, end, newlocale(LC_ALL_MASK, "C", nullptr)); }
+inline double decimal(const char* text, char** end = nullptr) {
+  return strtod_l(text, end, newlocale(LC_ALL_MASK, "C", nullptr));
+}
 
 }  // namespace ddl

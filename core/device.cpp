@@ -1,5 +1,5 @@
-// Device chunks: what GPUs did. Writers are whoever reads the buffers of CUPTI or of NCCL's profiler; they take turns here, and the job's
-// own threads never meet them.
+// Device chunks: what GPUs did. Writers are whoever reads the buffers of CUPTI or of NCCL's profiler; they take turns
+// here, and the job's own threads never meet them.
 #include <sched.h>
 #include <string.h>
 
@@ -28,7 +28,8 @@ DeviceRecord* g_next = nullptr;
 DeviceRecord* g_end = nullptr;
 uint32_t g_chunk_bytes = kMinChunkBytes;
 
-/// A kernel's name is at the same place each time it is told; another module's may come there later, so the text is compared.
+/// A kernel's name is at the same place each time it is told; another module's may come there later, so the
+/// text is compared.
 struct {
   const char* name;
   const char* ours;

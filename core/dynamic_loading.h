@@ -1,7 +1,9 @@
-// dlopen and its kin under the version that any glibc has. Injected code: include this instead of calling them as <dlfcn.h> declares them.
+// dlopen and its kin under the version that any glibc has. Injected code: include this instead of calling them as
+// <dlfcn.h> declares them.
 //
-// glibc 2.34 moved these into libc under a new version; asked for under their first version they are found in any glibc. Weak, because
-// before 2.34 a process without libdl has none: such a process has no library of MPI or CUDA to look for either. Ask `&dlsym` first.
+// glibc 2.34 moved these into libc under a new version; asked for under their first version they are found in any
+// glibc. Weak, because before 2.34 a process without libdl has none: such a process has no library of MPI or CUDA to
+// look for either. Ask `&dlsym` first.
 #pragma once
 
 #include <dlfcn.h>

@@ -23,7 +23,8 @@ class Error : public std::runtime_error {
   ExitCode code_;
 };
 
-/// For a file of ours: the disk is full, the place is read-only or somebody else's. What was to be written there may be made elsewhere.
+/// For a file of ours: the disk is full, the place is read-only or somebody else's. What was to be written there
+/// may be made elsewhere.
 class CannotWrite : public Error {
  public:
   using Error::Error;

@@ -1,22 +1,27 @@
 // The spool: the preload library's output, one file per process.
 //
-// Why a format of our own: the file *is* the memory that the job's threads write into (mmap), so all records up to a SIGKILL are there
-// without a flush, and recording costs two clock reads and one cache line. Rejected: SQLite inside the job (20 times dearer per event, many
-// libraries), a pipe to a helper (a full pipe stops the job), one shared ring for all threads (locks).
+// Why a format of our own: the file *is* the memory that the job's threads write into (mmap), so all records up to a
+// SIGKILL are there without a flush, and recording costs two clock reads and one cache line. Rejected: SQLite inside
+// the job (20 times dearer per event, many libraries), a pipe to a helper (a full pipe stops the job), one shared ring
+// for all threads (locks).
 //
-// Layout: one FileHeader page, then chunks. A chunk starts on a page boundary, is a whole number of pages, and begins with a ChunkHeader
-// whose `check` covers its constant fields, so that a reader can find the next chunk after damage by looking at page boundaries only.
-// Every chunk has one writer: a thread (events, ring, profile) or whoever holds the meta lock (meta). Space is allocated and zero before a
-// chunk is used, and a zero `word` means "nothing here yet": a reader needs no counters, only what is not zero.
+// Layout: one FileHeader page, then chunks. A chunk starts on a page boundary, is a whole number of pages, and begins
+// with a ChunkHeader whose `check` covers its constant fields, so that a reader can find the next chunk after damage by
+// looking at page boundaries only. Every chunk has one writer: a thread (events, ring, profile) or whoever holds the
+// meta lock (meta). Space is allocated and zero before a chunk is used, and a zero `word` means "nothing here yet": a
+// reader needs no counters, only what is not zero.
 //
 //   events   Records in order of their start. Filled once, then left alone.
-//   ring     Records too, written round and round: the most recent ones that the log did not keep. For the live view and for hung jobs.
+//   ring     Records too, written round and round: the most recent ones that the log did not keep. For the live view
+//            and for hung jobs.
 //   meta     MetaHeader + payload, 8-byte aligned: strings, contexts, communicators, operations, clocks, facts.
-//   profile  ProfileEntries, in the order of their first use: exact totals for the whole run, per thread; a thread may have several.
+//   profile  ProfileEntries, in the order of their first use: exact totals for the whole run, per thread; a thread
+//            may have several.
 //   device   DeviceRecords: GPU activities in the order in which they became known, which is not that of time.
 //
-// Units: `ticks` are the process's clock (TSC or ns of CLOCK_MONOTONIC, see FileHeader::clock); everything else says its unit in its name.
-// Byte order: the writer's; the reader refuses a foreign one. All structs are plain data, sizes are asserted.
+// Units: `ticks` are the process's clock (TSC or ns of CLOCK_MONOTONIC, see FileHeader::clock); everything else
+// says its unit in its name. Byte order: the writer's; the reader refuses a foreign one. All structs are plain
+// data, sizes are asserted.
 #pragma once
 
 #include <stddef.h>
@@ -31,36 +36,39 @@ constexpr uint32_t kPageBytes = 4096;
 constexpr uint32_t kMinChunkBytes = 64 * 1024;
 constexpr uint32_t kMaxChunkBytes = 4 * 1024 * 1024;
 
-// ---------------------------------------------------------------------------------------------------------------- clocks
+// -------------------------------------------------------------------------------------------------------------- clocks
 
 enum class ClockKind : uint32_t { kTsc = 1, kMonotonic = 2 };
 
-/// One moment on three clocks, read back to back. Ingest fits ticks -> CLOCK_MONOTONIC per host and takes the date from realtime.
+/// One moment on three clocks, read back to back. Ingest fits ticks -> CLOCK_MONOTONIC per host and takes the
+/// date from realtime.
 struct ClockPair {
   uint64_t ticks;
   uint64_t monotonic_ns;
   uint64_t realtime_ns;
 };
 
-// ---------------------------------------------------------------------------------------------------------------- losses
+// -------------------------------------------------------------------------------------------------------------- losses
 
 /// Everything that can be missing is counted under one of these names (FileHeader::loss, table `loss`).
-#define DDL_LOSS_KINDS(X)                                                                                                      \
-  X(kLossProfileKeys, "profile_other", "calls booked under 'other': the profile's key cap was hit")                            \
-  X(kLossContexts, "contexts", "ranges or call sites beyond the table: booked to their parent")                                \
-  X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")                                     \
-  X(kLossRequests, "requests", "requests that could not be followed to their completion")                                      \
-  X(kLossMeta, "meta", "names or facts that could not be written")                                                             \
-  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack, or too many started at once")                        \
-  X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                                                        \
-  X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing")           \
-  X(kLossDeviceNotKept, "gpu_not_kept", "GPU activities outside the window, or left out when the log was full")                \
-  X(kLossDeviceDropped, "gpu_dropped", "GPU activities that CUPTI dropped: they are in no number")                             \
-  X(kLossDeviceTimes, "gpu_times", "GPU activities without time stamps: they are in no number")                                \
-  X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                          \
-  X(kLossCounters, "counters", "ranges of threads on which counters could not be read: not in their sums")                     \
-  X(kLossForward, "forward_layers", "backward operators whose layer could not be told: two threads went forward, or far back") \
-  X(kLossNcclEvents, "nccl_events", "events of NCCL's profiler that belong to no call that was seen, or to one of too many")   \
+#define DDL_LOSS_KINDS(X)                                                                                            \
+  X(kLossProfileKeys, "profile_other", "calls booked under 'other': the profile's key cap was hit")                  \
+  X(kLossContexts, "contexts", "ranges or call sites beyond the table: booked to their parent")                      \
+  X(kLossCommunicators, "communicators", "communicators beyond the table: booked to none")                           \
+  X(kLossRequests, "requests", "requests that could not be followed to their completion")                            \
+  X(kLossMeta, "meta", "names or facts that could not be written")                                                   \
+  X(kLossRangeDepth, "range_depth", "ranges nested deeper than the stack, or too many started at once")              \
+  X(kLossUnbalanced, "unbalanced_ranges", "range ends without a begin")                                              \
+  X(kLossThreads, "threads", "threads for which no room was left on the disk or in memory: their calls are missing") \
+  X(kLossDeviceNotKept, "gpu_not_kept", "GPU activities outside the window, or left out when the log was full")      \
+  X(kLossDeviceDropped, "gpu_dropped", "GPU activities that CUPTI dropped: they are in no number")                   \
+  X(kLossDeviceTimes, "gpu_times", "GPU activities without time stamps: they are in no number")                      \
+  X(kLossDeviceUnread, "gpu_unread", "buffers of GPU activities that could not be read to their end")                \
+  X(kLossCounters, "counters", "ranges of threads on which counters could not be read: not in their sums")           \
+  X(kLossForward, "forward_layers",                                                                                  \
+    "backward operators whose layer could not be told: two threads went forward, or far back")                       \
+  X(kLossNcclEvents, "nccl_events",                                                                                  \
+    "events of NCCL's profiler that belong to no call that was seen, or to one of too many")                         \
   X(kLossPages, "pages", "pages of the spool that their file system took away: what was written there is missing")
 
 enum LossKind : uint32_t {
@@ -70,7 +78,7 @@ enum LossKind : uint32_t {
       kLossKindCount
 };
 
-// ---------------------------------------------------------------------------------------------------------------- the file
+// ------------------------------------------------------------------------------------------------------------ the file
 
 enum ProcessFlag : uint32_t {
   kMpiInitialized = 1u << 0,  ///< MPI_Init or MPI_Init_thread returned
@@ -78,9 +86,10 @@ enum ProcessFlag : uint32_t {
   kMpiAborted = 1u << 2,      ///< MPI_Abort was called in this process
   kExited = 1u << 3,          ///< the process ran its exit handlers
   kCannotGrow = 1u << 4,      ///< the spool could not grow (FileHeader::grow_errno says why); events were left out
-  kMpiEntered = 1u << 5,      ///< MPI_Init or MPI_Init_thread was called: a rank of the job, if it did not get a number in time, too
-  kNcclEntered = 1u << 6,     ///< a communicator of NCCL was made: a rank of the job, with or without MPI
-  kGlooEntered = 1u << 7,     ///< a context of Gloo was made: likewise
+  /// MPI_Init or MPI_Init_thread was called: a rank of the job, if it did not get a number in time, too
+  kMpiEntered = 1u << 5,
+  kNcclEntered = 1u << 6,  ///< a communicator of NCCL was made: a rank of the job, with or without MPI
+  kGlooEntered = 1u << 7,  ///< a context of Gloo was made: likewise
 };
 
 constexpr uint32_t kLossSlots = 32;
@@ -113,7 +122,8 @@ struct FileHeader {
   uint64_t mpi_finalize_enter_ticks;
   uint64_t log_bytes;  ///< in event chunks
   uint64_t loss[kLossSlots];
-  int32_t launch_rank;      ///< the rank that the launcher announced in the environment; -1: none. Counts only while `rank` is not known
+  /// the rank that the launcher announced in the environment; -1: none. Counts only while `rank` is not known
+  int32_t launch_rank;
   int32_t launch_size;      ///< how many it announced; 0: unknown
   int32_t grow_errno;       ///< why the spool could not grow, the first time
   uint64_t overhead_ticks;  ///< recording's cost, all threads together, estimated (budget.cpp)
@@ -152,30 +162,40 @@ constexpr uint32_t chunk_check(const ChunkHeader& h) {
   return static_cast<uint32_t>(hash ^ (hash >> 32));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- records
+// ------------------------------------------------------------------------------------------------------------- records
 
 enum class RecordKind : uint32_t {
   kNone = 0,
-  kOpen = 1,       ///< a call that has not returned. Becomes kCall in place; a killed or hung process leaves its current call kOpen
-  kCall = 2,       ///< a call, enter to leave
-  kRequest = 3,    ///< a non-blocking operation: post enter to leave of the call that completed it (an upper bound of its transfer).
-                   ///< Also the half of a Sendrecv that received; the call itself is the half that sent
+  /// a call that has not returned. Becomes kCall in place; a killed or hung process leaves its current call kOpen
+  kOpen = 1,
+  kCall = 2,  ///< a call, enter to leave
+  /// a non-blocking operation: post enter to leave of the call that completed it (an upper bound of its transfer). Also
+  /// the half of a Sendrecv that received; the call itself is the half that sent
+  kRequest = 3,
   kRange = 4,      ///< a phase, layer or operator range, begin to end; op = its ContextKind
   kStepBegin = 5,  ///< a step began; duration 0
   kStep = 6,       ///< a step, begin to end
   kValue = 7,      ///< a number: `payload` holds the double's bits, `context` the string id of its name
-  kCounter = 9,  ///< a counter's growth during a range: `payload`; start, duration and context are the range's, op = number of the counter
-  kLaunch = 8,   ///< a call that gave a GPU work, or waited for one; op = LaunchKind. The GPU's records refer to it by `payload`
-  kCompleteCall = 10,  ///< a non-blocking call whose operation was complete when it returned: a kCall and a kRequest that lasted as long.
-                       ///< The reader makes those two of it
-  kNcclDetails = 12,   ///< how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
-  kNcclTag = 11,       ///< the number by which a program tagged a collective of NCCL: `payload`, not 0
-  kNcclGroup = 13,     ///< a group of NCCL calls has more than one collective on `comm`: `payload` of them, the first is `sequence`
+  /// a counter's growth during a range: `payload`; start, duration and context are the range's, op = number of the
+  /// counter
+  kCounter = 9,
+  /// a call that gave a GPU work, or waited for one; op = LaunchKind. The GPU's records refer to it by `payload`
+  kLaunch = 8,
+  /// a non-blocking call whose operation was complete when it returned: a kCall and a kRequest that lasted as long. The
+  /// reader makes those two of it
+  kCompleteCall = 10,
+  /// how NCCL does a collective: payload = string id of "ALGORITHM PROTOCOL":32 | warps:8 | channels:8
+  kNcclDetails = 12,
+  kNcclTag = 11,  ///< the number by which a program tagged a collective of NCCL: `payload`, not 0
+  /// a group of NCCL calls has more than one collective on `comm`: `payload` of them, the first is `sequence`
+  kNcclGroup = 13,
   kThreadSample =
-      14,           ///< how long the training thread has run so far, see ThreadTimes; op = the system call in which it was found asleep, a
-                    ///< code of kBlockingCalls (names.h), 0: not asked; duration 0
-  kAgreement = 15,  ///< result of a bitwise AND of few words: `payload` = bits set here:32 | bits set in the result:32. Start, op, comm and
-                    ///< sequence are the call's, duration 0
+      /// how long the training thread has run so far, see ThreadTimes; op = the system call in which it was found
+  /// asleep, a code of kBlockingCalls (names.h), 0: not asked; duration 0
+  14,
+  /// result of a bitwise AND of few words: `payload` = bits set here:32 | bits set in the result:32. Start, op, comm
+  /// and sequence are the call's, duration 0
+  kAgreement = 15,
 };
 
 /// The kind of work that a call launched.
@@ -196,16 +216,20 @@ constexpr uint32_t kNoSequence = 0;  ///< collectives count from 1
 /// One event, 40 bytes. `word` is stored last (release), so a record is either whole or not there.
 struct Record {
   uint64_t start_ticks;
-  uint64_t word;      ///< duration_ticks:48 | kind:4 | op:12 - see record_word()
-  uint64_t payload;   ///< calls, requests: bytes:48 | datatype:8 | reduction:8 (codes of names.h). ranges, steps: ticks inside MPI calls.
-                      ///< values: double. launches: correlation id
-  uint32_t comm;      ///< process-local index of the communicator, window or file (CommunicatorMeta::index); kNoComm. steps: high half of
-                      ///< the step number. launches: the communicator whose collective the NCCL call that launches carries out. ranges:
-                      ///< see RangeNumbers
-  uint32_t context;   ///< ContextMeta::id: range stack and call site. values: string id
-  uint32_t sequence;  ///< collectives: number of this collective on its communicator, from 1, equal on all members. point to point: tag.
-                      ///< steps: low half. launches: number of that collective
-  int32_t peer;       ///< point to point: peer rank in comm (the actual source of a receive). rooted collectives: root in comm. else -1
+  uint64_t word;  ///< duration_ticks:48 | kind:4 | op:12 - see record_word()
+  /// calls, requests: bytes:48 | datatype:8 | reduction:8 (codes of names.h). ranges, steps: ticks inside MPI calls.
+  /// values: double. launches: correlation id
+  uint64_t payload;
+  /// process-local index of the communicator, window or file (CommunicatorMeta::index); kNoComm. steps: high half
+  /// of the step number. launches: the communicator whose collective the NCCL call that launches carries out.
+  /// ranges: see RangeNumbers
+  uint32_t comm;
+  uint32_t context;  ///< ContextMeta::id: range stack and call site. values: string id
+  /// collectives: number of this collective on its communicator, from 1, equal on all members. point to point: tag.
+  /// steps: low half. launches: number of that collective
+  uint32_t sequence;
+  /// point to point: peer rank in comm (the actual source of a receive). rooted collectives: root in comm. else -1
+  int32_t peer;
 };
 static_assert(sizeof(Record) == 40);
 
@@ -224,7 +248,8 @@ constexpr uint64_t payload_bytes(uint64_t payload) { return payload >> 16; }
 constexpr uint32_t payload_datatype(uint64_t payload) { return static_cast<uint32_t>(payload >> 8) & 0xff; }
 constexpr uint32_t payload_reduction(uint64_t payload) { return static_cast<uint32_t>(payload) & 0xff; }
 
-/// Numbers that the program gave with a range (torch's emit_nvtx: `seq`, `op_id`), in fields of a kRange record that only calls need.
+/// Numbers that the program gave with a range (torch's emit_nvtx: `seq`, `op_id`), in fields of a kRange record
+/// that only calls need.
 struct RangeNumbers {
   uint64_t seq, op_id;
   bool has_seq, has_op_id;
@@ -238,13 +263,14 @@ constexpr void put_range_numbers(Record& record, const RangeNumbers& numbers) {
   record.sequence = static_cast<uint32_t>(seq);
   record.peer = -1;
   if (numbers.has_seq || numbers.has_op_id)
-    record.peer =
-        static_cast<int32_t>((numbers.has_seq ? 1u : 0u) | (numbers.has_op_id ? 2u : 0u) | (seq >> 32) << 2 | (op_id >> 32) << 16);
+    record.peer = static_cast<int32_t>((numbers.has_seq ? 1u : 0u) | (numbers.has_op_id ? 2u : 0u) | (seq >> 32) << 2 |
+                                       (op_id >> 32) << 16);
 }
 constexpr RangeNumbers range_numbers(const Record& record) {
   if (record.peer < 0) return {0, 0, false, false};
   const uint64_t high = static_cast<uint32_t>(record.peer);
-  return {record.sequence | (high >> 2 & 0x3fff) << 32, record.comm | (high >> 16) << 32, (high & 1) != 0, (high & 2) != 0};
+  return {record.sequence | (high >> 2 & 0x3fff) << 32, record.comm | (high >> 16) << 32, (high & 1) != 0,
+          (high & 2) != 0};
 }
 
 constexpr uint64_t kUnknownTime = UINT64_MAX;
@@ -272,15 +298,18 @@ inline ThreadTimes thread_times(const Record& record) {
 enum class DeviceKind : uint32_t {
   kNone = 0,
   kKernel = 1,
-  kMemcpy = 2,       ///< sub: DeviceCopy; source, destination: DeviceMemory
-  kMemset = 3,       ///< destination: DeviceMemory
-  kSynchronize = 4,  ///< host or stream waited for a device; sub: CUPTI's type (1 event, 2 stream for event, 3 stream, 4 context)
-                     ///< name: the event that was waited for; graph_node: which recording of it, 0: not told
-  kOverhead = 5,     ///< time that tracing itself took; sub: CUPTI's kind >> 16 (0 compiler, 1 buffer flush, 2 instrumentation, 3 resource)
-  kGraph = 6,        ///< a whole launch of a CUDA graph
-  kCollective = 7,   ///< a collective of NCCL as NCCL itself timed it; see kDevicePhases
-  kEvent = 8,  ///< a CUDA event was recorded on a stream; name and graph_node as of kSynchronize. Only its place in the stream is known:
-               ///< start and end are when we heard of it
+  kMemcpy = 2,  ///< sub: DeviceCopy; source, destination: DeviceMemory
+  kMemset = 3,  ///< destination: DeviceMemory
+  /// host or stream waited for a device; sub: CUPTI's type (1 event, 2 stream for event, 3 stream, 4 context) name: the
+  /// event that was waited for; graph_node: which recording of it, 0: not told
+  kSynchronize = 4,
+  /// time that tracing itself took; sub: CUPTI's kind >> 16 (0 compiler, 1 buffer flush, 2 instrumentation, 3 resource)
+  kOverhead = 5,
+  kGraph = 6,       ///< a whole launch of a CUDA graph
+  kCollective = 7,  ///< a collective of NCCL as NCCL itself timed it; see kDevicePhases
+  /// a CUDA event was recorded on a stream; name and graph_node as of kSynchronize. Only its place in the stream is
+  /// known: start and end are when we heard of it
+  kEvent = 8,
 };
 
 /// device_sub() of kSynchronize where a stream waits for an event, not the host.
@@ -313,14 +342,14 @@ enum class DeviceMemory : uint32_t {
 
 /// start and end are ns of the device clock, which DeviceClockMeta ties to ticks; without it they are ticks.
 constexpr uint32_t kDeviceTime = 1;
-/// For kCollective: NCCL told the phases of its kernel. `bytes` is how long initial_sync took, `graph_node` final_sync, in ns: of the
-/// channel in which it took longest.
+/// For kCollective: NCCL told the phases of its kernel. `bytes` is how long initial_sync took, `graph_node` final_sync,
+/// in ns: of the channel in which it took longest.
 constexpr uint32_t kDevicePhases = 2;
 
 constexpr uint32_t kContextOfLaunch = UINT32_MAX;
 
-/// A GPU activity, 64 bytes. `what` is stored last (release). The layer is known at the launch and joined by correlation when the spool is
-/// read, so host and device records are written independently, in any order.
+/// A GPU activity, 64 bytes. `what` is stored last (release). The layer is known at the launch and joined by
+/// correlation when the spool is read, so host and device records are written independently, in any order.
 struct DeviceRecord {
   uint64_t start;
   uint64_t end;
@@ -339,7 +368,8 @@ struct DeviceRecord {
 static_assert(sizeof(DeviceRecord) == 64);
 
 constexpr uint32_t device_what(DeviceKind kind, uint32_t sub, uint32_t source, uint32_t destination, uint32_t flags) {
-  return static_cast<uint32_t>(kind) | (sub & 0xff) << 8 | (source & 0xf) << 16 | (destination & 0xf) << 20 | (flags & 0xff) << 24;
+  return static_cast<uint32_t>(kind) | (sub & 0xff) << 8 | (source & 0xf) << 16 | (destination & 0xf) << 20 |
+         (flags & 0xff) << 24;
 }
 constexpr DeviceKind device_kind(uint32_t what) { return static_cast<DeviceKind>(what & 0xff); }
 constexpr uint32_t device_sub(uint32_t what) { return what >> 8 & 0xff; }
@@ -347,26 +377,29 @@ constexpr uint32_t device_source(uint32_t what) { return what >> 16 & 0xf; }
 constexpr uint32_t device_destination(uint32_t what) { return what >> 20 & 0xf; }
 constexpr uint32_t device_flags(uint32_t what) { return what >> 24; }
 
-// ---------------------------------------------------------------------------------------------------------------- profile
+// ------------------------------------------------------------------------------------------------------------- profile
 
 constexpr int kHistogramBuckets = 16;
 
-/// Totals of one (context, communicator, operation, size class). `op` is stored last when an entry is made; 0 = free.
-/// Phase, layer and operator ranges are entries too: op = ContextKind (below kFirstCallOp), `bytes` = ticks inside MPI calls.
+/// Totals of one (context, communicator, operation, size class). `op` is stored last when an entry is made; 0 =
+/// free. Phase, layer and operator ranges are entries too: op = ContextKind (below kFirstCallOp), `bytes` = ticks
+/// inside MPI calls.
 struct ProfileEntry {
   uint32_t context;
   uint32_t comm;
   uint16_t op;
-  uint8_t size_class;      ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
-  uint8_t bucket;          ///< the writer's: where in the histogram the last duration fell
-  uint32_t usual_span;     ///< the writer's: durations of usual_ticks and up to this much more fall there, too, and are not new extremes
+  uint8_t size_class;  ///< 0: no bytes; k: 2^(k-1) <= bytes < 2^k, capped at 63
+  uint8_t bucket;      ///< the writer's: where in the histogram the last duration fell
+  /// the writer's: durations of usual_ticks and up to this much more fall there, too, and are not new extremes
+  uint32_t usual_span;
   uint64_t untimed_calls;  ///< beside those of the histogram; not in ticks and extremes. Any: the time is an estimate
   uint64_t bytes;          ///< send payload; received bytes for receives
   uint64_t ticks;          ///< sum of durations
   uint64_t min_ticks;
   uint64_t max_ticks;
-  uint64_t usual_ticks;                   ///< UINT64_MAX: no duration is usual
-  uint64_t histogram[kHistogramBuckets];  ///< of durations: bucket b holds [2^(b+8), 2^(b+9)) ticks, the ends take the rest
+  uint64_t usual_ticks;  ///< UINT64_MAX: no duration is usual
+  /// of durations: bucket b holds [2^(b+8), 2^(b+9)) ticks, the ends take the rest
+  uint64_t histogram[kHistogramBuckets];
 };
 static_assert(sizeof(ProfileEntry) == 192);
 
@@ -404,10 +437,11 @@ constexpr uint8_t histogram_bucket(uint64_t ticks) {
 
 enum class MetaKind : uint32_t {
   kNone = 0,
-  kString = 1,         ///< StringMeta + bytes
-  kContext = 2,        ///< ContextMeta
-  kCommunicator = 3,   ///< CommunicatorMeta + RankRun[runs]
-  kCommName = 4,       ///< CommNameMeta: MPI_Comm_set_name, MPI_Win_set_name, the name of a file, commName of NCCL's configuration
+  kString = 1,        ///< StringMeta + bytes
+  kContext = 2,       ///< ContextMeta
+  kCommunicator = 3,  ///< CommunicatorMeta + RankRun[runs]
+  /// CommNameMeta: MPI_Comm_set_name, MPI_Win_set_name, the name of a file, commName of NCCL's configuration
+  kCommName = 4,
   kOperation = 5,      ///< OperationMeta + name bytes
   kModule = 6,         ///< ModuleMeta + path bytes
   kClock = 7,          ///< ClockPair
@@ -425,7 +459,9 @@ enum class MetaKind : uint32_t {
 struct MetaHeader {
   uint64_t word;
 };
-constexpr uint64_t meta_word(MetaKind kind, uint64_t total_bytes) { return total_bytes << 8 | static_cast<uint64_t>(kind); }
+constexpr uint64_t meta_word(MetaKind kind, uint64_t total_bytes) {
+  return total_bytes << 8 | static_cast<uint64_t>(kind);
+}
 constexpr MetaKind meta_kind(uint64_t word) { return static_cast<MetaKind>(word & 0xff); }
 constexpr uint64_t meta_total_bytes(uint64_t word) { return word >> 8; }
 
@@ -440,11 +476,15 @@ enum class ContextKind : uint32_t {
   kPhase = 2,
   kLayer = 3,
   kSite = 4,
-  kOperator = 5,  ///< a function of a framework (aten::conv2d): where no layer is open, the outermost one stands for the layer
+  /// a function of a framework (aten::conv2d): where no layer is open, the outermost one stands for the layer
+  kOperator = 5,
 };
-constexpr bool is_range_kind(uint32_t kind) { return (kind >= 1 && kind <= 3) || kind == static_cast<uint32_t>(ContextKind::kOperator); }
+constexpr bool is_range_kind(uint32_t kind) {
+  return (kind >= 1 && kind <= 3) || kind == static_cast<uint32_t>(ContextKind::kOperator);
+}
 
-/// A node of the tree of ranges; call sites are leaves. Id 0 is the root (no range); a parent has a smaller id than its children.
+/// A node of the tree of ranges; call sites are leaves. Id 0 is the root (no range); a parent has a smaller id
+/// than its children.
 struct ContextMeta {
   uint32_t id;
   uint32_t parent;
@@ -464,7 +504,8 @@ enum CommunicatorFlag : uint32_t {
   kCommGloo = 1u << 7,    ///< of Gloo. No runs: its members are not known
 };
 
-/// The members' ranks in MPI_COMM_WORLD, in the order of the communicator: first, first+stride, ... (count of them). -1: not in our world.
+/// The members' ranks in MPI_COMM_WORLD, in the order of the communicator: first, first+stride, ... (count of them).
+/// -1: not in our world.
 struct RankRun {
   int32_t first;
   int32_t stride;
@@ -474,7 +515,8 @@ struct RankRun {
 struct CommunicatorMeta {
   uint32_t index;   ///< process-local, from 1
   uint32_t parent;  ///< index; 0 = none or unknown
-  uint64_t uid;     ///< the same on all members without a message: hash of parent uid, creating call, members, count or tag
+  /// the same on all members without a message: hash of parent uid, creating call, members, count or tag
+  uint64_t uid;
   int32_t size;
   int32_t rank;  ///< ours
   uint32_t op;   ///< operation that created it; 0 for the predefined ones
@@ -488,7 +530,8 @@ struct CommNameMeta {
   uint32_t name;  ///< string id
 };
 
-/// How a communicator came of a split of its parent. Those of one split have the same number, and colors that tell them apart.
+/// How a communicator came of a split of its parent. Those of one split have the same number, and colors
+/// that tell them apart.
 struct CommSplitMeta {
   uint32_t index;
   uint32_t number;  ///< of what was made from the parent, from 1
@@ -500,7 +543,8 @@ struct CommSplitMeta {
 enum class OpClass : uint32_t {
   kOther = 0,
   kLifecycle = 1,  ///< Init, Finalize, Abort
-  kAllToAll = 2,   ///< no member leaves before all have entered, all do the same: Allreduce, Allgather, Alltoall, Reduce_scatter
+  /// no member leaves before all have entered, all do the same: Allreduce, Allgather, Alltoall, Reduce_scatter
+  kAllToAll = 2,
   kBarrier = 3,
   kRootToAll = 4,  ///< Bcast, Scatter
   kAllToRoot = 5,  ///< Reduce, Gather
@@ -523,8 +567,9 @@ enum class OpClass : uint32_t {
 
 struct OperationMeta {
   uint32_t op;
-  uint32_t op_class;     ///< OpClass
-  uint32_t nonblocking;  ///< 1: posts a request, or work for a device; the collective's instance is that record, not the call
+  uint32_t op_class;  ///< OpClass
+  /// 1: posts a request, or work for a device; the collective's instance is that record, not the call
+  uint32_t nonblocking;
   uint32_t name_length;
 };
 
@@ -543,8 +588,8 @@ struct ThreadMeta {
   uint32_t reserved;
 };
 
-/// A message of our own to another process and its answer (DDL_CLOCK_SYNC): three moments in this order, the middle one by the other's
-/// clock.
+/// A message of our own to another process and its answer (DDL_CLOCK_SYNC): three moments in this order, the middle one
+/// by the other's clock.
 struct ClockSyncMeta {
   uint64_t send_ticks;
   uint64_t remote_ticks;
@@ -559,8 +604,8 @@ struct DeviceClockMeta {
   uint64_t device_ns;
 };
 
-/// A node of a CUDA graph, described when it is captured (what runs later names only the node), and again for every copy that is made of
-/// it.
+/// A node of a CUDA graph, described when it is captured (what runs later names only the node), and again for every
+/// copy that is made of it.
 struct GraphNodeMeta {
   uint64_t node;      ///< DeviceRecord::graph_node
   uint64_t original;  ///< the node that it is a copy of; 0: captured, and the rest counts

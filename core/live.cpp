@@ -1,5 +1,5 @@
-// What goes into the live file (live_file.h), and when: about once a second, with the clocks; before a chunk of the log or of descriptions
-// is given up; at the begin and the end of the process.
+// What goes into the live file (live_file.h), and when: about once a second, with the clocks; before a chunk of the log
+// or of descriptions is given up; at the begin and the end of the process.
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -43,7 +43,8 @@ void write_descriptions() {
     g_meta.used = sizeof h;
   }
   const char* bytes = reinterpret_cast<const char*>(meta.chunk);
-  if (meta.used > g_meta.used && g_live.write(g_meta.offset + g_meta.used, bytes + g_meta.used, meta.used - g_meta.used))
+  if (meta.used > g_meta.used &&
+      g_live.write(g_meta.offset + g_meta.used, bytes + g_meta.used, meta.used - g_meta.used))
     g_meta.used = meta.used;
 }
 
@@ -61,8 +62,8 @@ void write_records(LivePart* live, const Record* records, uint64_t count) {
   live->written += count;
 }
 
-/// What has come to the log, up to the first call that has not returned. That one is shown, too, in the slot in which it will be written
-/// when it has returned. Returns 1 if there is one.
+/// What has come to the log, up to the first call that has not returned. That one is shown, too, in the slot in which
+/// it will be written when it has returned. Returns 1 if there is one.
 uint64_t write_log(Thread* thread) {
   LivePart* live = &thread->live;
   if (live->log_begin != thread->log_begin) {
@@ -114,7 +115,8 @@ void write_thread(Thread* thread) {
   if (thread == t_thread) write_ring(thread);
   const uint64_t open = thread->log_begin ? write_log(thread) : 0;
   const uint64_t shown = live->written + open;
-  g_live.write(live->offset + offsetof(ChunkHeader, ring_written), &shown, sizeof shown);  // last: what it counts is there
+  // last: what it counts is there
+  g_live.write(live->offset + offsetof(ChunkHeader, ring_written), &shown, sizeof shown);
 }
 
 void write_header() {

@@ -16,10 +16,11 @@ namespace ddl {
 
 namespace {
 
-/// Magic numbers of statfs(2): NFS, SMB (three generations), Lustre, GPFS, BeeGFS, CephFS, AFS, FUSE (sshfs, Gluster and others), OrangeFS,
-/// GFS2, OCFS2, 9p, PanFS.
-constexpr uint32_t kSharedFileSystems[] = {0x6969,     0x517b,     0xff534d42, 0xfe534d42, 0x0bd00bd0, 0x47504653, 0x19830326, 0x00c36400,
-                                           0x5346414f, 0x65735546, 0x20030528, 0x01161970, 0x7461636f, 0x01021997, 0xaad7aaea};
+/// Magic numbers of statfs(2): NFS, SMB (three generations), Lustre, GPFS, BeeGFS, CephFS, AFS, FUSE (sshfs, Gluster
+/// and others), OrangeFS, GFS2, OCFS2, 9p, PanFS.
+constexpr uint32_t kSharedFileSystems[] = {0x6969,     0x517b,     0xff534d42, 0xfe534d42, 0x0bd00bd0,
+                                           0x47504653, 0x19830326, 0x00c36400, 0x5346414f, 0x65735546,
+                                           0x20030528, 0x01161970, 0x7461636f, 0x01021997, 0xaad7aaea};
 
 bool is_shared(int fd) {
   struct statfs status;
@@ -74,7 +75,8 @@ bool LiveFile::write(uint64_t offset, const void* bytes, uint64_t count) {
   rlimit limit;  // growing past it would raise SIGXFSZ and kill the job
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && offset + count > limit.rlim_cur) end();
   for (uint64_t done = 0; on_ && done < count;) {
-    const ssize_t written = pwrite(fd_, static_cast<const char*>(bytes) + done, count - done, static_cast<off_t>(offset + done));
+    const ssize_t written =
+        pwrite(fd_, static_cast<const char*>(bytes) + done, count - done, static_cast<off_t>(offset + done));
     if (written < 0 && errno == EINTR) continue;
     if (written <= 0) {
       end();

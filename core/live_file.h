@@ -1,14 +1,16 @@
-// What another host may see of a running process: a second, small file in the format of the spool, NAME.live beside NAME.spool, written
-// with pwrite and nothing else. Injected code.
+// What another host may see of a running process: a second, small file in the format of the spool, NAME.live beside
+// NAME.spool, written with pwrite and nothing else. Injected code.
 //
-// The spool is mapped, and when stores into a mapped page reach other hosts is up to the kernel: on NFS half a minute later, page by page.
-// So where the run directory lies on a file system that other hosts read, the newest records are also written here about once a second (of
-// activity: there is no thread of our own, and a process that sits in a call writes nothing). Each time the file is opened, written and
-// closed, which is what makes NFS send it; no descriptor is kept (docs/decisions/0004). docs/decisions/0016 has what was rejected.
+// The spool is mapped, and when stores into a mapped page reach other hosts is up to the kernel: on NFS half a minute
+// later, page by page. So where the run directory lies on a file system that other hosts read, the newest records are
+// also written here about once a second (of activity: there is no thread of our own, and a process that sits in a call
+// writes nothing). Each time the file is opened, written and closed, which is what makes NFS send it; no descriptor is
+// kept (docs/decisions/0004). docs/decisions/0016 has what was rejected.
 //
-// What is in it: the header page, all descriptions, and per thread a ring of its newest records, so it does not grow with the run. Records
-// that a ring of another thread holds are missing until that thread comes by itself; a call that makes further recorded calls is missing
-// where its chunk of the log ends before it does. What cannot be written ends the file for good: a reader sees it grow old.
+// What is in it: the header page, all descriptions, and per thread a ring of its newest records, so it does not grow
+// with the run. Records that a ring of another thread holds are missing until that thread comes by itself; a call that
+// makes further recorded calls is missing where its chunk of the log ends before it does. What cannot be written ends
+// the file for good: a reader sees it grow old.
 #pragma once
 
 #include <stdint.h>

@@ -18,7 +18,8 @@ NoCancel::~NoCancel() { pthread_setcancelstate(before_, nullptr); }
 
 OwnedLock::OwnedLock(const void** owner) : owner_(owner) {
   const void* free = nullptr;
-  while (!__atomic_compare_exchange_n(owner, &free, static_cast<const void*>(&t_identity), false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) {
+  while (!__atomic_compare_exchange_n(owner, &free, static_cast<const void*>(&t_identity), false, __ATOMIC_ACQUIRE,
+                                      __ATOMIC_RELAXED)) {
     if (free == &t_identity) return;
     free = nullptr;
     sched_yield();

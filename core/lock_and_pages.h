@@ -5,8 +5,9 @@
 
 namespace ddl {
 
-/// The calling thread is not cancelled before this goes: open, read and others are where pthread_cancel() takes effect, and in a function that the
-/// job thinks has no such place it may hold what nobody else will then release, its own locks or ours.
+/// The calling thread is not cancelled before this goes: open, read and others are where pthread_cancel() takes
+/// effect, and in a function that the job thinks has no such place it may hold what nobody else will then release,
+/// its own locks or ours.
 class NoCancel {
  public:
   NoCancel();
@@ -21,7 +22,8 @@ class NoCancel {
 /// Taking it again on the thread that holds it (a signal handler) fails instead of hanging.
 class OwnedLock {
  public:
-  explicit OwnedLock(const void** owner);  ///< NULL: free. One word, so that a signal handler never finds a lock without its owner
+  /// NULL: free. One word, so that a signal handler never finds a lock without its owner
+  explicit OwnedLock(const void** owner);
   ~OwnedLock();
   OwnedLock(const OwnedLock&) = delete;
   OwnedLock& operator=(const OwnedLock&) = delete;
@@ -33,8 +35,8 @@ class OwnedLock {
   bool held_ = false;
 };
 
-/// Guards the spool file, the meta chunk and the insertions into tables, those of wrappers and collectors too. Held for microseconds, never
-/// across a call out of the library. Where it fails what was to be written is counted as lost.
+/// Guards the spool file, the meta chunk and the insertions into tables, those of wrappers and collectors too. Held for
+/// microseconds, never across a call out of the library. Where it fails what was to be written is counted as lost.
 class Lock : public OwnedLock {
  public:
   Lock();

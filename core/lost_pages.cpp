@@ -44,11 +44,13 @@ bool is_guarded(uintptr_t address) {
   return false;
 }
 
-/// A page of its own for the address. The owner is asked for because a forked child has nothing of ours at these addresses.
+/// A page of its own for the address. The owner is asked for because a forked child has nothing of ours at these
+/// addresses.
 bool replace_page(uintptr_t address) {
   if (getpid() != g_owner || !is_guarded(address)) return false;
   void* page = reinterpret_cast<void*>(address & ~uintptr_t{kPageBytes - 1});
-  if (mmap(page, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) return false;
+  if (mmap(page, kPageBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED)
+    return false;
   if (g_kept.page == reinterpret_cast<uintptr_t>(page)) memcpy(page, g_kept.contents, g_kept.bytes);
   __atomic_fetch_add(&g_lost, 1, __ATOMIC_RELAXED);
   return true;
@@ -63,8 +65,8 @@ void on_sigbus(int signal, siginfo_t* info, void*) {
   const int saved_errno = errno;
   const bool is_fault = info->si_code == BUS_ADRERR || info->si_code == BUS_OBJERR;
   if (!is_fault || !replace_page(reinterpret_cast<uintptr_t>(info->si_addr))) {
-    // It comes again, or is sent again, and finds everything as if we had never been there. Where another handler is in force that one has
-    // called us, as the one before it: then it means what was there before us.
+    // It comes again, or is sent again, and finds everything as if we had never been there. Where another handler is in
+    // force that one has called us, as the one before it: then it means what was there before us.
     struct sigaction now;
     sigaction(signal, nullptr, &now);
     sigaction(signal, is_ours(now) ? &g_before : &g_first, nullptr);
@@ -73,7 +75,9 @@ void on_sigbus(int signal, siginfo_t* info, void*) {
   errno = saved_errno;
 }
 
-bool is_ours(const struct sigaction& action) { return (action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_sigbus; }
+bool is_ours(const struct sigaction& action) {
+  return (action.sa_flags & SA_SIGINFO) && action.sa_sigaction == on_sigbus;
+}
 
 }  // namespace
 

@@ -21,7 +21,8 @@ ChunkHeader* g_meta_chunk = nullptr;
 uint32_t g_meta_used = 0;
 uint64_t g_meta_bytes = 0;  // in all chunks
 
-// A job may make communicators, name them and start threads for weeks. What describes them is bounded; what comes and goes is cut first.
+// A job may make communicators, name them and start threads for weeks. What describes them is bounded; what comes and
+// goes is cut first.
 constexpr uint64_t kMaxMetaBytes = 32u << 20;
 constexpr uint64_t kMaxFleetingBytes = kMaxMetaBytes / 4;
 
@@ -97,7 +98,8 @@ void write_locked(MetaKind kind, const internal::Bytes* parts, int count) {
 }  // namespace
 
 void write_operation(uint32_t op, OpClass op_class, bool nonblocking, const char* name) {
-  const OperationMeta meta = {op, static_cast<uint32_t>(op_class), nonblocking ? 1u : 0u, static_cast<uint32_t>(strlen(name))};
+  const OperationMeta meta = {op, static_cast<uint32_t>(op_class), nonblocking ? 1u : 0u,
+                              static_cast<uint32_t>(strlen(name))};
   const internal::Bytes parts[] = {{&meta, sizeof meta}, {name, meta.name_length}};
   write_locked(MetaKind::kOperation, parts, 2);
 }
@@ -117,7 +119,9 @@ void write_communicator_text(MetaKind kind, uint32_t index, const char* text) {
 
 }  // namespace
 
-void write_communicator_name(uint32_t index, const char* name) { write_communicator_text(MetaKind::kCommName, index, name); }
+void write_communicator_name(uint32_t index, const char* name) {
+  write_communicator_text(MetaKind::kCommName, index, name);
+}
 void write_communicator_topology(uint32_t index, const char* topology) {
   write_communicator_text(MetaKind::kCommTopology, index, topology);
 }
@@ -148,7 +152,8 @@ uint64_t (*g_take_sample)(Thread* caller, uint64_t now_ticks) = nullptr;
 void wait_for_first_due() {
   uint64_t due = __atomic_load_n(&g_clock_due_ticks, __ATOMIC_RELAXED);
   const uint64_t sample = __atomic_load_n(&g_sample_due_ticks, __ATOMIC_RELAXED);
-  const uint64_t publish = internal::g_live.is_on() ? __atomic_load_n(&g_publish_due_ticks, __ATOMIC_RELAXED) : UINT64_MAX;
+  const uint64_t publish =
+      internal::g_live.is_on() ? __atomic_load_n(&g_publish_due_ticks, __ATOMIC_RELAXED) : UINT64_MAX;
   if (sample < due) due = sample;
   if (publish < due) due = publish;
   __atomic_store_n(&g_process.refresh_at_ticks, due, __ATOMIC_RELAXED);
@@ -159,12 +164,13 @@ void publish_now(uint64_t now_ticks) {
   internal::publish_live();
 }
 
-/// What the caller has computed so far, as ticks of a clock that stands still while it has no CPU: a sample takes system calls, in which it is
-/// often told to make room.
+/// What the caller has computed so far, as ticks of a clock that stands still while it has no CPU: a sample takes
+/// system calls, in which it is often told to make room.
 double own_cpu_ticks() {
   timespec cpu = {};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &cpu);
-  return (static_cast<double>(cpu.tv_sec) + static_cast<double>(cpu.tv_nsec) * 1e-9) * static_cast<double>(second_ticks());
+  return (static_cast<double>(cpu.tv_sec) + static_cast<double>(cpu.tv_nsec) * 1e-9) *
+         static_cast<double>(second_ticks());
 }
 
 void take_sample(uint64_t now_ticks) {
@@ -172,7 +178,8 @@ void take_sample(uint64_t now_ticks) {
   const NoCancel no_cancel;
   const double begin = own_cpu_ticks();
   __atomic_store_n(&g_sample_due_ticks, g_take_sample(t_thread, now_ticks), __ATOMIC_RELAXED);
-  __atomic_fetch_add(&internal::g_file.header()->overhead_ticks, static_cast<uint64_t>(own_cpu_ticks() - begin), __ATOMIC_RELAXED);
+  __atomic_fetch_add(&internal::g_file.header()->overhead_ticks, static_cast<uint64_t>(own_cpu_ticks() - begin),
+                     __ATOMIC_RELAXED);
   errno = saved_errno;
 }
 
@@ -250,13 +257,16 @@ void sample_training_thread() {
     if (now_ticks < __atomic_load_n(&g_sample_due_ticks, __ATOMIC_RELAXED)) return;
   } else if (caller->tid == __atomic_load_n(&g_process.watched_tid, __ATOMIC_RELAXED)) {  // it communicates itself
     return __atomic_store_n(&g_process.watched_tid, 0, __ATOMIC_RELAXED);
-  }  // else the first collective of a background thread: between two that come seldom the training thread may look any number of times
+    // else the first collective of a background thread: between two that come seldom the training thread may look
+    // any number of times
+  }
   take_sample(now_ticks);
   wait_for_first_due();
 }
 
 void refresh_clock(uint64_t now_ticks) {
-  // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a million.
+  // Every second at first, then every 1/256 of the run's age: a week-long job needs a few thousand pairs, not a
+  // million.
   const uint64_t age = now_ticks - internal::g_file.header()->begin.ticks;
   if (age / 256 > __atomic_load_n(&g_process.refresh_ticks, __ATOMIC_RELAXED))
     __atomic_store_n(&g_process.refresh_ticks, age / 256, __ATOMIC_RELAXED);
@@ -267,7 +277,8 @@ void refresh_clock(uint64_t now_ticks) {
     if (g_each_clock) g_each_clock();
     return;
   }
-  if (internal::g_live.is_on() && now_ticks >= __atomic_load_n(&g_publish_due_ticks, __ATOMIC_RELAXED)) publish_now(now_ticks);
+  if (internal::g_live.is_on() && now_ticks >= __atomic_load_n(&g_publish_due_ticks, __ATOMIC_RELAXED))
+    publish_now(now_ticks);
   wait_for_first_due();
 }
 
@@ -278,7 +289,8 @@ void write_module_line(char* line) {
   unsigned long begin, end, offset;
   char permissions[8];
   int path_at = 0;
-  if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &begin, &end, permissions, &offset, &path_at) < 4 || path_at == 0) return;
+  if (sscanf(line, "%lx-%lx %7s %lx %*s %*s %n", &begin, &end, permissions, &offset, &path_at) < 4 || path_at == 0)
+    return;
   const char* path = line + path_at;
   if (permissions[2] != 'x' || path[0] != '/') return;
   const ModuleMeta meta = {begin, end, offset, static_cast<uint32_t>(strlen(path)), 0};

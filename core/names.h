@@ -1,4 +1,5 @@
-// Codes of MPI's and NCCL's predefined datatypes and reduction operations in Record::payload. Code 0 = derived, user-defined or none.
+// Codes of MPI's and NCCL's predefined datatypes and reduction operations in Record::payload. Code 0 = derived,
+// user-defined or none.
 #pragma once
 
 #include <stddef.h>
@@ -32,7 +33,8 @@ namespace ddl {
   X(74, ncclFloat8e4m3, 1) X(75, ncclFloat8e5m2, 1)
 #define DDL_NCCL_REDUCTIONS(X) X(64, ncclSum) X(65, ncclProd) X(66, ncclMax) X(67, ncclMin) X(68, ncclAvg)
 
-// System calls in which threads sleep: what a thread that does not come is kept by. Code 0: not asked, or none of these. The numbers are ours.
+// System calls in which threads sleep: what a thread that does not come is kept by. Code 0: not asked, or none of
+// these. The numbers are ours.
 #define DDL_BLOCKING_CALLS(X)                                                                                       \
   X(1, futex) X(2, nanosleep) X(3, clock_nanosleep) X(4, poll) X(5, ppoll) X(6, select) X(7, pselect6)              \
   X(8, epoll_wait) X(9, epoll_pwait) X(10, read) X(11, readv) X(12, pread64) X(13, write) X(14, writev)             \

@@ -7,7 +7,8 @@
 
 namespace ddl {
 
-/// The number that `text` begins with, which is taken off it; nothing, and nothing taken, where there is none or it does not fit.
+/// The number that `text` begins with, which is taken off it; nothing, and nothing taken, where there is none
+/// or it does not fit.
 template <class Number, class... Format>
 std::optional<Number> take_number(std::string_view& text, Format... format) {
   Number number{};

@@ -1,5 +1,5 @@
-// What libraries tell with NVTX about themselves, handed to whoever knows the library. The NVTX collector calls, others set the pointer:
-// neither includes the other. Injected code: called on the library's thread, inside its call.
+// What libraries tell with NVTX about themselves, handed to whoever knows the library. The NVTX collector calls, others
+// set the pointer: neither includes the other. Injected code: called on the library's thread, inside its call.
 #pragma once
 
 #include <stddef.h>
@@ -7,7 +7,8 @@
 
 namespace ddl {
 
-/// One member of a payload, as the library's own schema describes it: names and order are the library's, they change between versions.
+/// One member of a payload, as the library's own schema describes it: names and order are the library's, they change
+/// between versions.
 struct NvtxField {
   const char* name;  ///< "Message size [bytes]"; stays
   uint64_t bits;     ///< integers: the value, sign extended. Numbers with a fraction: a double's bits

@@ -6,8 +6,8 @@
 
 namespace ddl {
 
-/// The library beside the running program, whether it is there or not. An installed copy has them in lib/ddl, where no linker finds them by name;
-/// a build folder has them in lib.
+/// The library beside the running program, whether it is there or not. An installed copy has them in lib/ddl, where no
+/// linker finds them by name; a build folder has them in lib.
 std::filesystem::path own_library(std::string_view name);
 
 }  // namespace ddl

@@ -1,6 +1,6 @@
-// The per-thread profile: entries in the order of their first use, in tables inside the spool that are added as they fill, and an index
-// over them in anonymous memory. Entries never move, so that a call may keep a pointer to its own while it runs. See ProfileEntry in
-// format.h.
+// The per-thread profile: entries in the order of their first use, in tables inside the spool that are added as they
+// fill, and an index over them in anonymous memory. Entries never move, so that a call may keep a pointer to its own
+// while it runs. See ProfileEntry in format.h.
 #include <string.h>
 
 #include <algorithm>
@@ -30,7 +30,8 @@ ProfileEntry** find(Thread* thread, uint32_t context, uint32_t comm, uint32_t op
   const uint32_t mask = thread->profile_index_slots - 1;
   for (uint32_t i = hash_of(context, comm, op, size_class) & mask;; i = (i + 1) & mask) {
     const ProfileEntry* e = thread->profile_index[i];
-    if (!e || (e->op == op && e->context == context && e->comm == comm && e->size_class == size_class)) return &thread->profile_index[i];
+    if (!e || (e->op == op && e->context == context && e->comm == comm && e->size_class == size_class))
+      return &thread->profile_index[i];
   }
 }
 
@@ -59,7 +60,8 @@ bool grow(Thread* thread) {
 
 bool add_profile_table(Thread* thread, uint32_t entries) {
   const uint32_t capacity = thread->profile_capacity + entries;
-  if (2 * capacity > thread->profile_index_slots && !grow_index(thread, 2 * capacity > kFirstIndexSlots ? 2 * capacity : kFirstIndexSlots))
+  if (2 * capacity > thread->profile_index_slots &&
+      !grow_index(thread, 2 * capacity > kFirstIndexSlots ? 2 * capacity : kFirstIndexSlots))
     return false;
   uint32_t bytes = chunk_bytes_for(entries);
   ChunkHeader* chunk = grow_spool(ChunkKind::kProfile, &bytes, thread->index);
@@ -76,10 +78,12 @@ void drop_profile(Thread* thread) {
     SpoolFile::unmap(reinterpret_cast<ChunkHeader*>(reinterpret_cast<char*>(thread->profile_next) - kProfileOffset));
 }
 
-ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint32_t size_class) {
+ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t comm, uint32_t op,
+                                     uint32_t size_class) {
   ProfileEntry** place = find(thread, context, comm, op, size_class);
   if (*place) return *place;
-  // An eighth of the room is for entries of an operation alone: where other keys are booked when there is no room for more. Those are few.
+  // An eighth of the room is for entries of an operation alone: where other keys are booked when there is no room for
+  // more. Those are few.
   const bool other = context == 0 && comm == kNoComm && size_class == 0;
   const uint32_t reserve = other ? 0 : thread->profile_capacity / 8;
   if (thread->profile_end - thread->profile_next <= static_cast<ptrdiff_t>(reserve)) {
@@ -109,7 +113,8 @@ void make_usual(ProfileEntry* entry, uint64_t duration_ticks) {
   if (duration_ticks < entry->min_ticks) entry->min_ticks = duration_ticks;
   if (duration_ticks > entry->max_ticks) entry->max_ticks = duration_ticks;
   const uint64_t from = std::max<uint64_t>(bucket == 0 ? 0 : 256ull << bucket, entry->min_ticks);
-  const uint64_t to = std::min<uint64_t>(bucket == kHistogramBuckets - 1 ? kMaxDurationTicks : (512ull << bucket) - 1, entry->max_ticks);
+  const uint64_t to = std::min<uint64_t>(bucket == kHistogramBuckets - 1 ? kMaxDurationTicks : (512ull << bucket) - 1,
+                                         entry->max_ticks);
   entry->usual_ticks = from <= to ? from : UINT64_MAX;
   entry->usual_span = from <= to ? static_cast<uint32_t>(std::min<uint64_t>(to - from, UINT32_MAX)) : 0;
 }
@@ -118,7 +123,8 @@ ProfileEntry* entry_of_other_size(const OpenCall& call, uint64_t bytes) {
   ProfileEntry* before = call.entry;
   if (before->context != call.context) return before;  // it stands for others, of any size
   ProfileEntry* entry = profile_entry(call.thread, before->context, before->comm, before->op, bytes);
-  // Calls made from inside this one may have taken its slot. And what stands for others is asked for each time: that is counted.
+  // Calls made from inside this one may have taken its slot. And what stands for others is asked for each
+  // time: that is counted.
   if (call.slot->entry == before && entry->context == call.context) call.slot->entry = entry;
   return entry;
 }

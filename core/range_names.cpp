@@ -1,8 +1,10 @@
 // Names as frameworks write them:
 //
-//   torch.autograd.profiler.emit_nvtx   NAME[, seq = N][, op_id = N][, sizes = [..]][, input_op_ids = [..]], a new string for every
-//                                       call: the numbers must go, or each call would be a name of its own
-//   torch.profiler, DeepSpeed           ProfilerStep#12, DeepSpeedEngine.forward, Optimizer.step#SGD.step, enumerate(DataLoader)#...
+//   torch.autograd.profiler.emit_nvtx   NAME[, seq = N][, op_id = N][, sizes = [..]][, input_op_ids =
+//                                       [..]], a new string for every call: the numbers must go, or each
+//                                       call would be a name of its own
+//   torch.profiler, DeepSpeed           ProfilerStep#12, DeepSpeedEngine.forward, Optimizer.step#SGD.step,
+//                                       enumerate(DataLoader)#...
 //   PytHooks                            {'Module': 'model.layers.0', ...}
 //   people                              step 12, forward, layer:conv1
 #include "core/range_names.h"
@@ -38,7 +40,8 @@ bool is_digit(char c) { return c >= '0' && c <= '9'; }
 bool take_number(Text& text, uint64_t& number) {
   size_t digits = 0;
   number = 0;
-  while (digits < text.length && is_digit(text.begin[digits])) number = number * 10 + static_cast<uint64_t>(text.begin[digits++] - '0');
+  while (digits < text.length && is_digit(text.begin[digits]))
+    number = number * 10 + static_cast<uint64_t>(text.begin[digits++] - '0');
   text = text.from(digits);
   return digits > 0 && digits < 19;
 }
@@ -49,7 +52,8 @@ bool take(Text& text, const char* prefix) {
   return true;
 }
 
-/// Is this, and nothing else, what emit_nvtx appends to a name? Lists are believed once they have begun: they may be cut.
+/// Is this, and nothing else, what emit_nvtx appends to a name? Lists are believed once they have begun: they may be
+/// cut.
 bool parse_suffix(Text text, RangeNumbers& numbers) {
   numbers = {};
   if (take(text, ", seq = ")) {
@@ -90,7 +94,8 @@ bool parse_step(Text text, const char* more, RangeName& name) {
   while (digits < text.length && is_digit(text.begin[text.length - 1 - digits])) ++digits;
   Text number = text.from(text.length - digits);
   Text word = {text.begin, text.length - digits};
-  while (word.length > 0 && strchr(" \t_#:=-", word.begin[word.length - 1]) && word.begin[word.length - 1]) --word.length;
+  while (word.length > 0 && strchr(" \t_#:=-", word.begin[word.length - 1]) && word.begin[word.length - 1])
+    --word.length;
   bool is_step = false;
   for (const char* known : kStepNames) is_step = is_step || word.is(known);
   for (Text rest = {more, more ? strlen(more) : 0}; rest.length > 0 && !is_step;) {
@@ -138,15 +143,16 @@ constexpr PhaseName kPhases[] = {{"forward", "forward"},
                                  {"evaluation", "evaluation"},
                                  {"checkpoint", "checkpoint"}};
 
-/// Phases whose names the analyzer knows (analyzer/passes/input_ranges.h, analyzer/findings/pauses.h), kept as written. Any other name may be a
-/// layer's, and what is named so by "layer:" is one.
+/// Phases whose names the analyzer knows (analyzer/passes/input_ranges.h, analyzer/findings/pauses.h), kept as written.
+/// Any other name may be a layer's, and what is named so by "layer:" is one.
 constexpr const char* kBesideTraining[] = {"load",       "input_pipeline",     "checkpointing",      "checkpoint_save",
                                            "torch.save", "garbage collection", "garbage_collection", "gc",
                                            "gc.collect", "compilation",        "recompilation",      "torch.compile"};
 constexpr const char* kLoadingWords[] = {"dataload", "load_data", "data_load", "load_batch", "next_batch"};
 
 /// What frameworks call their functions.
-constexpr const char* kOperatorPrefixes[] = {"aten::", "torch::", "autograd::", "prim::", "prims::", "c10d::", "quantized::", "xla::"};
+constexpr const char* kOperatorPrefixes[] = {
+    "aten::", "torch::", "autograd::", "prim::", "prims::", "c10d::", "quantized::", "xla::"};
 
 bool parse_phase(Text text, RangeName& name) {
   if (text.starts_with("Optimizer.")) text = text.upto('#');  // Optimizer.step#SGD.step

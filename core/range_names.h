@@ -1,5 +1,5 @@
-// What a range is, from its name: programs and frameworks write steps, layers, operators and their numbers into one string, with NVTX and
-// in the traces of their own profilers. Injected code, and used by the importers.
+// What a range is, from its name: programs and frameworks write steps, layers, operators and their numbers into one
+// string, with NVTX and in the traces of their own profilers. Injected code, and used by the importers.
 #pragma once
 
 #include <stddef.h>

@@ -55,16 +55,19 @@ DDL_HOT void write_ended(Thread* thread, const OpenRange& range, uint64_t now) {
 
 DDL_HOT void close_innermost(Thread* thread, uint64_t now) {
   const OpenRange& range = thread->ranges[--thread->range_depth];
-  if (internal::has_counters(range.kind)) internal::end_counting(thread, thread->range_depth, range, now - range.start_ticks);
+  if (internal::has_counters(range.kind))
+    internal::end_counting(thread, thread->range_depth, range, now - range.start_ticks);
   --thread->owner_depth[range.owner];
   thread->context = range.outer_context;
   if (range.kind != 0) write_ended(thread, range, now);
 }
 
-/// Takes one out from below others. Those go on, but no longer inside it: their time until now is written as a range of its own, or times
-/// of outer and inner ranges would not add up. A step stays one.
+/// Takes one out from below others. Those go on, but no longer inside it: their time until now is written as a range of
+/// its own, or times of outer and inner ranges would not add up. A step stays one.
 __attribute__((noinline)) void close_below(Thread* thread, uint32_t at, uint64_t now) {
-  const auto is_cut = [](const OpenRange& range) { return range.kind != 0 && range.kind != static_cast<uint32_t>(ContextKind::kStep); };
+  const auto is_cut = [](const OpenRange& range) {
+    return range.kind != 0 && range.kind != static_cast<uint32_t>(ContextKind::kStep);
+  };
   for (uint32_t i = thread->range_depth - 1; i > at; --i) {
     const OpenRange& range = thread->ranges[i];
     if (!is_cut(range)) continue;
@@ -80,7 +83,8 @@ __attribute__((noinline)) void close_below(Thread* thread, uint32_t at, uint64_t
     OpenRange range = thread->ranges[i];
     const internal::ContextNode node = internal::context_node(range.context);
     range.outer_context = outer;
-    if (range.kind != 0) range.context = outer = internal::intern_context(outer, static_cast<ContextKind>(range.kind), node.name, 0);
+    if (range.kind != 0)
+      range.context = outer = internal::intern_context(outer, static_cast<ContextKind>(range.kind), node.name, 0);
     if (is_cut(range)) {
       range.start_ticks = now;
       range.call_ticks = thread->call_ticks;
@@ -105,7 +109,9 @@ DDL_HOT void close_at(Thread* thread, uint32_t at, uint64_t now) {
 
 }  // namespace
 
-void internal::write_ended(Thread* thread, const OpenRange& range, uint64_t now) { ddl::write_ended(thread, range, now); }
+void internal::write_ended(Thread* thread, const OpenRange& range, uint64_t now) {
+  ddl::write_ended(thread, range, now);
+}
 
 ProfileEntry* own_profile_entry(Thread* thread, uint32_t context, uint32_t kind) {
   ProfileEntry* entry = profile_entry(thread, context, kNoComm, kind, 0);
@@ -196,8 +202,8 @@ void push_range(uint32_t kind, const char* name, uint64_t index) {
   if (Thread* thread = this_thread()) {
     NameSlot* slot = name_slot(thread, name, kind);
     if (is_step) {
-      open_range(thread, kAnnotations, kind, internal::intern_context(thread->context, ContextKind::kStep, 0, 0), nullptr, index,
-                 kNoNumbers);
+      open_range(thread, kAnnotations, kind, internal::intern_context(thread->context, ContextKind::kStep, 0, 0),
+                 nullptr, index, kNoNumbers);
     } else {
       if (!is_hit(thread, *slot, name, kind)) {
         const char* ours = nullptr;

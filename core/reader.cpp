@@ -17,7 +17,8 @@ namespace ddl {
 
 namespace {
 
-/// Records may be newer than every stamp that we know, by what can happen between two refreshes of the header: never hours.
+/// Records may be newer than every stamp that we know, by what can happen between two refreshes of the
+/// header: never hours.
 constexpr uint64_t kSlackTicks = 1ull << 44;
 constexpr uint64_t kFewestEarly = 8;  // records in a row: damage does not make so many alike
 /// Bounds of profile sums: petabytes and years, small enough that sums over all entries of a run stay far from 2^63.
@@ -81,7 +82,7 @@ std::string_view handed_over_to(std::string_view fact) {
   return space == std::string_view::npos ? std::string_view() : fact.substr(space + 1);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- opening
+// ------------------------------------------------------------------------------------------------------------- opening
 
 SpoolReader::SpoolReader(const std::string& path) : path_(path) {
   fd_ = open_regular_file(path, NamedBy::kFolder);
@@ -140,8 +141,8 @@ void SpoolReader::refresh() {
   read_header();
   for (SpoolChunk& chunk : chunks_) {  // rings are written: their headers change
     ChunkHeader now;
-    if (chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing) && read_at(chunk.offset, &now, sizeof now) == sizeof now &&
-        is_chunk(now))
+    if (chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing) &&
+        read_at(chunk.offset, &now, sizeof now) == sizeof now && is_chunk(now))
       chunk.header = now;
   }
   index();
@@ -160,7 +161,8 @@ void SpoolReader::read_header() {
   }
   if (h.byte_order != kByteOrderMark) {
     if (h.byte_order == __builtin_bswap32(kByteOrderMark)) {
-      throw unreadable(path_, "written on a machine of the other byte order", "run ddl on a machine like the one that ran the job");
+      throw unreadable(path_, "written on a machine of the other byte order",
+                       "run ddl on a machine like the one that ran the job");
     }
     throw unreadable(path_, "its header is damaged");
   }
@@ -172,8 +174,10 @@ void SpoolReader::read_header() {
     throw unreadable(path_, "spool format " + std::to_string(h.format_version) + " is older than this program",
                      "use the ddl that belongs to the libddl.so of the job");
   }
-  const bool known_clock = h.clock == static_cast<uint32_t>(ClockKind::kTsc) || h.clock == static_cast<uint32_t>(ClockKind::kMonotonic);
-  if (h.format_version == 0 || h.record_bytes != sizeof(Record) || !known_clock) throw unreadable(path_, "its header is damaged");
+  const bool known_clock =
+      h.clock == static_cast<uint32_t>(ClockKind::kTsc) || h.clock == static_cast<uint32_t>(ClockKind::kMonotonic);
+  if (h.format_version == 0 || h.record_bytes != sizeof(Record) || !known_clock)
+    throw unreadable(path_, "its header is damaged");
 
   header_damaged_ = repair(h);
   if (h.header_bytes < kPageBytes || h.header_bytes % kPageBytes != 0 || h.header_bytes > kMaxChunkBytes) {
@@ -203,7 +207,7 @@ size_t SpoolReader::read_at(uint64_t offset, void* to, size_t bytes) const {
   return done;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- the index
+// ----------------------------------------------------------------------------------------------------------- the index
 
 void SpoolReader::index() {
   tail_.reset();
@@ -231,8 +235,8 @@ void SpoolReader::index() {
   if (next_offset_ > file_bytes_) tail_ = Skip{file_bytes_, next_offset_ - file_bytes_, "the file ends inside a chunk"};
 }
 
-/// Offset of the first valid chunk header at or after `offset`, on page boundaries relative to the first chunk, and that header; the file's
-/// size if there is none.
+/// Offset of the first valid chunk header at or after `offset`, on page boundaries relative to the first chunk, and
+/// that header; the file's size if there is none.
 uint64_t SpoolReader::find_chunk(uint64_t offset, ChunkHeader& header, bool& only_zeros) const {
   if (read_at(offset, &header, sizeof header) == sizeof header && is_chunk(header)) return offset;
   only_zeros = true;
@@ -273,9 +277,10 @@ std::vector<Skip> SpoolReader::skipped() const {
   return all;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- chunks
+// -------------------------------------------------------------------------------------------------------------- chunks
 
-std::span<const unsigned char> SpoolReader::read_chunk(const SpoolChunk& chunk, std::vector<unsigned char>& buffer) const {
+std::span<const unsigned char> SpoolReader::read_chunk(const SpoolChunk& chunk,
+                                                       std::vector<unsigned char>& buffer) const {
   const size_t bytes = std::min<uint64_t>(chunk.header.bytes, kMaxChunkBytes);
   if (buffer.size() < bytes) buffer.resize(bytes);
   return {buffer.data(), read_at(chunk.offset, buffer.data(), bytes)};
@@ -289,8 +294,9 @@ bool SpoolReader::plausible(uint64_t start_ticks, uint64_t end_ticks) const {
 bool SpoolReader::plausible(const DeviceRecord& r) const {
   const bool known = device_kind(r.what) >= DeviceKind::kKernel && device_kind(r.what) <= DeviceKind::kEvent;
   // The device's clock may be any; what its length is does not depend on it.
-  const bool timed = device_flags(r.what) & kDeviceTime ? r.end >= r.start && r.end - r.start <= kSlackTicks && r.end <= INT64_MAX
-                                                        : plausible(r.start, r.end);
+  const bool timed = device_flags(r.what) & kDeviceTime
+                         ? r.end >= r.start && r.end - r.start <= kSlackTicks && r.end <= INT64_MAX
+                         : plausible(r.start, r.end);
   return known && timed && r.bytes <= kMaxPayloadBytes;
 }
 
@@ -298,12 +304,12 @@ bool SpoolReader::plausible(const Record& r) const {
   return plausible(r.start_ticks, r.start_ticks + record_duration_ticks(r.word)) && is_known(r);
 }
 
-/// Whole, but from before the process began: by a clock that was set back meanwhile. Not if the first chunk says the same, for then the header is
-/// wrong.
+/// Whole, but from before the process began: by a clock that was set back meanwhile. Not if the first chunk says the
+/// same, for then the header is wrong.
 bool SpoolReader::is_early(const Record& r) const {
   const uint64_t begin = header_.begin.ticks;
-  return r.start_ticks < begin && begin - r.start_ticks <= kSlackTicks && record_duration_ticks(r.word) <= kSlackTicks && is_known(r) &&
-         chunks_.front().header.begin_ticks >= begin;
+  return r.start_ticks < begin && begin - r.start_ticks <= kSlackTicks &&
+         record_duration_ticks(r.word) <= kSlackTicks && is_known(r) && chunks_.front().header.begin_ticks >= begin;
 }
 
 bool SpoolReader::is_known(const Record& r) {
@@ -350,7 +356,8 @@ void SpoolReader::add_record(const Record& record, std::vector<Record>& out) {
 /// A chunk of the log is given up when it is full.
 bool SpoolReader::has_later(const SpoolChunk& chunk) const {
   return std::any_of(chunks_.rbegin(), chunks_.rend(), [&](const SpoolChunk& other) {
-    return other.header.kind == chunk.header.kind && other.header.thread == chunk.header.thread && other.header.index > chunk.header.index;
+    return other.header.kind == chunk.header.kind && other.header.thread == chunk.header.thread &&
+           other.header.index > chunk.header.index;
   });
 }
 
@@ -359,10 +366,13 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
   const bool ring = chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing);
   thread_local std::vector<unsigned char> buffer, buffer_again;
   const std::span<const unsigned char> bytes = read_chunk(chunk, buffer);
-  if (ring && bytes.size() >= sizeof(ChunkHeader) && all_zero(bytes.data() + sizeof(ChunkHeader), bytes.size() - sizeof(ChunkHeader)))
+  if (ring && bytes.size() >= sizeof(ChunkHeader) &&
+      all_zero(bytes.data() + sizeof(ChunkHeader), bytes.size() - sizeof(ChunkHeader)))
     return;  // as nearly always: the log took everything
-  // A ring's slots are written over while we read. A slot that is the same in two reads was not being written at the first.
-  const std::span<const unsigned char> again = ring ? read_chunk(chunk, buffer_again) : std::span<const unsigned char>();
+  // A ring's slots are written over while we read. A slot that is the same in two reads was not being
+  // written at the first.
+  const std::span<const unsigned char> again =
+      ring ? read_chunk(chunk, buffer_again) : std::span<const unsigned char>();
   const size_t end = ring ? std::min(bytes.size(), again.size()) : bytes.size();
   uint64_t bad = 0, missing = 0, empty = 0, early = 0, longest_early = 0;
   uint64_t first_bad = 0, first_missing = 0;
@@ -386,16 +396,20 @@ void SpoolReader::read_records(const SpoolChunk& chunk, std::vector<Record>& out
     early = is_early(record) ? early + 1 : 0;
     longest_early = std::max(longest_early, early);
   }
-  if (ring) std::stable_sort(out.begin(), out.end(), [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; });
+  if (ring)
+    std::stable_sort(out.begin(), out.end(),
+                     [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; });
   if (!ring) {
     if (missing == 0) first_missing = end - empty * sizeof(Record);
     if (empty > 0 && has_later(chunk)) missing += empty;
     add_skip(skips, chunk.offset + first_missing, missing * sizeof(Record), "missing records");
   }
-  add_skip(skips, chunk.offset + first_bad, bad * sizeof(Record), longest_early >= kFewestEarly ? kEarlyRecords : "damaged records");
+  add_skip(skips, chunk.offset + first_bad, bad * sizeof(Record),
+           longest_early >= kFewestEarly ? kEarlyRecords : "damaged records");
 }
 
-void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry>& out, std::vector<Skip>* skips) const {
+void SpoolReader::read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry>& out,
+                               std::vector<Skip>* skips) const {
   out.clear();
   thread_local std::vector<unsigned char> buffer;
   const std::span<const unsigned char> bytes = read_chunk(chunk, buffer);

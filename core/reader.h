@@ -1,13 +1,14 @@
-// Reads one spool file (core/format.h) from outside the process that writes it: finished, still growing, torn by a kill, truncated or
-// damaged.
+// Reads one spool file (core/format.h) from outside the process that writes it: finished, still growing, torn by a
+// kill, truncated or damaged.
 //
-// Nothing in the file is believed. The file is read with pread into buffers whose size comes from format.h (at most one chunk, 4 MiB),
-// never mapped: a mapped file that is truncated under us would be SIGBUS. The index holds one entry per valid chunk header; a chunk is at
-// least a page, so the index is bounded by the file's real size. When a chunk header is damaged, the next valid one is looked for page by
-// page.
+// Nothing in the file is believed. The file is read with pread into buffers whose size comes from format.h (at most one
+// chunk, 4 MiB), never mapped: a mapped file that is truncated under us would be SIGBUS. The index holds one entry per
+// valid chunk header; a chunk is at least a page, so the index is bounded by the file's real size. When a chunk header
+// is damaged, the next valid one is looked for page by page.
 //
-// What is checked here: chunk headers, kinds, lengths, offsets, times that cannot be. What is not: whether the contexts, communicators,
-// strings and operations that records name were ever described (the ingest decides), and their text, which may be any bytes.
+// What is checked here: chunk headers, kinds, lengths, offsets, times that cannot be. What is not: whether the
+// contexts, communicators, strings and operations that records name were ever described (the ingest decides), and their
+// text, which may be any bytes.
 //
 // Threads: one thread at a time per reader. Reading does not change the reader, only refresh() does.
 #pragma once
@@ -41,11 +42,13 @@ struct SpoolChunk {
   ChunkHeader header;  ///< as it was at the last refresh(); valid
 };
 
-/// Fact "gpu.until" of a process whose program uses CUPTI itself (collectors/cupti.cpp): "TICKS CLIENT", when we made way and for whom. 0, "": not that.
+/// Fact "gpu.until" of a process whose program uses CUPTI itself (collectors/cupti.cpp): "TICKS CLIENT", when we made
+/// way and for whom. 0, "": not that.
 uint64_t handed_over_ticks(std::string_view fact);
 std::string_view handed_over_to(std::string_view fact);
 
-/// Receives decoded meta entries in the order in which they were written. Override what you need. Views are valid during the call only.
+/// Receives decoded meta entries in the order in which they were written. Override what you need. Views are valid
+/// during the call only.
 class MetaVisitor {
  public:
   virtual ~MetaVisitor() = default;
@@ -66,7 +69,8 @@ class MetaVisitor {
   virtual void on_fact(std::string_view /*key*/, std::string_view /*value*/) {}
 };
 
-/// How far somebody who follows a running job has read an events, ring, device or meta chunk. A new one stands at the begin.
+/// How far somebody who follows a running job has read an events, ring, device or meta chunk. A new one
+/// stands at the begin.
 struct FollowPosition {
   struct Open {
     uint64_t slot;  ///< as `read`, of the record
@@ -79,8 +83,8 @@ struct FollowPosition {
 
 class SpoolReader {
  public:
-  /// Opens the file, checks its header and indexes its chunks. Throws Error (kDataMissing) when this is not a spool that can be read: no
-  /// such file, not a regular file, too short, wrong magic, foreign byte order, newer format.
+  /// Opens the file, checks its header and indexes its chunks. Throws Error (kDataMissing) when this is not a spool
+  /// that can be read: no such file, not a regular file, too short, wrong magic, foreign byte order, newer format.
   explicit SpoolReader(const std::string& path);
   ~SpoolReader();
   SpoolReader(SpoolReader&& other) noexcept;
@@ -90,13 +94,16 @@ class SpoolReader {
 
   const std::string& path() const { return path_; }
   uint64_t file_bytes() const { return file_bytes_; }
-  /// Page 0 at the last refresh(). rank and world_size make sense or are -1 and 0; latest.ticks is 0 if it was being written.
+  /// Page 0 at the last refresh(). rank and world_size make sense or are -1 and 0; latest.ticks is 0 if it
+  /// was being written.
   const FileHeader& header() const { return header_; }
 
-  /// Looks again: live part of the header, chunks that have come since, tables that were replaced. For whoever follows a running job.
+  /// Looks again: live part of the header, chunks that have come since, tables that were replaced. For whoever
+  /// follows a running job.
   void refresh();
 
-  /// All chunks of one kind in the order of the file; of profile tables only those that were not replaced by a larger copy.
+  /// All chunks of one kind in the order of the file; of profile tables only those that were not replaced
+  /// by a larger copy.
   std::vector<SpoolChunk> chunks(ChunkKind kind) const;
 
   /// What the index skipped: damaged headers of chunks, chunks that the file's end cuts off, duplicates.
@@ -104,8 +111,9 @@ class SpoolReader {
   /// The file's header holds values that cannot be: they were repaired, and none of the others is proven.
   bool header_damaged() const { return header_damaged_; }
 
-  /// Records of an events or ring chunk into `out` (replaced). Events: in the order of the file. Ring: sorted by start_ticks. Slots that
-  /// are empty, or in a ring half-written, are left out; what cannot be a record is appended to `skips`, if given, as one entry per chunk.
+  /// Records of an events or ring chunk into `out` (replaced). Events: in the order of the file. Ring: sorted by
+  /// start_ticks. Slots that are empty, or in a ring half-written, are left out; what cannot be a record is appended to
+  /// `skips`, if given, as one entry per chunk.
   void read_records(const SpoolChunk& chunk, std::vector<Record>& out, std::vector<Skip>* skips = nullptr) const;
   /// Entries in use of a profile table.
   void read_profile(const SpoolChunk& chunk, std::vector<ProfileEntry>& out, std::vector<Skip>* skips = nullptr) const;
@@ -113,17 +121,20 @@ class SpoolReader {
   void read_device(const SpoolChunk& chunk, std::vector<DeviceRecord>& out, std::vector<Skip>* skips = nullptr) const;
   /// Decodes a meta chunk. A damaged entry ends its chunk, because the next one cannot be found without its length.
   void read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::vector<Skip>* skips = nullptr) const;
-  /// What has come since: records of an events or ring chunk that are finished, appended to `out` in the order of the file; calls that were
-  /// open and have returned come first. Costs one read where nothing has. `chunk` as of the last refresh().
+  /// What has come since: records of an events or ring chunk that are finished, appended to `out` in the order of
+  /// the file; calls that were open and have returned come first. Costs one read where nothing has. `chunk` as of
+  /// the last refresh().
   void follow_records(const SpoolChunk& chunk, FollowPosition& position, std::vector<Record>& out) const;
-  /// Leaves out all but about the newest `records` of an events or device chunk that nobody has begun to follow. Returns how many it holds.
+  /// Leaves out all but about the newest `records` of an events or device chunk that nobody has begun to follow.
+  /// Returns how many it holds.
   uint64_t follow_from_end(const SpoolChunk& chunk, FollowPosition& position, uint64_t records) const;
   /// follow_records() for a device chunk; follow_from_end() knows them, too.
   void follow_device(const SpoolChunk& chunk, FollowPosition& position, std::vector<DeviceRecord>& out) const;
   /// follow_records() for entries of a meta chunk.
   void follow_meta(const SpoolChunk& chunk, FollowPosition& position, MetaVisitor& visitor) const;
-  /// Closes the file until the next read opens it again, for a program that follows more files than it may have open. Only the file that
-  /// it was counts: in the place of a removed or another one refresh() throws, and other reads find nothing.
+  /// Closes the file until the next read opens it again, for a program that follows more files than it may have
+  /// open. Only the file that it was counts: in the place of a removed or another one refresh() throws, and other
+  /// reads find nothing.
   void release();
   /// Opens it before the next read does; throws if that cannot be done.
   void acquire();

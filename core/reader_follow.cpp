@@ -1,11 +1,12 @@
-// Following a running job: what a chunk has got since it was last looked at, for the price of a small read where that is nothing.
+// Following a running job: what a chunk has got since it was last looked at, for the price of a small read
+// where that is nothing.
 //
-// A log chunk has one writer, which fills it from front to back, so the next record will come in the first empty slot. A
-// call that has not returned has a record already, which changes in place: such slots are looked at again each time. A writer stores a record's word
-// last, but the kernel copies in no order that it promises, so that the rest of a record may be older than its word: what has a word is read
-// once more. A ring is written
-// round and round; how many records it ever got says what is new, and what was written over while it was read is recognised by the count
-// after it.
+// A log chunk has one writer, which fills it from front to back, so the next record will come in the first empty
+// slot. A call that has not returned has a record already, which changes in place: such slots are looked at again
+// each time. A writer stores a record's word last, but the kernel copies in no order that it promises, so that the
+// rest of a record may be older than its word: what has a word is read once more. A ring is written round and
+// round; how many records it ever got says what is new, and what was written over while it was read is recognised
+// by the count after it.
 #include <string.h>
 
 #include <algorithm>
@@ -34,7 +35,9 @@ bool is_open(const Record& r) { return record_kind(r.word) == RecordKind::kOpen;
 void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& position, std::vector<Record>& out) const {
   const bool ring = chunk.header.kind == static_cast<uint32_t>(ChunkKind::kRing);
   const uint64_t slots = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(Record);
-  const auto offset_of = [&](uint64_t slot) { return chunk.offset + sizeof(ChunkHeader) + slot % slots * sizeof(Record); };
+  const auto offset_of = [&](uint64_t slot) {
+    return chunk.offset + sizeof(ChunkHeader) + slot % slots * sizeof(Record);
+  };
   const auto take = [&](uint64_t slot, const Record& record) {
     if (!plausible(record)) return;
     if (is_open(record)) {
@@ -48,7 +51,8 @@ void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& positi
   position.open.clear();
   for (const FollowPosition::Open& before : open) {
     Record now;
-    if (read_at(offset_of(before.slot), &now, sizeof now) != sizeof now || now.start_ticks != before.record.start_ticks) continue;
+    if (read_at(offset_of(before.slot), &now, sizeof now) != sizeof now || now.start_ticks != before.record.start_ticks)
+      continue;
     if (!is_open(now) && read_at(offset_of(before.slot), &now, sizeof now) != sizeof now) continue;
     take(before.slot, now);
   }
@@ -86,7 +90,8 @@ void SpoolReader::follow_records(const SpoolChunk& chunk, FollowPosition& positi
   }
 }
 
-void SpoolReader::follow_device(const SpoolChunk& chunk, FollowPosition& position, std::vector<DeviceRecord>& out) const {
+void SpoolReader::follow_device(const SpoolChunk& chunk, FollowPosition& position,
+                                std::vector<DeviceRecord>& out) const {
   const uint64_t slots = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(DeviceRecord);
   size_t most = kFirstBlock;
   while (position.read < slots) {
@@ -94,7 +99,8 @@ void SpoolReader::follow_device(const SpoolChunk& chunk, FollowPosition& positio
     const size_t wanted = static_cast<size_t>(std::min<uint64_t>(most, slots - position.read));
     const uint64_t offset = chunk.offset + sizeof(ChunkHeader) + position.read * sizeof(DeviceRecord);
     const size_t got = read_at(offset, block, wanted * sizeof(DeviceRecord)) / sizeof(DeviceRecord);
-    const DeviceRecord* const begun = std::find_if(block, block + got, [](const DeviceRecord& r) { return r.what == 0; });
+    const DeviceRecord* const begun =
+        std::find_if(block, block + got, [](const DeviceRecord& r) { return r.what == 0; });
     read_at(offset, block, static_cast<size_t>(begun - block) * sizeof(DeviceRecord));
     for (size_t i = 0; i < got; ++i, ++position.read) {
       if (block[i].what == 0) return;
@@ -111,7 +117,8 @@ uint64_t SpoolReader::follow_from_end(const SpoolChunk& chunk, FollowPosition& p
   const auto is_used = [&](uint64_t slot) {
     const uint64_t offset = chunk.offset + sizeof(ChunkHeader) + slot * record_bytes;
     uint64_t word = 0;  // of a device record: `what`
-    return device ? read_at(offset + offsetof(DeviceRecord, what), &word, sizeof(uint32_t)) == sizeof(uint32_t) && word != 0
+    return device ? read_at(offset + offsetof(DeviceRecord, what), &word, sizeof(uint32_t)) == sizeof(uint32_t) &&
+                        word != 0
                   : read_at(offset + offsetof(Record, word), &word, sizeof word) == sizeof word && word != 0;
   };
   uint64_t used = 0, end = (chunk.header.bytes - sizeof(ChunkHeader)) / record_bytes;  // slots are used from the front

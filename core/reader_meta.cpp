@@ -94,8 +94,10 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
     }
     case MetaKind::kOperation: {
       OperationMeta meta;
-      if (!payload.take(meta) || !payload.take(text, meta.name_length) || meta.op < kFirstCallOp || meta.op > 0xfff) return false;
-      if (meta.op_class > static_cast<uint32_t>(OpClass::kUnknown)) meta.op_class = static_cast<uint32_t>(OpClass::kUnknown);
+      if (!payload.take(meta) || !payload.take(text, meta.name_length) || meta.op < kFirstCallOp || meta.op > 0xfff)
+        return false;
+      if (meta.op_class > static_cast<uint32_t>(OpClass::kUnknown))
+        meta.op_class = static_cast<uint32_t>(OpClass::kUnknown);
       visitor.on_operation(meta, text);
       return true;
     }
@@ -145,7 +147,8 @@ bool decode(MetaKind kind, Payload payload, MetaVisitor& visitor) {
     case MetaKind::kFact: {
       FactMeta meta;
       std::string_view value;
-      if (!payload.take(meta) || !payload.take(text, meta.key_length) || !payload.take(value, meta.value_length)) return false;
+      if (!payload.take(meta) || !payload.take(text, meta.key_length) || !payload.take(value, meta.value_length))
+        return false;
       visitor.on_fact(text, value);
       return true;
     }
@@ -170,7 +173,8 @@ void SpoolReader::read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::
     const size_t left = bytes.size() - at;
     if (entry.word == 0) {  // the end, unless the process died while it wrote the next one
       const std::span<const unsigned char> rest = bytes.subspan(at + sizeof entry);
-      const bool only_zeros = rest.empty() || (rest[0] == 0 && memcmp(rest.data(), rest.data() + 1, rest.size() - 1) == 0);
+      const bool only_zeros =
+          rest.empty() || (rest[0] == 0 && memcmp(rest.data(), rest.data() + 1, rest.size() - 1) == 0);
       if (!only_zeros) skip(at, left, "half-written meta entry");
       return;
     }
@@ -178,7 +182,8 @@ void SpoolReader::read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::
       skip(at, left, "damaged meta entry");
       return;
     }
-    if (!decode(meta_kind(entry.word), Payload(&bytes[at + sizeof entry], static_cast<size_t>(total) - sizeof entry), visitor)) {
+    if (!decode(meta_kind(entry.word), Payload(&bytes[at + sizeof entry], static_cast<size_t>(total) - sizeof entry),
+                visitor)) {
       skip(at, static_cast<size_t>(total), "damaged meta entry");
     }
     at += static_cast<size_t>(total);
@@ -188,7 +193,9 @@ void SpoolReader::read_meta(const SpoolChunk& chunk, MetaVisitor& visitor, std::
 void SpoolReader::follow_meta(const SpoolChunk& chunk, FollowPosition& position, MetaVisitor& visitor) const {
   const uint64_t begin = sizeof(ChunkHeader) + position.read;
   uint64_t word = 0;
-  if (begin + sizeof word > chunk.header.bytes || read_at(chunk.offset + begin, &word, sizeof word) != sizeof word || word == 0) return;
+  if (begin + sizeof word > chunk.header.bytes || read_at(chunk.offset + begin, &word, sizeof word) != sizeof word ||
+      word == 0)
+    return;
   std::vector<unsigned char> bytes(chunk.header.bytes - begin);
   bytes.resize(read_at(chunk.offset + begin, bytes.data(), bytes.size()));
   for (size_t at = 0; at + sizeof word <= bytes.size();) {

@@ -41,8 +41,10 @@ uint32_t g_step_thread = 0;  // its tid
 
 constexpr uint32_t kRingBytes = kMinChunkBytes;
 constexpr uint32_t kFirstProfileEntries = 256;
-constexpr uint32_t kMaxLogChunkBytes = 1024 * 1024;  // what reserve() in spool_file.cpp writes, and the page cache holds, in one piece
-constexpr uint32_t kSequencesPerUnit = 64;           // jobs without steps are thinned by blocks of this many collectives
+// what reserve() in spool_file.cpp writes, and the page cache holds, in one piece
+constexpr uint32_t kMaxLogChunkBytes = 1024 * 1024;
+// jobs without steps are thinned by blocks of this many collectives
+constexpr uint32_t kSequencesPerUnit = 64;
 constexpr uint32_t kMaxKeepLevel = 30;
 constexpr uint64_t kSlices = 32;
 constexpr size_t kMaxThreadName = 255;
@@ -105,7 +107,8 @@ bool add_log_chunk(Thread* thread) {
   }
   if (thread->log_chunk) internal::publish_before_unmap(thread);
   if (thread->log_begin) thread->log_before += static_cast<uint64_t>(thread->log_next - thread->log_begin);
-  // The old chunk may hold the open record of an enclosing call; then it stays mapped for good (rare: events inside an MPI call).
+  // The old chunk may hold the open record of an enclosing call; then it stays mapped for good (rare: events
+  // inside an MPI call).
   if (thread->log_chunk && !is_in_call(thread)) SpoolFile::unmap(thread->log_chunk);
   thread->log_chunk = chunk;
   thread->log_begin = thread->log_next = first_record(chunk);
@@ -167,8 +170,9 @@ void release_thread(void* pointer) {
   g_free_threads = thread;
 }
 
-/// Time since its construction, but for what the caller had no CPU in, if it was told to make room: ranks that start together on few cores take
-/// turns, which is no cost of recording. Blocked in a system call (a slow file system) it counts.
+/// Time since its construction, but for what the caller had no CPU in, if it was told to make room: ranks that
+/// start together on few cores take turns, which is no cost of recording. Blocked in a system call (a slow file
+/// system) it counts.
 class StartTime {
  public:
   StartTime() : begin_(ticks()) { getrusage(RUSAGE_THREAD, &usage_); }
@@ -176,7 +180,8 @@ class StartTime {
     const uint64_t elapsed = ticks() - begin_;
     rusage now = {};
     if (getrusage(RUSAGE_THREAD, &now) != 0 || now.ru_nivcsw == usage_.ru_nivcsw) return elapsed;
-    const auto on_cpu = static_cast<uint64_t>(static_cast<double>(microseconds(now) - microseconds(usage_)) * 1000 * ticks_per_ns);
+    const auto on_cpu =
+        static_cast<uint64_t>(static_cast<double>(microseconds(now) - microseconds(usage_)) * 1000 * ticks_per_ns);
     return on_cpu < elapsed ? on_cpu : elapsed;  // ticks may be those of a clock that a test moves
   }
 
@@ -220,8 +225,12 @@ const char* activate(const RecorderOptions& options, int* error) {
   g_keep_step = !options.has_steps;
   const double ticks_per_ns = clock == ClockKind::kMonotonic ? 1.0 : estimate_ticks_per_ns();
   const uint64_t begin = header->begin.ticks;
-  g_after_ticks = options.after_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns) * ticks_per_ns) : 0;
-  g_until_ticks = options.for_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns + options.for_ns) * ticks_per_ns) : 0;
+  g_after_ticks =
+      options.after_ns ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns) * ticks_per_ns) : 0;
+  g_until_ticks =
+      options.for_ns
+          ? begin + static_cast<uint64_t>(static_cast<double>(options.after_ns + options.for_ns) * ticks_per_ns)
+          : 0;
   g_second_ticks = static_cast<uint64_t>(1e9 * ticks_per_ns);
   internal::set_budget(options.budget, ticks_per_ns);
   g_process.refresh_ticks = kRefreshTicks;
@@ -256,7 +265,8 @@ Thread* attach_thread() {
     const internal::OwnTime own_time;
     const Lock lock;
     if (!lock) return nullptr;
-    // The first thread, which may come late, is found by its id, with what it did: not in the place of one that has ended.
+    // The first thread, which may come late, is found by its id, with what it did: not in the place of one that has
+    // ended.
     thread = own_tid() == static_cast<uint32_t>(getpid()) ? nullptr : g_free_threads;
     if (thread) {
       g_free_threads = thread->next_free;
@@ -348,7 +358,8 @@ Thread* all_threads() { return g_threads; }
 bool enter_step(uint64_t step) {
   if (t_thread) store_relaxed(g_step_thread, t_thread->tid);
   const bool keep_step = !relaxed(g_log_full) && unit_kept(step);
-  store_relaxed(g_keep_step, keep_step && (!g_options.has_steps || (step >= g_options.first_step && step <= g_options.last_step)));
+  store_relaxed(g_keep_step,
+                keep_step && (!g_options.has_steps || (step >= g_options.first_step && step <= g_options.last_step)));
   store_relaxed(g_steps_seen, true);
   store_relaxed(g_step_open, true);
   update_keep();
@@ -374,10 +385,12 @@ ChunkHeader* grow_spool(ChunkKind kind, uint32_t* bytes, uint32_t thread) {
 ChunkHeader* grow_log(ChunkKind kind, uint32_t* bytes, uint32_t thread) {
   FileHeader* header = g_file.header();
   const uint64_t cap = g_options.cap_bytes;
-  // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice lasts twice as long
-  // as the one before, so a run may be thousands of times longer than what the first half holds and still leave something of its end.
+  // Half of the cap is for everything. Then equal slices for every second unit, every fourth, every eighth ...: a slice
+  // lasts twice as long as the one before, so a run may be thousands of times longer than what the first half holds and
+  // still leave something of its end.
   const uint64_t slice = cap / kSlices > *bytes ? cap / kSlices : *bytes;
-  while (header->log_bytes + *bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel) coarsen();
+  while (header->log_bytes + *bytes > cap / 2 + header->keep_level * slice && header->keep_level < kMaxKeepLevel)
+    coarsen();
   if (header->log_bytes + *bytes > cap) {
     store_relaxed(g_log_full, true);
     update_keep();

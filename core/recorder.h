@@ -1,17 +1,19 @@
-// The recorder: what wrappers and collectors call. Injected code: no exceptions, no allocation and no lock on the hot path.
+// The recorder: what wrappers and collectors call. Injected code: no exceptions, no allocation and no lock on the hot
+// path.
 //
-// A call is recorded in two halves. begin_call() takes the thread's next slot in the spool and stores an *open* record there; end_call()
-// turns it into a finished one in place. The same cache line is event and current position of the thread, so a killed or hung process
-// leaves its last call behind without a second write.
+// A call is recorded in two halves. begin_call() takes the thread's next slot in the spool and stores an *open* record
+// there; end_call() turns it into a finished one in place. The same cache line is event and current position of the
+// thread, so a killed or hung process leaves its last call behind without a second write.
 //
-// Two tiers: every finished call is added to the thread's profile table (exact, bounded); its record goes to the log while the window keeps
-// it, else to a ring of the most recent ones.
+// Two tiers: every finished call is added to the thread's profile table (exact, bounded); its record goes to the log
+// while the window keeps it, else to a ring of the most recent ones.
 //
-// What the window keeps is a function of the step, or of the collective's number, that is the same on all ranks; a rank that fills its cap
-// may only coarsen it (every 2nd, 4th, ... unit), so that collectives keep all their members as far as possible. See keep() below.
+// What the window keeps is a function of the step, or of the collective's number, that is the same on all ranks; a rank
+// that fills its cap may only coarsen it (every 2nd, 4th, ... unit), so that collectives keep all their members as far
+// as possible. See keep() below.
 //
-// Threads: any thread may call anything here between activate() and process end; before, after and in forked children the thread pointer is
-// NULL and calls do nothing.
+// Threads: any thread may call anything here between activate() and process end; before, after and in forked children
+// the thread pointer is NULL and calls do nothing.
 #pragma once
 
 #include <stdint.h>
@@ -26,8 +28,8 @@ namespace ddl {
 constexpr uint32_t kMaxRangeDepth = 64;
 constexpr uint32_t kCallSlots = 256;
 constexpr uint32_t kNameSlots = 64;
-constexpr uint32_t kRangeOwners =
-    32;  ///< 0 is annotate.h, the last the hooks', the others NVTX domains: ranges nest per owner, not among owners
+/// 0 is annotate.h, the last the hooks', the others NVTX domains: ranges nest per owner, not among owners
+constexpr uint32_t kRangeOwners = 32;
 constexpr uint32_t kHookedRanges = kRangeOwners - 1;  ///< owner: steps that hooks into a framework see, not the program
 
 /// A reading of the thread's counters. `known`: a bit for each that could be read.
@@ -60,8 +62,8 @@ struct NameSlot {
   ProfileEntry* entry;
 };
 
-/// A call's arguments that determine its payload, as given; equal keys mean equal payloads, and only the wrapper interprets them. In
-/// point-to-point calls `reduction` is the communicator's handle.
+/// A call's arguments that determine its payload, as given; equal keys mean equal payloads, and only the wrapper
+/// interprets them. In point-to-point calls `reduction` is the communicator's handle.
 struct PayloadKey {
   constexpr PayloadKey(int64_t count_ = 0, uint64_t type_ = 0, uint64_t reduction_ = 0)
       : count(count_), type(type_), reduction(reduction_) {}
@@ -79,9 +81,10 @@ struct alignas(64) CallSlot {
   uint64_t payload;  ///< as in Record, as are the next two; or kAskLater
   uint32_t comm;
   uint32_t context;
-  ProfileEntry* entry;  ///< of calls of this size; where the size is known only at the end, of the last one. Entries never move
-  uint32_t outer;       ///< context of the innermost range
-  uint32_t handles;     ///< Process::handles when this was filled
+  /// of calls of this size; where the size is known only at the end, of the last one. Entries never move
+  ProfileEntry* entry;
+  uint32_t outer;    ///< context of the innermost range
+  uint32_t handles;  ///< Process::handles when this was filled
 };
 static_assert(sizeof(CallSlot) == 64);
 
@@ -141,7 +144,8 @@ struct alignas(64) Thread {
   struct {
     uint32_t comm;      ///< kNoComm: not inside an NCCL call that launches
     uint32_t sequence;  ///< the collective, the first of its group; kNoSequence: only messages
-  } nccl_call;          ///< set by NCCL's wrappers, read by CUPTI's callback: launches of the thread meanwhile belong to this collective
+    /// set by NCCL's wrappers, read by CUPTI's callback: launches of the thread meanwhile belong to this collective
+  } nccl_call;
   CallSlot slots[kCallSlots];
   NameSlot names[kNameSlots];
   OpenRange ranges[kMaxRangeDepth];
@@ -159,8 +163,8 @@ enum class Keep : uint8_t {
   kAsk,  ///< keep() decides event by event
 };
 
-/// Process-wide state that the hot path reads: one line. On a page of its own, which the kernel clears in a child of any kind of fork: also
-/// where no handler of pthread_atfork runs, an annotation sees that nothing is active.
+/// Process-wide state that the hot path reads: one line. On a page of its own, which the kernel clears in a child of
+/// any kind of fork: also where no handler of pthread_atfork runs, an annotation sees that nothing is active.
 struct alignas(kPageBytes) Process {
   uint64_t refresh_at_ticks;  ///< when the clocks are due to be read again
   uint64_t refresh_ticks;     ///< how far apart that is: about a second
@@ -187,8 +191,8 @@ struct RecorderOptions {
   int32_t launch_rank, launch_size;  ///< FileHeader
 };
 
-/// Starts recording. Returns NULL, or the reason why not, with errno in `error` (0: none). Once per process (and once more in a forked
-/// child).
+/// Starts recording. Returns NULL, or the reason why not, with errno in `error` (0: none). Once per process (and once
+/// more in a forked child).
 const char* activate(const RecorderOptions& options, int* error);
 /// In a forked child: drop everything that belongs to the parent. Async-signal-safe.
 void forget_after_fork();
@@ -228,18 +232,22 @@ struct OpenCall {
   bool outermost;  ///< not made from inside another one
 };
 
-CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, PayloadKey key, uint64_t payload);
+CallSlot* fill_call_slot(Thread* thread, CallSlot* slot, const void* site, uint32_t comm, uint32_t op, PayloadKey key,
+                         uint64_t payload);
 Record* next_log_record(Thread* thread);
 Record* next_ring_record(Thread* thread);
 void settle_account(Thread* thread, uint64_t now_ticks);
 bool ask_keep(bool collective, uint32_t sequence, uint64_t start_ticks);
 void refresh_clock(uint64_t now_ticks);
 void sample_training_thread();
-/// Samples the training thread when a background thread of its process enters a collective: before the call opens, whose time this would be.
+/// Samples the training thread when a background thread of its process enters a collective: before the call opens,
+/// whose time this would be.
 DDL_HOT void before_collective() {
   if (__builtin_expect(__atomic_load_n(&g_process.watched_tid, __ATOMIC_RELAXED) != 0, 0)) sample_training_thread();
 }
-DDL_HOT bool is_clock_old(uint64_t now_ticks) { return now_ticks > __atomic_load_n(&g_process.refresh_at_ticks, __ATOMIC_RELAXED); }
+DDL_HOT bool is_clock_old(uint64_t now_ticks) {
+  return now_ticks > __atomic_load_n(&g_process.refresh_at_ticks, __ATOMIC_RELAXED);
+}
 /// Never NULL. For what has no call slot: ranges, and what is known only when a call has ended.
 ProfileEntry* profile_entry(Thread* thread, uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes);
 /// The call's entry, of another size. The call slot keeps it for the next one.
@@ -247,32 +255,41 @@ ProfileEntry* entry_of_other_size(const OpenCall& call, uint64_t bytes);
 
 DDL_HOT CallSlot* call_slot_of(Thread* thread, const void* site, PayloadKey key) {
   static_assert(kCallSlots == 1 << (32 - 24));
-  const uint64_t sum = reinterpret_cast<uintptr_t>(site) + static_cast<uint64_t>(key.count) + key.type + thread->context;
+  const uint64_t sum =
+      reinterpret_cast<uintptr_t>(site) + static_cast<uint64_t>(key.count) + key.type + thread->context;
   const size_t offset = (static_cast<uint32_t>(sum) * 0x9e3779b1u >> 24) * sizeof(CallSlot);
   return reinterpret_cast<CallSlot*>(kept_address(reinterpret_cast<char*>(thread) + offset) + offsetof(Thread, slots));
 }
 
 /// Call site and operation in one word: addresses of programs leave the highest bits free.
-DDL_HOT uint64_t caller_of(const void* site, uint32_t op) { return reinterpret_cast<uintptr_t>(site) ^ static_cast<uint64_t>(op) << 51; }
+DDL_HOT uint64_t caller_of(const void* site, uint32_t op) {
+  return reinterpret_cast<uintptr_t>(site) ^ static_cast<uint64_t>(op) << 51;
+}
 constexpr uint64_t kAsksLater = 1ull << 63;  ///< the slot's payload is kAskLater
 
-/// Not 0: a slot's `there` is not `wanted`. A constant 0 holds for all calls of the operation, which `caller` compares already.
-DDL_HOT uint64_t differs(uint64_t there, uint64_t wanted) { return __builtin_constant_p(wanted) && wanted == 0 ? 0 : there ^ wanted; }
+/// Not 0: a slot's `there` is not `wanted`. A constant 0 holds for all calls of the operation, which `caller`
+/// compares already.
+DDL_HOT uint64_t differs(uint64_t there, uint64_t wanted) {
+  return __builtin_constant_p(wanted) && wanted == 0 ? 0 : there ^ wanted;
+}
 DDL_HOT uint64_t differs(const CallSlot* slot, const Thread* thread, uint64_t caller, PayloadKey key) {
   return (slot->caller ^ caller) | differs(static_cast<uint64_t>(slot->key.count), static_cast<uint64_t>(key.count)) |
-         differs(slot->key.type, key.type) | differs(slot->key.reduction, key.reduction) | (slot->outer ^ thread->context);
+         differs(slot->key.type, key.type) | differs(slot->key.reduction, key.reduction) |
+         (slot->outer ^ thread->context);
 }
 DDL_HOT bool is_slot_of(const CallSlot* slot, const Thread* thread, uint64_t caller, uint32_t comm, PayloadKey key) {
   return (differs(slot, thread, caller, key) | (slot->comm ^ comm)) == 0;
 }
 /// For a message, whose key has the communicator's handle.
 DDL_HOT bool is_slot_of_message(const CallSlot* slot, const Thread* thread, uint64_t caller, PayloadKey key) {
-  return (differs(slot, thread, caller, key) | (slot->handles ^ __atomic_load_n(&g_process.handles, __ATOMIC_RELAXED))) == 0;
+  return (differs(slot, thread, caller, key) |
+          (slot->handles ^ __atomic_load_n(&g_process.handles, __ATOMIC_RELAXED))) == 0;
 }
 
 /// `payload_of(key)` is asked only where the slot holds another call.
 template <class PayloadOf>
-DDL_HOT CallSlot* call_slot(Thread* thread, const void* site, uint32_t comm, uint32_t op, PayloadKey key, PayloadOf payload_of) {
+DDL_HOT CallSlot* call_slot(Thread* thread, const void* site, uint32_t comm, uint32_t op, PayloadKey key,
+                            PayloadOf payload_of) {
   CallSlot* slot = call_slot_of(thread, site, key);
   const uint64_t caller = caller_of(site, op) | (slot->caller & kAsksLater);
   if (__builtin_expect(is_slot_of(slot, thread, caller, comm, key), 1)) return slot;
@@ -285,7 +302,8 @@ DDL_HOT uint64_t payload_is_key(PayloadKey key) { return key.type; }
 DDL_HOT bool keep(bool collective, uint32_t sequence, uint64_t start_ticks) {
   Keep answer;
   __atomic_load(&g_process.keep, &answer, __ATOMIC_RELAXED);
-  return __builtin_expect(answer == Keep::kAll, 1) || (answer == Keep::kAsk && ask_keep(collective, sequence, start_ticks));
+  return __builtin_expect(answer == Keep::kAll, 1) ||
+         (answer == Keep::kAsk && ask_keep(collective, sequence, start_ticks));
 }
 
 /// The next slot, not yet visible to a reader: its word is zero.
@@ -308,11 +326,13 @@ DDL_HOT Record* take_record(Thread* thread, bool to_log) {
 
 DDL_HOT void publish(Record* record, uint64_t word) {
   __atomic_thread_fence(__ATOMIC_RELEASE);
-  const_cast<volatile uint64_t&>(record->word) = word;  // one aligned store; the atomic builtin makes g++ 12 keep its address in a register
+  // one aligned store; the atomic builtin makes g++ 12 keep its address in a register
+  const_cast<volatile uint64_t&>(record->word) = word;
 }
 
-/// Whether a duration falls into the same bucket of the histogram as the one before, between the extremes so far, as most do. A guessed
-/// bucket costs less than a computed one, which would wait for the clock just read. Never true of one that is longer than a record can say.
+/// Whether a duration falls into the same bucket of the histogram as the one before, between the extremes so far, as
+/// most do. A guessed bucket costs less than a computed one, which would wait for the clock just read. Never true of
+/// one that is longer than a record can say.
 DDL_HOT bool is_usual(const ProfileEntry* entry, uint64_t duration_ticks) {
   return __builtin_expect(duration_ticks - entry->usual_ticks <= entry->usual_span, 1);
 }
@@ -351,8 +371,8 @@ DDL_HOT void leave_call(Thread* thread, bool outermost, uint64_t now, uint64_t d
   if (__builtin_expect(is_clock_old(now), 0)) refresh_clock(now);
 }
 
-/// The stack frame of whoever this is inlined into. It tells calls made from inside a call from calls made after that was left by longjmp:
-/// it must be the wrapper's own, so all between it and the wrapper is inlined.
+/// The stack frame of whoever this is inlined into. It tells calls made from inside a call from calls made after that
+/// was left by longjmp: it must be the wrapper's own, so all between it and the wrapper is inlined.
 DDL_HOT uint64_t this_frame() { return reinterpret_cast<uintptr_t>(__builtin_dwarf_cfa()); }
 /// The thread is inside a call. True: this is the outermost one.
 DDL_HOT bool enter(Thread* thread) {
@@ -363,8 +383,8 @@ DDL_HOT bool enter(Thread* thread) {
 }
 
 /// `payload`: record_payload(), or kAskLater.
-DDL_HOT OpenCall begin_call_of(Thread* thread, CallSlot* slot, uint32_t op, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
-                               uint64_t payload) {
+DDL_HOT OpenCall begin_call_of(Thread* thread, CallSlot* slot, uint32_t op, uint32_t comm, bool collective,
+                               uint32_t sequence, int32_t peer, uint64_t payload) {
   const uint64_t start = ticks();
   const bool kept = keep(collective, sequence, start);
   Record* record = take_record(thread, kept);
@@ -375,24 +395,26 @@ DDL_HOT OpenCall begin_call_of(Thread* thread, CallSlot* slot, uint32_t op, uint
   record->sequence = sequence;
   record->peer = peer;
   publish(record, record_word(RecordKind::kOpen, op, 0));
-  return {thread, record, slot, slot->entry, start, payload, slot->context, comm, static_cast<uint16_t>(op), kept, outermost};
+  return {thread, record,   slot, slot->entry, start, payload, slot->context, comm, static_cast<uint16_t>(op),
+          kept,   outermost};
 }
 DDL_HOT OpenCall not_recorded(uint32_t comm, uint32_t op) {
   return {nullptr, nullptr, nullptr, nullptr, 0, 0, 0, comm, static_cast<uint16_t>(op), false, false};
 }
 
-/// Enters a call. `sequence`: number of a collective, tag of a message. `payload_of(key)`: record_payload(), or kAskLater.
+/// Enters a call. `sequence`: number of a collective, tag of a message. `payload_of(key)`:
+/// record_payload(), or kAskLater.
 template <class PayloadOf>
-DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer, PayloadKey key,
-                            PayloadOf payload_of) {
+DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence,
+                            int32_t peer, PayloadKey key, PayloadOf payload_of) {
   Thread* thread = this_thread();
   if (__builtin_expect(!thread, 0)) return not_recorded(comm, op);
   CallSlot* slot = call_slot(thread, site, comm, op, key, payload_of);
   return begin_call_of(thread, slot, op, comm, collective, sequence, peer, slot->payload);
 }
 /// The same, of a payload that is known as far as it goes before the end.
-DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
-                            uint64_t payload) {
+DDL_HOT OpenCall begin_call(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence,
+                            int32_t peer, uint64_t payload) {
   Thread* thread = this_thread();
   if (__builtin_expect(!thread, 0)) return not_recorded(comm, op);
   CallSlot* slot = call_slot(thread, site, comm, op, PayloadKey(0, payload), payload_is_key);
@@ -407,14 +429,16 @@ inline void set_source(const OpenCall& call, int32_t source, uint32_t tag) {
 }
 
 DDL_HOT ProfileEntry* entry_for(const OpenCall& call, uint64_t bytes) {
-  return __builtin_expect(call.entry->size_class == size_class_of(bytes), 1) ? call.entry : entry_of_other_size(call, bytes);
+  return __builtin_expect(call.entry->size_class == size_class_of(bytes), 1) ? call.entry
+                                                                             : entry_of_other_size(call, bytes);
 }
 
 /// Leaves it. `payload` is final, `kind` as in call_word(). Returns the moment of leaving.
 DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload, RecordKind kind = RecordKind::kCall) {
   const uint64_t now = ticks();
   const uint64_t duration = now - call.start_ticks;
-  if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1)) {  // else: the ring went round during this call
+  // else: the ring went round during this call
+  if (__builtin_expect(call.record->start_ticks == call.start_ticks, 1)) {
     if (payload != call.payload) call.record->payload = payload;
     publish(call.record, call_word(call.op, duration, kind));
   }
@@ -423,7 +447,8 @@ DDL_HOT uint64_t end_call(const OpenCall& call, uint64_t payload, RecordKind kin
   return now;
 }
 
-/// A polling call (Test, Iprobe): it never blocks, so its record is never open; the thread still counts as inside a call meanwhile.
+/// A polling call (Test, Iprobe): it never blocks, so its record is never open; the thread still counts as
+/// inside a call meanwhile.
 struct OpenPoll {
   Thread* thread;        ///< NULL: not recorded
   uint64_t start_ticks;  ///< 0: not timed, because polls are so many that a sample has to do (budget.cpp)
@@ -439,8 +464,8 @@ DDL_HOT OpenPoll begin_poll() {
 
 constexpr uint64_t kPollsPerSettlement = 65536;
 
-/// Leaves it. Polls that found nothing come in millions: counted and timed, no event. Returns the moment of leaving; when nothing
-/// was found and the poll was not timed, 0.
+/// Leaves it. Polls that found nothing come in millions: counted and timed, no event. Returns the moment of leaving;
+/// when nothing was found and the poll was not timed, 0.
 DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, uint32_t comm, int32_t peer, bool found,
                           uint32_t tag = kNoSequence) {
   Thread* thread = poll.thread;
@@ -465,7 +490,8 @@ DDL_HOT uint64_t end_poll(const OpenPoll& poll, uint32_t op, const void* site, u
   }
   add_to_profile(slot->entry, 0, now - start);
   if (__builtin_expect((thread->polls & (kPollsPerSettlement - 1)) == 0, 0)) settle_account(thread, now);
-  leave_call(thread, poll.outermost, now, (now - start) * (thread->poll_mask + 1));  // it stands for those that were not timed
+  // it stands for those that were not timed
+  leave_call(thread, poll.outermost, now, (now - start) * (thread->poll_mask + 1));
   return now;
 }
 
@@ -489,18 +515,22 @@ void pop_range(uint32_t kind);
 void record_value(const char* name, double value);
 void record_value(const char* name, size_t length, double value);
 
-/// Ranges of others. Until it is closed, calls and kernels of this thread are booked to it. `entry`: own_profile_entry().
+/// Ranges of others. Until it is closed, calls and kernels of this thread are booked to it. `entry`:
+/// own_profile_entry().
 void open_range(Thread* thread, uint32_t owner, uint32_t kind, uint32_t context, ProfileEntry* entry, uint64_t step,
                 const RangeNumbers& numbers);
 /// Closes the owner's innermost; false: it has none, which is counted.
 bool close_range(Thread* thread, uint32_t owner);
-/// Steps that hooks into a framework see. They count as long as the program marks none itself: its first one ends them, for good. `follows`: it
-/// begins where the thread's last one ended.
+/// Steps that hooks into a framework see. They count as long as the program marks none itself: its first one ends them,
+/// for good. `follows`: it begins where the thread's last one ended.
 void begin_hooked_step(uint64_t number, bool follows);
 void end_hooked_step();
 /// How many ranges the owner has open on the thread.
-inline uint32_t open_ranges(const Thread* thread, uint32_t owner) { return thread->owner_depth[owner] + thread->owner_overflow[owner]; }
-/// A range that is on no stack, because another thread may end it: nothing is booked to it but its time. 0: no room, which is counted.
+inline uint32_t open_ranges(const Thread* thread, uint32_t owner) {
+  return thread->owner_depth[owner] + thread->owner_overflow[owner];
+}
+/// A range that is on no stack, because another thread may end it: nothing is booked to it but its time. 0: no room,
+/// which is counted.
 uint64_t start_range(Thread* thread, uint32_t kind, uint32_t context, uint64_t step, const RangeNumbers& numbers);
 /// False: no such range is open, which is counted. `thread` is the one that ends it.
 bool end_range(Thread* thread, uint64_t id);
@@ -508,11 +538,13 @@ bool end_range(Thread* thread, uint64_t id);
 ProfileEntry* own_profile_entry(Thread* thread, uint32_t context, uint32_t kind);
 
 DDL_HOT NameSlot* name_slot(Thread* thread, const char* name, uint32_t meaning) {
-  return &thread->names[(reinterpret_cast<uintptr_t>(name) ^ reinterpret_cast<uintptr_t>(name) >> 6 ^ thread->context * 7 ^ meaning) %
+  return &thread->names[(reinterpret_cast<uintptr_t>(name) ^ reinterpret_cast<uintptr_t>(name) >> 6 ^
+                         thread->context * 7 ^ meaning) %
                         kNameSlots];
 }
 DDL_HOT bool is_hit(const Thread* thread, const NameSlot& slot, const char* name, uint32_t meaning) {
-  return slot.name == name && slot.outer == thread->context && slot.meaning == meaning && slot.text && strcmp(slot.text, name) == 0;
+  return slot.name == name && slot.outer == thread->context && slot.meaning == meaning && slot.text &&
+         strcmp(slot.text, name) == 0;
 }
 
 /// Counters, read where steps, phases and layers begin and end, on their thread. `read` fills in what it can.
@@ -553,13 +585,15 @@ void write_graph_node(const GraphNodeMeta& meta);
 void write_sample(const SampleMeta& meta, const SampleValue* values);
 /// `call` comes after each refresh_clock(), on whatever thread that was; NULL: no more.
 void each_clock(void (*call)());
-/// `take` comes before a collective of a background thread, and at the end of a call or range, once the moment has come that it returned before (ticks; at first: at once), on whatever
-/// thread that was, maybe on two at a time. NULL: no more.
+/// `take` comes before a collective of a background thread, and at the end of a call or range, once the moment
+/// has come that it returned before (ticks; at first: at once), on whatever thread that was, maybe on two at a
+/// time. NULL: no more.
 void sample_threads(uint64_t (*take)(Thread* caller, uint64_t now_ticks));
 /// Ticks that a thread has spent in calls; 0: it has recorded nothing.
 uint64_t ticks_in_calls(uint32_t tid);
-/// Leaves a call that hooks tell of, the outermost one, which end_call() was told was an inner one: the thread communicates beside background threads then, which
-/// is no reason not to sample it. Only now, as end_call() may take a sample.
+/// Leaves a call that hooks tell of, the outermost one, which end_call() was told was an inner one: the thread
+/// communicates beside background threads then, which is no reason not to sample it. Only now, as end_call()
+/// may take a sample.
 inline void leave_told_call(Thread* thread, uint64_t duration) {
   leave_all_calls(thread);
   __atomic_store_n(&thread->told_ticks, thread->told_ticks + duration, __ATOMIC_RELAXED);

@@ -48,14 +48,15 @@ struct ContextNode {
 };
 ContextNode context_node(uint32_t context);
 
-/// Adds a chunk to the spool; NULL: it cannot grow now, which the header notes. The next attempt is then a second away: until a full disk
-/// has room again, calls must not cost system calls. `bytes`: in: at most; out: actual size. The caller holds the lock.
+/// Adds a chunk to the spool; NULL: it cannot grow now, which the header notes. The next attempt is then a second away:
+/// until a full disk has room again, calls must not cost system calls. `bytes`: in: at most; out: actual size. The
+/// caller holds the lock.
 ChunkHeader* grow_spool(ChunkKind kind, uint32_t* bytes, uint32_t thread);
 /// False: the last attempt failed a moment ago.
 bool may_grow();
 
-/// A chunk of the log: counted against the cap, half of which is for everything and the rest for ever fewer units. NULL: the log is full,
-/// or the spool cannot grow now. The caller holds the lock.
+/// A chunk of the log: counted against the cap, half of which is for everything and the rest for ever fewer units.
+/// NULL: the log is full, or the spool cannot grow now. The caller holds the lock.
 ChunkHeader* grow_log(ChunkKind kind, uint32_t* bytes, uint32_t thread);
 /// The size of the chunk after one of `bytes`.
 uint32_t next_log_chunk_bytes(uint32_t bytes);
@@ -71,7 +72,9 @@ ProfileEntry* profile_entry_of_class(Thread* thread, uint32_t context, uint32_t 
 
 /// See counters.cpp. The range is about to be the thread's innermost; has ended.
 extern const CounterSource* g_counters __attribute__((visibility("hidden")));
-DDL_HOT bool has_counters(uint32_t kind) { return __builtin_expect(g_counters != nullptr, 0) && kind >= 1 && kind <= 3; }
+DDL_HOT bool has_counters(uint32_t kind) {
+  return __builtin_expect(g_counters != nullptr, 0) && kind >= 1 && kind <= 3;
+}
 void begin_counting(Thread* thread, uint32_t depth);
 void end_counting(Thread* thread, uint32_t depth, const OpenRange& range, uint64_t duration_ticks);
 void forget_counters(Thread* thread);
@@ -85,7 +88,8 @@ void open_account(Thread* thread);
 /// True: `thread` has used up its savings, and the window is to be coarsened.
 bool over_budget(Thread* thread);
 
-/// Accounts rare work: adds the time from its construction to its destruction to FileHeader::overhead_ticks. Not nested.
+/// Accounts rare work: adds the time from its construction to its destruction to
+/// FileHeader::overhead_ticks. Not nested.
 class OwnTime {
  public:
   explicit OwnTime(Thread* payer = nullptr) : payer_(payer), begin_(ticks()) {}
@@ -98,8 +102,8 @@ class OwnTime {
   uint64_t begin_;
 };
 
-/// At the begin of a step: decides whether the window keeps its events. Returns whether the step itself is kept: steps are few, so the
-/// window of --steps does not drop them, only a full log thins them.
+/// At the begin of a step: decides whether the window keeps its events. Returns whether the step itself is kept: steps
+/// are few, so the window of --steps does not drop them, only a full log thins them.
 bool enter_step(uint64_t step);
 void leave_step();
 void reset_started_ranges();

@@ -29,7 +29,9 @@ const char* name_of_kind(mode_t mode) {
   return "a device";
 }
 
-std::string why_not_regular(mode_t mode) { return S_ISREG(mode) ? "" : name_of_kind(mode) + std::string(", not a file"); }
+std::string why_not_regular(mode_t mode) {
+  return S_ISREG(mode) ? "" : name_of_kind(mode) + std::string(", not a file");
+}
 
 /// Whether it is a pipe that has no name in any folder.
 bool is_anonymous_pipe(int fd) {
@@ -52,7 +54,8 @@ std::string why_no_file(const std::string& path, NamedBy by) {
 int open_regular_file(const std::string& path, NamedBy by) {
   // Looked at first: to open a device may do something.
   if (const std::string why = why_no_file(path, by); !why.empty()) throw unreadable_file(path, why, kHint);
-  const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (by == NamedBy::kFolder ? O_NOFOLLOW : 0));
+  const int fd =
+      open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY | (by == NamedBy::kFolder ? O_NOFOLLOW : 0));
   if (fd < 0) throw unreadable_file(path, strerror(errno));
   struct stat status;
   std::string why = fstat(fd, &status) != 0 ? strerror(errno) : why_not_regular(status.st_mode);
@@ -78,7 +81,8 @@ std::string read_regular_file(const std::string& path, NamedBy by, size_t most_b
     if (got == 0) break;
     if ((got < 0 && reason != EINTR) || text.size() > most_bytes) {
       close(fd);
-      throw unreadable_file(path, got < 0 ? strerror(reason) : "longer than " + std::to_string(most_bytes >> 20) + " MiB");
+      throw unreadable_file(path,
+                            got < 0 ? strerror(reason) : "longer than " + std::to_string(most_bytes >> 20) + " MiB");
     }
   }
   close(fd);
@@ -94,8 +98,10 @@ void make_folder(const std::string& path, const std::string& hint, mode_t mode) 
   }
   if (failed == 0) return;
   struct stat status;
-  if (lstat(path.c_str(), &status) != 0) throw CannotWrite("cannot make the folder " + path + ": " + strerror(failed), hint);
-  if (!S_ISDIR(status.st_mode)) throw CannotWrite("cannot use " + path + ": " + name_of_kind(status.st_mode) + ", not a folder", hint);
+  if (lstat(path.c_str(), &status) != 0)
+    throw CannotWrite("cannot make the folder " + path + ": " + strerror(failed), hint);
+  if (!S_ISDIR(status.st_mode))
+    throw CannotWrite("cannot use " + path + ": " + name_of_kind(status.st_mode) + ", not a folder", hint);
 }
 
 }  // namespace ddl

@@ -1,9 +1,10 @@
-// The short way of a call that its thread has made before, from the same place and with the same arguments: its call slot has everything.
-// Injected code.
+// The short way of a call that its thread has made before, from the same place and with the same arguments: its call
+// slot has everything. Injected code.
 //
-// Where a function call might be needed (a new thread or communicator, a full chunk, a window that decides event by event, a clock without
-// TSC), begin_repeated_call() declines before doing anything, and the wrapper takes the long way, begin_call(). So the compiler saves
-// nothing around unlikely calls: arguments stay in their registers until MPI gets them.
+// Where a function call might be needed (a new thread or communicator, a full chunk, a window that decides
+// event by event, a clock without TSC), begin_repeated_call() declines before doing anything, and the wrapper
+// takes the long way, begin_call(). So the compiler saves nothing around unlikely calls: arguments stay in
+// their registers until MPI gets them.
 #pragma once
 
 #include "core/recorder.h"
@@ -19,8 +20,8 @@ DDL_HOT uint64_t tsc_ticks() {
 #endif
 }
 
-/// Whether the thread is outside of all calls and may take the short way. If so, this stays true until it enters a call itself:
-/// MPI_Finalize, which forbids that way to all threads, must not overlap another thread's MPI call.
+/// Whether the thread is outside of all calls and may take the short way. If so, this stays true until it enters a call
+/// itself: MPI_Finalize, which forbids that way to all threads, must not overlap another thread's MPI call.
 DDL_HOT bool may_repeat(const Thread* thread) { return call_of(thread) == 0; }
 
 /// The next slot of log (`kept`) or ring; false: none at hand, and nothing was taken.
@@ -49,14 +50,17 @@ static_assert(offsetof(Record, sequence) - offsetof(Record, payload) == kSlotSay
 
 /// As begin_call_of(). False: no record at hand, and nothing was done.
 template <class Sequence>
-DDL_HOT bool open_repeated_call(Thread* thread, CallSlot* slot, uint32_t op, int32_t peer, Sequence sequence, OpenCall* call) {
+DDL_HOT bool open_repeated_call(Thread* thread, CallSlot* slot, uint32_t op, int32_t peer, Sequence sequence,
+                                OpenCall* call) {
   Record* record;
   bool kept;
   if (__builtin_expect(!take_record_at_hand(thread, &record, &kept), 0)) return false;
   const uint64_t start = tsc_ticks();
   set_call(thread, this_frame());
   // Read before anything is written to the record, or the compiler has to read it again.
-  *call = {thread, record, slot, slot->entry, start, slot->payload, slot->context, slot->comm, static_cast<uint16_t>(op), kept, true};
+  *call = {
+      thread, record, slot, slot->entry, start, slot->payload, slot->context, slot->comm, static_cast<uint16_t>(op),
+      kept,   true};
   const uint64_t to = sequence() | static_cast<uint64_t>(static_cast<uint32_t>(peer)) << 32;
   record->start_ticks = start;
   memcpy(&record->payload, &slot->payload, kSlotSays);
@@ -67,15 +71,15 @@ DDL_HOT bool open_repeated_call(Thread* thread, CallSlot* slot, uint32_t op, int
 
 /// As begin_call(); `sequence()` is called only for such a call. False: not one, and nothing was done.
 template <class Sequence>
-DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, uint32_t comm, int32_t peer, PayloadKey key,
-                                 Sequence sequence, OpenCall* call) {
+DDL_HOT bool begin_repeated_call(Thread* thread, uint32_t op, const void* site, uint32_t comm, int32_t peer,
+                                 PayloadKey key, Sequence sequence, OpenCall* call) {
   CallSlot* slot = call_slot_of(thread, site, key);
   return __builtin_expect(is_slot_of(slot, thread, caller_of(site, op), comm, key), 1) &&
          open_repeated_call(thread, slot, op, peer, sequence, call);
 }
 /// The same for a message.
-DDL_HOT bool begin_repeated_message(Thread* thread, uint32_t op, const void* site, int32_t peer, uint32_t tag, PayloadKey key,
-                                    OpenCall* call) {
+DDL_HOT bool begin_repeated_message(Thread* thread, uint32_t op, const void* site, int32_t peer, uint32_t tag,
+                                    PayloadKey key, OpenCall* call) {
   CallSlot* slot = call_slot_of(thread, site, key);
   return __builtin_expect(is_slot_of_message(slot, thread, caller_of(site, op), key), 1) &&
          open_repeated_call(
@@ -109,16 +113,19 @@ DDL_HOT uint64_t end_repeated_call(const OpenCall& call, RecordKind kind = Recor
   return end_repeated_call(call, call.entry, payload_bytes(call.payload), kind);
 }
 /// The same for a wait, which has no payload.
-DDL_HOT uint64_t end_repeated_wait(const OpenCall& call) { return end_repeated_call(call, call.entry, 0, RecordKind::kCall); }
+DDL_HOT uint64_t end_repeated_wait(const OpenCall& call) {
+  return end_repeated_call(call, call.entry, 0, RecordKind::kCall);
+}
 /// The same for a payload known only now.
 DDL_HOT uint64_t end_repeated_call(const OpenCall& call, uint64_t payload) {
   if (call.record->start_ticks == call.start_ticks) call.record->payload = payload;
   return end_repeated_call(call, entry_for(call, payload_bytes(payload)), payload_bytes(payload), RecordKind::kCall);
 }
 
-/// As begin_poll(), except for a poll that is timed for others or settles the account. False: not a repeated one, and nothing was done.
-/// Ends with end_repeated_poll(), or with count_repeated_poll() and end_poll().
-DDL_HOT bool begin_repeated_poll(Thread* thread, uint32_t op, const void* site, uint32_t comm, OpenPoll* poll, ProfileEntry** entry) {
+/// As begin_poll(), except for a poll that is timed for others or settles the account. False: not a repeated one, and
+/// nothing was done. Ends with end_repeated_poll(), or with count_repeated_poll() and end_poll().
+DDL_HOT bool begin_repeated_poll(Thread* thread, uint32_t op, const void* site, uint32_t comm, OpenPoll* poll,
+                                 ProfileEntry** entry) {
   const CallSlot* slot = call_slot_of(thread, site, PayloadKey());
   if (__builtin_expect(!is_slot_of(slot, thread, caller_of(site, op), comm, PayloadKey()), 0)) return false;
   const uint32_t mask = thread->poll_mask;

@@ -1,8 +1,10 @@
-// Masks secrets in files that people pass on: passwords, keys and tokens in arguments, values of variables and texts. One list of words and
-// one splitter for `ddl record` (job.json), the library (facts of the spool), exports and ddl tune's files.
+// Masks secrets in files that people pass on: passwords, keys and tokens in arguments, values of variables and
+// texts. One list of words and one splitter for `ddl record` (job.json), the library (facts of the spool), exports
+// and ddl tune's files.
 //
-// Masked: values behind a telling name (--hub-token X, db.password=X, "apiKey": "X", Authorization: Bearer X), the password of a URL, and
-// tokens of known shape. docs/how-to/share.md says what no list catches. libc only; no allocation.
+// Masked: values behind a telling name (--hub-token X, db.password=X, "apiKey": "X", Authorization: Bearer
+// X), the password of a URL, and tokens of known shape. docs/how-to/share.md says what no list catches.
+// libc only; no allocation.
 #pragma once
 
 #include <stddef.h>
@@ -38,7 +40,8 @@ inline bool has_letters(const char* text, size_t length, const char* capitals) {
   return false;
 }
 
-/// The word of a name that begins at `at`, or behind separators: HUB_TOKEN, hub-token, hub.token, hubToken. Empty: none is left.
+/// The word of a name that begins at `at`, or behind separators: HUB_TOKEN, hub-token, hub.token, hubToken.
+/// Empty: none is left.
 inline size_t next_word(const char* name, size_t length, size_t& at) {
   while (at < length && !is_alnum(name[at])) ++at;
   size_t end = at;
@@ -55,19 +58,21 @@ inline bool is_secret_name(const char* name, size_t length) {
   for (size_t at = 0, end = 0; (end = next_word(name, length, at)) > at; at = end) {
     const char* word = name + at;
     const size_t letters = end - at;
-    for (const char* part : {"PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "CREDENTIAL", "APIKEY", "ACCESSKEY", "PRIVATEKEY", "AUTHTOKEN",
-                             "ACCESSTOKEN", "OAUTH", "AUTHORIZATION"})
+    for (const char* part : {"PASSWORD", "PASSWD", "PASSPHRASE", "SECRET", "CREDENTIAL", "APIKEY", "ACCESSKEY",
+                             "PRIVATEKEY", "AUTHTOKEN", "ACCESSTOKEN", "OAUTH", "AUTHORIZATION"})
       told |= has_letters(word, letters, part);
     for (const char* whole : {"JWT", "PWD", "COOKIE", "COOKIES", "BEARER", "SIGNATURE", "PASSCODE", "PASSWORT", "PSWD"})
       told |= same_letters(word, letters, whole);
     // Words of machine learning, too: --eos-token, --key-size, --pass-through.
-    for (const char* whole : {"TOKEN", "KEY", "PASS", "AUTH", "SIG", "SAS", "PIN", "CREDS", "CRED", "SESSIONID", "DBPASS", "USERPASS"})
+    for (const char* whole :
+         {"TOKEN", "KEY", "PASS", "AUTH", "SIG", "SAS", "PIN", "CREDS", "CRED", "SESSIONID", "DBPASS", "USERPASS"})
       may_be |= same_letters(word, letters, whole);
     may_be |= letters > 5 && same_letters(word + letters - 5, 5, "TOKEN");
     for (const char* whole :
-         {"EOS",  "BOS",  "PAD",  "UNK",    "MASK",   "SEP",    "CLS",    "PER",     "MAX",  "MIN",     "NUM",     "SIZE",
-          "DIM",  "LEN",  "MODE", "TYPE",   "LENGTH", "LIMIT",  "COUNT",  "METHOD",  "BITS", "HEADS",   "SORT",    "PUBLIC",
-          "FILE", "PATH", "DIR",  "FRAMES", "METRIC", "BUCKET", "MEMORY", "THROUGH", "ID",   "FORWARD", "BACKWARD"})
+         {"EOS",    "BOS",    "PAD",    "UNK",    "MASK",    "SEP",    "CLS",     "PER",     "MAX",
+          "MIN",    "NUM",    "SIZE",   "DIM",    "LEN",     "MODE",   "TYPE",    "LENGTH",  "LIMIT",
+          "COUNT",  "METHOD", "BITS",   "HEADS",  "SORT",    "PUBLIC", "FILE",    "PATH",    "DIR",
+          "FRAMES", "METRIC", "BUCKET", "MEMORY", "THROUGH", "ID",     "FORWARD", "BACKWARD"})
       harmless |= same_letters(word, letters, whole);
   }
   return told || (may_be && !harmless);
@@ -93,14 +98,16 @@ inline size_t token_shape(const char* text, size_t length) {
     if (length < begin + shape.least || memcmp(text, shape.begin, begin) != 0) continue;
     size_t end = begin;
     bool digit = false;
-    while (end < length && (is_alnum(text[end]) || text[end] == '_' || text[end] == '-' || text[end] == '.' || text[end] == '~')) {
+    while (end < length &&
+           (is_alnum(text[end]) || text[end] == '_' || text[end] == '-' || text[end] == '.' || text[end] == '~')) {
       digit |= is_digit(text[end]) || is_upper(text[end]);
       ++end;
     }
     if (end - begin >= shape.least && digit) return end;  // sk-learn-ordinary-words has none
   }
   constexpr char kPem[] = "-----BEGIN ";
-  if (length > sizeof kPem && memcmp(text, kPem, sizeof kPem - 1) == 0 && has_letters(text, length < 64 ? length : 64, "PRIVATE KEY"))
+  if (length > sizeof kPem && memcmp(text, kPem, sizeof kPem - 1) == 0 &&
+      has_letters(text, length < 64 ? length : 64, "PRIVATE KEY"))
     return length;
   return 0;
 }
@@ -125,7 +132,8 @@ inline void find_url_password(const char* text, size_t length, size_t at, size_t
     } else if (token_shape(text + at, sign - at) != 0 || sign - at >= 20) {  // https://TOKEN@github.com
       end = sign;
     }
-  } else if (colon != 0 && late_sign != 0 && !(colon + 1 < slash && is_digit(text[slash - 1]))) {  // a password with a slash in it
+  } else if (colon != 0 && late_sign != 0 && !(colon + 1 < slash && is_digit(text[slash - 1]))) {
+    // a password with a slash in it
     begin = colon + 1;
     end = late_sign;
   }
@@ -152,7 +160,8 @@ inline void find_value(const char* text, size_t length, size_t at, bool to_the_e
   }
   for (end = begin; end < length; ++end) {
     const char c = text[end];
-    if (is_blank(c) || is_quote(c) || c == '&' || c == ';' || c == ',' || c == '}' || c == ')' || c == ']' || c == '#') break;
+    if (is_blank(c) || is_quote(c) || c == '&' || c == ';' || c == ',' || c == '}' || c == ')' || c == ']' || c == '#')
+      break;
   }
 }
 
@@ -197,22 +206,23 @@ void mask_secrets(const char* text, size_t length, const Put& put) {
     while (sign < length && (is_quote(text[sign]) || text[sign] == '\\' || text[sign] == ']')) ++sign;
     while (sign < length && (text[sign] == ' ' || text[sign] == '\t')) ++sign;
     const bool equals = sign < length && text[sign] == '=' && !(sign + 1 < length && text[sign + 1] == '=');
-    const bool colon = sign < length && text[sign] == ':' && !(sign + 2 < length && text[sign + 1] == '/' && text[sign + 2] == '/');
+    const bool colon =
+        sign < length && text[sign] == ':' && !(sign + 2 < length && text[sign + 1] == '/' && text[sign + 2] == '/');
     const bool option = text[at] == '-' && end < length && is_blank(text[end]) && sign < length && text[sign] != '-';
     size_t name = at;
     if (colon) {  // token.example.org:8080 is not a name of a token
       for (size_t i = at; i < end; ++i)
         if (text[i] == '.') name = i + 1;
     }
-    const bool bearer =
-        end < length && text[end] == ' ' && sign < length && is_alnum(text[sign]) && same_letters(text + at, end - at, "BEARER");
+    const bool bearer = end < length && text[end] == ' ' && sign < length && is_alnum(text[sign]) &&
+                        same_letters(text + at, end - at, "BEARER");
     if ((equals || colon || option || bearer) && is_secret_name(text + name, end - name)) {
       // All of --password=a b;c is the password, and all of a header's line.
       const bool first = at == 0 || (at <= 3 && text[0] == '+');
       const bool header = colon && has_letters(text + at, end - at, "AUTHORIZATION");
       size_t begin = 0, stop = 0;
-      find_value(text, length, equals || colon ? sign + 1 : sign, (first && equals) || (first && colon) || (header && !is_quote(text[end])),
-                 begin, stop);
+      find_value(text, length, equals || colon ? sign + 1 : sign,
+                 (first && equals) || (first && colon) || (header && !is_quote(text[end])), begin, stop);
       if (header && is_quote(before)) {  // -H 'Authorization: Bearer X' in a line for a shell
         for (size_t i = begin; i < stop; ++i)
           if (text[i] == before) stop = i;
@@ -242,7 +252,8 @@ class SecretArguments {
     }
     const bool user = next_ == Next::kUser;
     next_ = Next::kPlain;
-    if (const void* found = user ? memchr(argument, ':', length) : nullptr) {  // of curl; 1000:1000 is a user and a group
+    // of curl; 1000:1000 is a user and a group
+    if (const void* found = user ? memchr(argument, ':', length) : nullptr) {
       const size_t password = static_cast<size_t>(static_cast<const char*>(found) - argument) + 1;
       bool number = true;
       for (size_t i = password; i < length; ++i) number &= is_digit(argument[i]);

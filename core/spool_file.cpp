@@ -30,18 +30,19 @@ struct KeepErrno {
 
 constexpr uint64_t kWriteBytes = 1 << 20;
 
-/// Reserves [offset, offset + bytes) so that a later store cannot hit a full disk (which would be SIGBUS), by writing zeros: write()
-/// reports ENOSPC, a mapped store would not. fallocate() comes first where there is one: space that is reserved at once need not be
-/// reserved page by page while it is written. Alone it would not do: what it reserves is not in the page cache, so each page of 100 records
-/// would cost a fault into the file system (ext4: 3.3 us a page; only written 0.8, both 0.45). Checks RLIMIT_FSIZE first: growing past it
-/// would raise SIGXFSZ and kill the job.
+/// Reserves [offset, offset + bytes) so that a later store cannot hit a full disk (which would be SIGBUS), by writing
+/// zeros: write() reports ENOSPC, a mapped store would not. fallocate() comes first where there is one: space that is
+/// reserved at once need not be reserved page by page while it is written. Alone it would not do: what it reserves is
+/// not in the page cache, so each page of 100 records would cost a fault into the file system (ext4: 3.3 us a page;
+/// only written 0.8, both 0.45). Checks RLIMIT_FSIZE first: growing past it would raise SIGXFSZ and kill the job.
 bool reserve(int fd, uint64_t offset, uint64_t bytes) {
   rlimit limit;
   if (getrlimit(RLIMIT_FSIZE, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY && offset + bytes > limit.rlim_cur) {
     errno = EFBIG;
     return false;
   }
-  fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));  // if it cannot, writing will tell
+  // if it cannot, writing will tell
+  fallocate(fd, FALLOC_FL_KEEP_SIZE, static_cast<off_t>(offset), static_cast<off_t>(bytes));
   static char zeros[64 * 1024];  // never written: all of it is the kernel's one page of zeros
   iovec pieces[kWriteBytes / sizeof zeros];
   for (iovec& piece : pieces) piece = {zeros, sizeof zeros};
@@ -122,8 +123,8 @@ int SpoolFile::make_file(const char* directory, const char* host, uint64_t start
   for (int attempt = 0; attempt < 100 && fd < 0 && errno == EEXIST; ++attempt) {
     char suffix[8] = {};
     if (attempt > 0) snprintf(suffix, sizeof suffix, ".%d", attempt);
-    const int length = snprintf(path_, sizeof path_, "%s/%s.%d.%llu%s.spool", directory, host, static_cast<int>(getpid()),
-                                static_cast<unsigned long long>(start), suffix);
+    const int length = snprintf(path_, sizeof path_, "%s/%s.%d.%llu%s.spool", directory, host,
+                                static_cast<int>(getpid()), static_cast<unsigned long long>(start), suffix);
     if (length < 0 || static_cast<size_t>(length) >= sizeof path_) {
       errno = ENAMETOOLONG;
       return -1;
@@ -223,8 +224,8 @@ ChunkHeader* SpoolFile::add_chunk(ChunkKind kind, uint32_t* given, uint32_t thre
   const int fd = open_again();
   error_ = errno;
   if (fd < 0) return nullptr;
-  // The page cache keeps in one piece what lies at a multiple of its size: a large chunk of the log gives up what would make the next one
-  // begin elsewhere.
+  // The page cache keeps in one piece what lies at a multiple of its size: a large chunk of the log gives up what would
+  // make the next one begin elsewhere.
   uint32_t bytes = *given;
   const bool log = kind == ChunkKind::kEvents || kind == ChunkKind::kDevice;
   if (log && bytes >= 2 * kMinChunkBytes) bytes -= static_cast<uint32_t>((file_bytes_ + bytes) % kMinChunkBytes);

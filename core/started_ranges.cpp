@@ -1,7 +1,8 @@
 // Ranges that are started by one thread and ended by any: in a table of the process, not on a thread's stack.
 //
-// They may overlap each other and the ranges of the stacks, so nothing is booked to them: who asks where a call was made gets the stack's
-// answer. Their context hangs below no other, or times of outer and inner ranges would not add up.
+// They may overlap each other and the ranges of the stacks, so nothing is booked to them: who asks where a call
+// was made gets the stack's answer. Their context hangs below no other, or times of outer and inner ranges
+// would not add up.
 #include "core/recorder_internal.h"
 
 namespace ddl {

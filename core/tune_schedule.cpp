@@ -52,7 +52,8 @@ bool parse(const char* text, uint64_t number, TuneBlock* block) {
     block->end = kTuneNoEnd;
   else if (!take_number(&text, '\n', &block->end))
     return false;
-  if (!take_word(&text, "fillers ") || !take_number(&text, ' ', &block->filler_steps) || !take_number(&text, '\n', &block->patience_s))
+  if (!take_word(&text, "fillers ") || !take_number(&text, ' ', &block->filler_steps) ||
+      !take_number(&text, '\n', &block->patience_s))
     return false;
   const size_t rest = strlen(text);
   if (rest < ending || strcmp(text + rest - ending, kEnd) != 0 || rest - ending >= sizeof block->text) return false;
@@ -112,7 +113,9 @@ bool TuneFiles::begin(const char* base) {
   return true;
 }
 
-void TuneFiles::name(uint64_t number) { snprintf(path_, sizeof path_, "%s.%llu", base_, static_cast<unsigned long long>(number)); }
+void TuneFiles::name(uint64_t number) {
+  snprintf(path_, sizeof path_, "%s.%llu", base_, static_cast<unsigned long long>(number));
+}
 
 int TuneFiles::read(uint64_t number, TuneBlock* block) {
   name(number);
@@ -138,9 +141,10 @@ int TuneFiles::write(const TuneBlock& block) {
   char end[24] = "-";
   if (block.end != kTuneNoEnd) snprintf(end, sizeof end, "%llu", static_cast<unsigned long long>(block.end));
   const int length =
-      snprintf(file_, sizeof file_, "%s%s\nblock %llu\nsteps %llu %s\nfillers %llu %llu\n%s%s", kHead, block.of_rank ? "rank" : "tuner",
-               static_cast<unsigned long long>(block.number), static_cast<unsigned long long>(block.begin), end,
-               static_cast<unsigned long long>(block.filler_steps), static_cast<unsigned long long>(block.patience_s), block.text, kEnd);
+      snprintf(file_, sizeof file_, "%s%s\nblock %llu\nsteps %llu %s\nfillers %llu %llu\n%s%s", kHead,
+               block.of_rank ? "rank" : "tuner", static_cast<unsigned long long>(block.number),
+               static_cast<unsigned long long>(block.begin), end, static_cast<unsigned long long>(block.filler_steps),
+               static_cast<unsigned long long>(block.patience_s), block.text, kEnd);
   if (length < 0 || static_cast<size_t>(length) >= sizeof file_) return EOVERFLOW;
   unlink(aside_);  // of an earlier process with our number
   const int fd = open(aside_, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
@@ -163,7 +167,8 @@ int TuneFollower::follow(uint64_t step) {
   }
   while (step >= now_.end) {
     int error = next();
-    // However long the tuner's block took, the tuner may be there: it is missed from the block's end on, and never in that moment.
+    // However long the tuner's block took, the tuner may be there: it is missed from the block's end on, and
+    // never in that moment.
     if (!now_.of_rank) missed_ns_ = monotonic_ns();
     if (error == ENOENT) {
       if (now_.of_rank && monotonic_ns() - missed_ns_ > static_cast<int64_t>(now_.patience_s) * 1'000'000'000) {

@@ -31,7 +31,8 @@ std::string file_text(const fs::path& path, size_t most_bytes = kMostFileBytes) 
 /// 40 hexadecimal digits, or 64 of SHA-256; not all of them 0, which is no commit yet.
 std::optional<std::string> commit_in(const std::string& text) {
   const bool digits = std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isxdigit(c) != 0; });
-  if (!digits || (text.size() != 40 && text.size() != 64) || text.find_first_not_of('0') == std::string::npos) return std::nullopt;
+  if (!digits || (text.size() != 40 && text.size() != 64) || text.find_first_not_of('0') == std::string::npos)
+    return std::nullopt;
   return text;
 }
 
@@ -63,7 +64,8 @@ std::optional<std::string> commit_at(const fs::path& folder, int64_t realtime_ns
     if (second == std::string::npos || address == std::string::npos || address + 2 > line.size()) continue;
     std::string_view time = std::string_view(line).substr(address + 2);
     const auto seconds = take_number<int64_t>(time);
-    if (seconds && *seconds <= realtime_ns / 1'000'000'000) commit = commit_in(line.substr(first + 1, second - first - 1));
+    if (seconds && *seconds <= realtime_ns / 1'000'000'000)
+      commit = commit_in(line.substr(first + 1, second - first - 1));
   }
   return commit;
 }

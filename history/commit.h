@@ -9,8 +9,9 @@
 
 namespace ddl::history {
 
-/// The commit that was checked out at that moment (ns since 1970), by the log of HEAD, in the repository that `folder` lies in, or in that of a folder above.
-/// Nothing: there is none, or its log does not reach back. Whether files were changed since is not told. Never throws.
+/// The commit that was checked out at that moment (ns since 1970), by the log of HEAD, in the repository that `folder`
+/// lies in, or in that of a folder above. Nothing: there is none, or its log does not reach back. Whether files were
+/// changed since is not told. Never throws.
 std::optional<std::string> commit_at(const std::filesystem::path& folder, int64_t realtime_ns);
 
 /// The one that is checked out now.

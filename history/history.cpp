@@ -20,16 +20,17 @@ struct RunColumn {
 };
 constexpr RunColumn<std::string> kTexts[] = {
     {"run", &RunRow::run}, {"name", &RunRow::name}, {"path", &RunRow::path}, {"added_by", &RunRow::added_by}};
-constexpr RunColumn<std::optional<std::string>> kMaybeTexts[] = {{"command", &RunRow::command},  {"commit_id", &RunRow::commit_id},
-                                                                 {"job_id", &RunRow::job_id},    {"job_step_id", &RunRow::job_step_id},
-                                                                 {"verdict", &RunRow::verdict},  {"ddl_version", &RunRow::ddl_version},
-                                                                 {"analysis", &RunRow::analysis}};
-constexpr RunColumn<int64_t> kIntegers[] = {{"started_ns", &RunRow::started_ns}, {"world", &RunRow::world},
-                                            {"ranks", &RunRow::ranks},           {"expected_ranks", &RunRow::expected_ranks},
-                                            {"hosts", &RunRow::hosts},           {"gpus", &RunRow::gpus},
-                                            {"steps", &RunRow::steps},           {"bounded", &RunRow::bounded},
-                                            {"findings", &RunRow::findings},     {"lost_events", &RunRow::lost_events},
-                                            {"added_ns", &RunRow::added_ns},     {"updated_ns", &RunRow::updated_ns}};
+constexpr RunColumn<std::optional<std::string>> kMaybeTexts[] = {
+    {"command", &RunRow::command},         {"commit_id", &RunRow::commit_id}, {"job_id", &RunRow::job_id},
+    {"job_step_id", &RunRow::job_step_id}, {"verdict", &RunRow::verdict},     {"ddl_version", &RunRow::ddl_version},
+    {"analysis", &RunRow::analysis}};
+constexpr RunColumn<int64_t> kIntegers[] = {
+    {"started_ns", &RunRow::started_ns}, {"world", &RunRow::world},
+    {"ranks", &RunRow::ranks},           {"expected_ranks", &RunRow::expected_ranks},
+    {"hosts", &RunRow::hosts},           {"gpus", &RunRow::gpus},
+    {"steps", &RunRow::steps},           {"bounded", &RunRow::bounded},
+    {"findings", &RunRow::findings},     {"lost_events", &RunRow::lost_events},
+    {"added_ns", &RunRow::added_ns},     {"updated_ns", &RunRow::updated_ns}};
 constexpr RunColumn<std::optional<int64_t>> kMaybeIntegers[] = {{"duration_ns", &RunRow::duration_ns},
                                                                 {"exit_code", &RunRow::exit_code},
                                                                 {"signal", &RunRow::signal},
@@ -86,7 +87,8 @@ std::string numbered(size_t count) {
 /// INSERT INTO table VALUES ($1, ...), all columns in their order.
 template <class... Values>
 void insert(Connection& connection, const char* table, const Values&... values) {
-  connection.run(fmt::format("INSERT INTO {} VALUES ({})", table, numbered(sizeof...(values))), Cells{to_cell(values)...});
+  connection.run(fmt::format("INSERT INTO {} VALUES ({})", table, numbered(sizeof...(values))),
+                 Cells{to_cell(values)...});
 }
 
 constexpr const char* kDetails[] = {"ddl_unknown", "ddl_metric", "ddl_axis", "ddl_finding", "ddl_host"};
@@ -100,18 +102,21 @@ void write(Connection& connection, const RunRow& row) {
       updates += fmt::format("{}{} = excluded.{}", updates.empty() ? "" : ", ", name, name);
     cells.push_back(to_cell(value));
   });
-  connection.run(
-      fmt::format("INSERT INTO ddl_run ({}) VALUES ({}) ON CONFLICT (run) DO UPDATE SET {}", columns, numbered(cells.size()), updates),
-      cells);
-  for (const char* table : kDetails) connection.run(fmt::format("DELETE FROM {} WHERE run = $1", table), {to_cell(row.run)});
+  connection.run(fmt::format("INSERT INTO ddl_run ({}) VALUES ({}) ON CONFLICT (run) DO UPDATE SET {}", columns,
+                             numbered(cells.size()), updates),
+                 cells);
+  for (const char* table : kDetails)
+    connection.run(fmt::format("DELETE FROM {} WHERE run = $1", table), {to_cell(row.run)});
   for (const auto& [field, why] : row.why) insert(connection, "ddl_unknown", row.run, field, why);
-  for (const RunRow::Metric& m : row.metrics) insert(connection, "ddl_metric", row.run, m.id, m.value, m.unit, m.why, m.lo, m.hi);
+  for (const RunRow::Metric& m : row.metrics)
+    insert(connection, "ddl_metric", row.run, m.id, m.value, m.unit, m.why, m.lo, m.hi);
   for (const RunRow::Axis& a : row.axes) insert(connection, "ddl_axis", row.run, a.axis, a.transfer_ns, a.wait_ns);
   int64_t position = 0;
   for (const RunRow::Finding& f : row.found)
-    insert(connection, "ddl_finding", row.run, ++position, f.id, f.sentence, f.rank, f.saving_ns, f.share_ratio, f.confidence,
-           f.saving_bound);
-  for (const RunRow::Host& h : row.on) insert(connection, "ddl_host", row.run, h.host, h.ranks, int64_t{h.slow}, h.slow_rank);
+    insert(connection, "ddl_finding", row.run, ++position, f.id, f.sentence, f.rank, f.saving_ns, f.share_ratio,
+           f.confidence, f.saving_bound);
+  for (const RunRow::Host& h : row.on)
+    insert(connection, "ddl_host", row.run, h.host, h.ranks, int64_t{h.slow}, h.slow_rank);
 }
 
 /// In one transaction: all of it, or nothing.
@@ -152,7 +157,8 @@ int64_t check_version(Connection& connection, const std::string& place, Access a
     version = version_of(connection);
   }
   if (version != kHistoryVersion)
-    throw Error(fmt::format("{} is a history of schema {}, but this ddl knows {}", shown_place(place), version, kHistoryVersion),
+    throw Error(fmt::format("{} is a history of schema {}, but this ddl knows {}", shown_place(place), version,
+                            kHistoryVersion),
                 version > kHistoryVersion ? "use a newer ddl" : "", ExitCode::kDataMissing);
   return version;
 }
@@ -167,20 +173,25 @@ std::string RunRow::why_not(const std::string& column) const {
 std::string history_place(const std::optional<std::string>& option) {
   if (option && !option->empty()) return *option;
   if (const char* place = std::getenv("DDL_HISTORY"); place != nullptr && *place != '\0') return place;
-  if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/') return std::string(data) + "/ddl/history.sqlite";
+  if (const char* data = std::getenv("XDG_DATA_HOME"); data != nullptr && *data == '/')
+    return std::string(data) + "/ddl/history.sqlite";
   const char* home = std::getenv("HOME");
   if (home == nullptr || *home == '\0')
-    throw Error("no history given: --database, DDL_HISTORY and HOME are all unset", "e.g. --database runs.sqlite", ExitCode::kUsage);
+    throw Error("no history given: --database, DDL_HISTORY and HOME are all unset", "e.g. --database runs.sqlite",
+                ExitCode::kUsage);
   return std::string(home) + "/.local/share/ddl/history.sqlite";
 }
 
 std::string shown_place(const std::string& place) { return without_secrets(place); }
 
-bool is_postgres_url(std::string_view where) { return where.starts_with("postgresql://") || where.starts_with("postgres://"); }
+bool is_postgres_url(std::string_view where) {
+  return where.starts_with("postgresql://") || where.starts_with("postgres://");
+}
 
 History::History(const std::string& place, Access access) {
   if (!is_postgres_url(place) && place.find("://") != std::string::npos)
-    throw Error(fmt::format("{} is not a history: give a file or postgresql://...", shown_place(place)), "", ExitCode::kUsage);
+    throw Error(fmt::format("{} is not a history: give a file or postgresql://...", shown_place(place)), "",
+                ExitCode::kUsage);
   connection_ = is_postgres_url(place) ? open_postgres(place) : open_sqlite(place, access);
   if (!connection_->has_schema()) {
     if (access == Access::kRead)
@@ -212,7 +223,8 @@ std::vector<RunRow> History::runs(const std::optional<std::string>& name) {
   const Cells values = name ? Cells{to_cell(*name)} : Cells{};
   std::vector<RunRow> rows;
   std::map<std::string, size_t> place;
-  for (const Cells& cells : connection_->run(fmt::format("SELECT {} FROM ddl_run{} ORDER BY started_ns, run", columns, where), values)) {
+  for (const Cells& cells :
+       connection_->run(fmt::format("SELECT {} FROM ddl_run{} ORDER BY started_ns, run", columns, where), values)) {
     RunRow& row = rows.emplace_back();
     size_t column = 0;
     each_column(row, [&](const char*, auto& member) { from_cell(cells[column++], member); });
@@ -221,10 +233,12 @@ std::vector<RunRow> History::runs(const std::optional<std::string>& name) {
   // Runs that are added meanwhile are not among them: their details are passed over.
   const auto details = [&](const char* table, const char* wanted, const char* order, auto use) {
     const std::string of = name ? " WHERE run IN (SELECT run FROM ddl_run WHERE name = $1)" : "";
-    for (const Cells& cells : connection_->run(fmt::format("SELECT run, {} FROM {}{} ORDER BY run, {}", wanted, table, of, order), values))
+    for (const Cells& cells :
+         connection_->run(fmt::format("SELECT run, {} FROM {}{} ORDER BY run, {}", wanted, table, of, order), values))
       if (const auto at = place.find(*cells[0]); at != place.end()) use(rows[at->second], cells);
   };
-  details("ddl_unknown", "field, why", "field", [](RunRow& row, const Cells& cells) { row.why[*cells[1]] = *cells[2]; });
+  details("ddl_unknown", "field, why", "field",
+          [](RunRow& row, const Cells& cells) { row.why[*cells[1]] = *cells[2]; });
   details("ddl_axis", "axis, transfer_ns, wait_ns", "axis", [](RunRow& row, const Cells& cells) {
     RunRow::Axis& axis = row.axes.emplace_back();
     from_cell(cells[1], axis.axis), from_cell(cells[2], axis.transfer_ns), from_cell(cells[3], axis.wait_ns);
@@ -236,12 +250,14 @@ std::vector<RunRow> History::runs(const std::optional<std::string>& name) {
             RunRow::Finding& finding = row.found.emplace_back();
             from_cell(cells[1], finding.id), from_cell(cells[2], finding.sentence), from_cell(cells[3], finding.rank),
                 from_cell(cells[4], finding.saving_ns);
-            from_cell(cells[5], finding.share_ratio), from_cell(cells[6], finding.confidence), from_cell(cells[7], finding.saving_bound);
+            from_cell(cells[5], finding.share_ratio), from_cell(cells[6], finding.confidence),
+                from_cell(cells[7], finding.saving_bound);
           });
   details("ddl_host", "host, ranks, slow, slow_rank", "host", [](RunRow& row, const Cells& cells) {
     RunRow::Host& host = row.on.emplace_back();
     int64_t slow = 0;
-    from_cell(cells[1], host.host), from_cell(cells[2], host.ranks), from_cell(cells[3], slow), from_cell(cells[4], host.slow_rank);
+    from_cell(cells[1], host.host), from_cell(cells[2], host.ranks), from_cell(cells[3], slow),
+        from_cell(cells[4], host.slow_rank);
     host.slow = slow != 0;
   });
   return rows;

@@ -1,4 +1,5 @@
-// The history of runs in its database. Several processes, users and nodes may write to one at the same time: a run is added in one transaction.
+// The history of runs in its database. Several processes, users and nodes may write to one at the same time: a run is
+// added in one transaction.
 //
 // Errors: throws ddl::Error.
 #pragma once
@@ -18,7 +19,8 @@ constexpr int kHistoryVersion = 2;  ///< as in schema.sql
 /// Text of history/schema.sql.
 extern const char* const kHistorySql;
 
-/// Where the history is: `option` if given, else $DDL_HISTORY, else ddl/history.sqlite in $XDG_DATA_HOME or ~/.local/share. A path, or a URL of PostgreSQL.
+/// Where the history is: `option` if given, else $DDL_HISTORY, else ddl/history.sqlite in $XDG_DATA_HOME or
+/// ~/.local/share. A path, or a URL of PostgreSQL.
 std::string history_place(const std::optional<std::string>& option);
 
 /// The same for messages: without a password.
@@ -26,7 +28,8 @@ std::string shown_place(const std::string& place);
 
 class History {
  public:
-  /// kWrite makes the database and its tables where there are none. Throws kDataMissing: there is nothing to read, or of a newer schema.
+  /// kWrite makes the database and its tables where there are none. Throws kDataMissing: there is nothing to read, or
+  /// of a newer schema.
   History(const std::string& place, Access access);
 
   enum class Added { kNew, kAgain };

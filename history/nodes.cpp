@@ -10,7 +10,8 @@ double poisson_binomial_tail(const std::vector<double>& probabilities, int64_t l
   if (least <= 0) return 1;
   const auto wanted = static_cast<size_t>(least);
   if (wanted > probabilities.size()) return 0;
-  // chance[c]: that c events happened so far; the last one: that many or more. All terms are positive: small tails keep their digits.
+  // chance[c]: that c events happened so far; the last one: that many or more. All terms are positive: small tails
+  // keep their digits.
   std::vector<double> chance(wanted + 1);
   chance[0] = 1;
   for (const double p : probabilities) {
@@ -58,7 +59,8 @@ SlowHosts slow_hosts(const std::vector<RunRow>& rows) {
     if (seen.jobs.size() == 1 && seen.ranks.size() == 1) host.one_rank = *seen.ranks.begin();
     host.named_by = seen.named_by;
   }
-  std::stable_sort(result.hosts.begin(), result.hosts.end(), [](const SlowHost& a, const SlowHost& b) { return a.p < b.p; });
+  std::stable_sort(result.hosts.begin(), result.hosts.end(),
+                   [](const SlowHost& a, const SlowHost& b) { return a.p < b.p; });
   return result;
 }
 

@@ -1,5 +1,5 @@
-// PostgreSQL lives in a library of its own, loaded when a URL of it is given: libpqxx brings libpq, Kerberos and LDAP, which no other verb has a use for, and ddl
-// is built and started without them.
+// PostgreSQL lives in a library of its own, loaded when a URL of it is given: libpqxx brings libpq, Kerberos and LDAP,
+// which no other verb has a use for, and ddl is built and started without them.
 #include <dlfcn.h>
 #include <fmt/format.h>
 

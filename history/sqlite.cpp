@@ -1,5 +1,6 @@
-// SQLite. The journal is the classic one and not a write-ahead log: that needs memory which all writers share, so all of them on one node. A writer takes its turn
-// at BEGIN IMMEDIATE: a transaction that begins by reading and then wants to write may find that it cannot, and would have to start again.
+// SQLite. The journal is the classic one and not a write-ahead log: that needs memory which all writers share, so all
+// of them on one node. A writer takes its turn at BEGIN IMMEDIATE: a transaction that begins by reading and then wants
+// to write may find that it cannot, and would have to start again.
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sqlite3.h>
@@ -21,7 +22,8 @@ constexpr int kHistoryId = 0x64646c68;  // "ddlh": PRAGMA application_id
 class Sqlite : public Connection {
  public:
   Sqlite(const std::string& path, Access access) : path_(path) {
-    // Also for reading: what a killed writer left is undone by whoever comes next, if it may. A file that may only be read is opened for that.
+    // Also for reading: what a killed writer left is undone by whoever comes next, if it may. A file that may only be
+    // read is opened for that.
     const int flags = SQLITE_OPEN_READWRITE | (access == Access::kWrite ? SQLITE_OPEN_CREATE : 0);
     const int code = sqlite3_open_v2(path.c_str(), &db_, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE, nullptr);
     if (code != SQLITE_OK) {
@@ -52,7 +54,8 @@ class Sqlite : public Connection {
     for (size_t i = 0; i < values.size(); ++i) {
       const int index = sqlite3_bind_parameter_index(statement, fmt::format("${}", i + 1).c_str());
       if (index == 0) throw Error(fmt::format("{}: no ${}", sql, i + 1));
-      check(values[i] ? sqlite3_bind_text(statement, index, values[i]->data(), static_cast<int>(values[i]->size()), SQLITE_TRANSIENT)
+      check(values[i] ? sqlite3_bind_text(statement, index, values[i]->data(), static_cast<int>(values[i]->size()),
+                                          SQLITE_TRANSIENT)
                       : sqlite3_bind_null(statement, index));
     }
     std::vector<Cells> rows;
@@ -70,7 +73,9 @@ class Sqlite : public Connection {
   void rollback() noexcept override { sqlite3_exec(db_, "ROLLBACK", nullptr, nullptr, nullptr); }
 
   bool has_schema() override { return !run("SELECT 1 FROM sqlite_master WHERE name = 'ddl_schema'", {}).empty(); }
-  void make_schema(const std::string& sql) override { script(sql + fmt::format("\nPRAGMA application_id = {};", kHistoryId)); }
+  void make_schema(const std::string& sql) override {
+    script(sql + fmt::format("\nPRAGMA application_id = {};", kHistoryId));
+  }
 
  private:
   void script(const std::string& sql) { check(sqlite3_exec(db_, sql.c_str(), nullptr, nullptr, nullptr)); }
@@ -94,7 +99,8 @@ class Sqlite : public Connection {
       throw Error(fmt::format("{} has been locked by other writers for {} s", path_, kPatienceMs / 1000),
                   "try again; on a network file system whose locks do not work, use PostgreSQL");
     if (what == SQLITE_NOTADB || what == SQLITE_CORRUPT)
-      throw Error(fmt::format("{}: {}", path_, sqlite3_errmsg(db_)), "not a history, or damaged", ExitCode::kDataMissing);
+      throw Error(fmt::format("{}: {}", path_, sqlite3_errmsg(db_)), "not a history, or damaged",
+                  ExitCode::kDataMissing);
     throw Error(fmt::format("{}: {}", path_, sqlite3_errmsg(db_)));
   }
 
@@ -110,7 +116,8 @@ std::unique_ptr<Connection> open_sqlite(const std::string& path, Access access) 
   std::error_code error;
   if (!fs::exists(path, error)) {
     if (access == Access::kRead)
-      throw Error(fmt::format("there is no history yet: {}", path), "make it: ddl history add RUN...", ExitCode::kDataMissing);
+      throw Error(fmt::format("there is no history yet: {}", path), "make it: ddl history add RUN...",
+                  ExitCode::kDataMissing);
     if (const fs::path folder = fs::path(path).parent_path(); !folder.empty()) {
       fs::create_directories(folder, error);
       if (error) throw CannotWrite(fmt::format("cannot make {}: {}", folder.string(), error.message()), kOtherPlace);

@@ -9,8 +9,9 @@
 namespace ddl::history {
 namespace {
 
-constexpr size_t kLeastStretch = 5;                                              // of values on each side of a cut
-constexpr int kMostGreater = static_cast<int>(kFalseAlarm * (kOrders + 1)) - 1;  // orders that may have a greater statistic
+constexpr size_t kLeastStretch = 5;  // of values on each side of a cut
+// orders that may have a greater statistic
+constexpr int kMostGreater = static_cast<int>(kFalseAlarm * (kOrders + 1)) - 1;
 
 /// splitmix64 (Steele, Lea and Flood, OOPSLA 2014): the same numbers with every compiler.
 class RandomOrders {
@@ -69,7 +70,8 @@ Cut best_cut(const std::vector<double>& ranks, const std::vector<double>& weight
   return best;
 }
 
-/// The cut that random orders do not explain; 0: none. Drawing ends as soon as enough orders are as good (Besag and Clifford, Biometrika 78, 1991).
+/// The cut that random orders do not explain; 0: none. Drawing ends as soon as enough orders are as good (Besag and
+/// Clifford, Biometrika 78, 1991).
 size_t sure_cut(const double* values, size_t n, RandomOrders& random) {
   if (n < kLeastRuns) return 0;
   std::vector<double> ranks = centred_ranks(values, n);
@@ -83,7 +85,8 @@ size_t sure_cut(const double* values, size_t n, RandomOrders& random) {
   return found.at;
 }
 
-void cut(const std::vector<double>& values, size_t first, size_t last, RandomOrders& random, std::vector<size_t>& cuts) {
+void cut(const std::vector<double>& values, size_t first, size_t last, RandomOrders& random,
+         std::vector<size_t>& cuts) {
   const size_t at = sure_cut(values.data() + first, last - first, random);
   if (at == 0) return;
   cut(values, first, first + at, random, cuts);
@@ -99,7 +102,8 @@ double median(std::vector<double> values) {
 }
 
 double median_between(const std::vector<double>& values, size_t first, size_t last) {
-  return median({values.begin() + static_cast<std::ptrdiff_t>(first), values.begin() + static_cast<std::ptrdiff_t>(last)});
+  return median(
+      {values.begin() + static_cast<std::ptrdiff_t>(first), values.begin() + static_cast<std::ptrdiff_t>(last)});
 }
 
 /// Ends of the stretches: 0, the cuts, the number of values.
@@ -110,7 +114,8 @@ std::vector<size_t> ends_of(const std::vector<size_t>& cuts, size_t values) {
   return ends;
 }
 
-/// Ranks say surely that there is a change, and its place to a run or two: it is where all values together are nearest to the medians of both sides.
+/// Ranks say surely that there is a change, and its place to a run or two: it is where all values together are nearest
+/// to the medians of both sides.
 size_t placed(const std::vector<double>& values, size_t first, size_t at, size_t last) {
   const double before = median_between(values, first, at), after = median_between(values, at, last);
   double gain = 0, most = -INFINITY;  // of taking the values up to here for ones before the change
@@ -132,7 +137,8 @@ std::optional<double> median_of_runs(const std::vector<const RunRow*>& runs, siz
 }
 
 /// The axis on which most of the change of `part` came.
-std::string axis_of(const JobSeries& series, const RunChange& change, size_t from, size_t to, double RunRow::Axis::*part) {
+std::string axis_of(const JobSeries& series, const RunChange& change, size_t from, size_t to,
+                    double RunRow::Axis::*part) {
   std::map<std::string, double> grown;
   for (size_t i = from; i < to; ++i)
     for (const RunRow::Axis& axis : series.runs[i]->axes) grown.emplace(axis.axis, 0);
@@ -143,10 +149,12 @@ std::string axis_of(const JobSeries& series, const RunChange& change, size_t fro
     // A run that knows axes, but not this one, spent nothing on it.
     const auto of = [&, &name = name](const RunRow& run) -> std::optional<double> {
       if (run.axes.empty()) return std::nullopt;
-      const auto found = std::find_if(run.axes.begin(), run.axes.end(), [&](const auto& axis) { return axis.axis == name; });
+      const auto found =
+          std::find_if(run.axes.begin(), run.axes.end(), [&](const auto& axis) { return axis.axis == name; });
       return found == run.axes.end() ? 0 : (*found).*part;
     };
-    const auto before = median_of_runs(series.runs, from, change.first, of), after = median_of_runs(series.runs, change.first, to, of);
+    const auto before = median_of_runs(series.runs, from, change.first, of),
+               after = median_of_runs(series.runs, change.first, to, of);
     if (!before || !after) continue;
     ns = sign * (*after - *before);
     if (ns > most_ns) most = name, most_ns = ns;
@@ -182,7 +190,8 @@ void find_changes(JobSeries& series) {
     RunChange change;
     change.first = ends[i];
     change.before_runs = ends[i] - ends[i - 1], change.after_runs = ends[i + 1] - ends[i];
-    change.before_ns = median_between(times, ends[i - 1], ends[i]), change.after_ns = median_between(times, ends[i], ends[i + 1]);
+    change.before_ns = median_between(times, ends[i - 1], ends[i]),
+    change.after_ns = median_between(times, ends[i], ends[i + 1]);
     explain(series, ends[i - 1], ends[i + 1], change);
     series.changes.push_back(std::move(change));
   }
@@ -194,7 +203,8 @@ std::vector<size_t> level_changes(const std::vector<double>& values) {
   RandomOrders random;
   std::vector<size_t> cuts;
   cut(values, 0, values.size(), random, cuts);
-  // A cut was found while its neighbours were not known: each is looked for anew between them, and is gone if it is not sure there.
+  // A cut was found while its neighbours were not known: each is looked for anew between them, and is gone if
+  // it is not sure there.
   for (size_t i = 0; i < cuts.size();) {
     const std::vector<size_t> ends = ends_of(cuts, values.size());
     const size_t at = sure_cut(values.data() + ends[i], ends[i + 2] - ends[i], random);
@@ -212,7 +222,8 @@ std::vector<size_t> level_changes(const std::vector<double>& values) {
     size_t least = 0;
     double least_change = INFINITY;
     for (size_t i = 0; i < cuts.size(); ++i) {
-      const double before = median_between(values, ends[i], ends[i + 1]), after = median_between(values, ends[i + 1], ends[i + 2]);
+      const double before = median_between(values, ends[i], ends[i + 1]),
+                   after = median_between(values, ends[i + 1], ends[i + 2]);
       const double change = std::abs(after / before - 1);
       if (change < least_change) least = i, least_change = change;
     }
@@ -223,16 +234,16 @@ std::vector<size_t> level_changes(const std::vector<double>& values) {
 }
 
 const std::vector<StepPart>& step_parts() {
-  static const std::vector<StepPart> parts = {{"computing", "compute",
-                                               [](const RunRow& run) -> std::optional<double> {
-                                                 return run.compute_ns ? std::optional(*run.compute_ns + run.overlap_ns.value_or(0))
-                                                                       : std::nullopt;
-                                               }},
-                                              {"exposed transfer", "transfer", [](const RunRow& run) { return run.transfer_ns; }},
-                                              {"waiting for others", "wait", [](const RunRow& run) { return run.wait_ns; }},
-                                              {"communication, not split", "unsplit", [](const RunRow& run) { return run.unsplit_ns; }},
-                                              {"exposed copies", "copy", [](const RunRow& run) { return run.copy_ns; }},
-                                              {"idle", "idle", [](const RunRow& run) { return run.idle_ns; }}};
+  static const std::vector<StepPart> parts = {
+      {"computing", "compute",
+       [](const RunRow& run) -> std::optional<double> {
+         return run.compute_ns ? std::optional(*run.compute_ns + run.overlap_ns.value_or(0)) : std::nullopt;
+       }},
+      {"exposed transfer", "transfer", [](const RunRow& run) { return run.transfer_ns; }},
+      {"waiting for others", "wait", [](const RunRow& run) { return run.wait_ns; }},
+      {"communication, not split", "unsplit", [](const RunRow& run) { return run.unsplit_ns; }},
+      {"exposed copies", "copy", [](const RunRow& run) { return run.copy_ns; }},
+      {"idle", "idle", [](const RunRow& run) { return run.idle_ns; }}};
   return parts;
 }
 

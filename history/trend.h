@@ -1,11 +1,13 @@
-// Change points over runs (specification.md "Change points over runs"): from which run on a job was slower, or faster, and stayed so; which part of
-// its step grew.
+// Change points over runs (specification.md "Change points over runs"): from which run on a job was slower, or faster,
+// and stayed so; which part of its step grew.
 //
-// A job is told by its name, ranks and hosts. Its step times are ranked, a stretch is cut where the Mann-Whitney statistic, standardised, is greatest (Pettitt,
-// Applied Statistics 28, 1979, for one change; Hawkins and Deng, J. Quality Technology 42, 2010, standardised), if no more than one in a thousand random orders of
-// the same values has a greater one, and both sides are cut again (binary segmentation: Vostrikova, Soviet Mathematics Doklady 24, 1981; with permutations: Matteson and
-// James, JASA 109, 2014). Ranks, so that an outlier is one value and the distribution is of no matter. In a history without a change whose runs do not depend on each
-// other, the probability of any change point is at most kFalseAlarm.
+// A job is told by its name, ranks and hosts. Its step times are ranked, a stretch is cut where the Mann-Whitney
+// statistic, standardised, is greatest (Pettitt, Applied Statistics 28, 1979, for one change; Hawkins and Deng, J.
+// Quality Technology 42, 2010, standardised), if no more than one in a thousand random orders of the same values has a
+// greater one, and both sides are cut again (binary segmentation: Vostrikova, Soviet Mathematics Doklady 24, 1981; with
+// permutations: Matteson and James, JASA 109, 2014). Ranks, so that an outlier is one value and the distribution is of
+// no matter. In a history without a change whose runs do not depend on each other, the probability of any change point
+// is at most kFalseAlarm.
 //
 // Pure functions; the random orders are the same at every call.
 #pragma once
@@ -42,11 +44,13 @@ struct RunChange {
   double before_ns = 0, after_ns = 0;      ///< median step times of these
   double ratio() const { return after_ns / before_ns - 1; }
 
-  /// The part of the mean step that changed most in the direction of the change, by medians over both stretches; nullptr: see why.
+  /// The part of the mean step that changed most in the direction of the change, by medians over both stretches;
+  /// nullptr: see why.
   const StepPart* part = nullptr;
   double part_ns = 0;  ///< by how much
-  std::string axis;    ///< of transfer and waiting: the axis of parallelism on which most of that came; empty: none is known
-  std::string why;     ///< NO_DATA: the parts of too few runs are known; NOT_APPLICABLE: none changed in that direction
+  /// of transfer and waiting: the axis of parallelism on which most of that came; empty: none is known
+  std::string axis;
+  std::string why;  ///< NO_DATA: the parts of too few runs are known; NOT_APPLICABLE: none changed in that direction
 };
 
 /// Runs of one job that can be compared, by start.
@@ -58,10 +62,12 @@ struct JobSeries {
   std::vector<RunChange> changes;
 };
 
-/// By name, ranks and hosts; the one whose newest run is newest comes first. `rows` must outlive them, and are by start.
+/// By name, ranks and hosts; the one whose newest run is newest comes first. `rows` must outlive them, and are by
+/// start.
 std::vector<JobSeries> job_series(const std::vector<RunRow>& rows);
 
-/// How much slower the job is since its last change; nothing: it has none, it got faster, or it has more than `newest` runs since.
+/// How much slower the job is since its last change; nothing: it has none, it got faster, or it has more than
+/// `newest` runs since.
 std::optional<double> slower_lately(const JobSeries& series, size_t newest);
 
 }  // namespace ddl::history

@@ -32,11 +32,13 @@ uint32_t count_bits(const void* words, uint64_t bytes) {
     const uint64_t part = bytes < sizeof copy ? bytes : sizeof copy;
     copy[(part - 1) / sizeof *copy] = 0;
     const iovec to = {copy, part}, from = {const_cast<char*>(at), part};
-    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(part)) {  // memory of a device, most likely
+    // memory of a device, most likely
+    if (process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(part)) {
       bits = kNotRead;
       break;
     }
-    for (uint64_t i = 0; i <= (part - 1) / sizeof *copy; ++i) bits += static_cast<uint32_t>(__builtin_popcountll(copy[i]));
+    for (uint64_t i = 0; i <= (part - 1) / sizeof *copy; ++i)
+      bits += static_cast<uint32_t>(__builtin_popcountll(copy[i]));
     at += part;
     bytes -= part;
   }

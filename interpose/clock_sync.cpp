@@ -1,16 +1,16 @@
 // Messages of our own, to read the clocks of other hosts (DDL_CLOCK_SYNC=1). Injected code.
 //
-// Off unless asked for: collectives tell the same without a message (store/ingest/clock_band.h), and where one rank runs without this
-// library the others would wait for it for ever. It serves jobs whose collectives cannot tell: few of them, or one host always the last to
-// enter.
+// Off unless asked for: collectives tell the same without a message (store/ingest/clock_band.h), and where one rank
+// runs without this library the others would wait for it for ever. It serves jobs whose collectives cannot tell: few of
+// them, or one host always the last to enter.
 //
-// When MPI_Init returns and before MPI_Finalize begins, the first rank of each host bounces messages off rank 0, one host after the other.
-// Between sending and receiving lies the moment at which rank 0 answered, whatever the network did: the ingest takes that as two bounds
-// like those of a collective. The fastest exchanges bound best; kKept of them are written down, so that none has to be believed alone. That
-// takes kRounds round trips per host, a few ms.
+// When MPI_Init returns and before MPI_Finalize begins, the first rank of each host bounces messages off rank 0, one
+// host after the other. Between sending and receiving lies the moment at which rank 0 answered, whatever the network
+// did: the ingest takes that as two bounds like those of a collective. The fastest exchanges bound best; kKept of them
+// are written down, so that none has to be believed alone. That takes kRounds round trips per host, a few ms.
 //
-// All ranks of MPI_COMM_WORLD take part in forming the groups, also those that cannot record (a full disk on one host); if there is one,
-// nobody goes on.
+// All ranks of MPI_COMM_WORLD take part in forming the groups, also those that cannot record (a full disk on one host);
+// if there is one, nobody goes on.
 #include "interpose/clock_sync.h"
 
 namespace ddl {
@@ -43,7 +43,9 @@ bool learn_calls(const void* caller) {
   return true;
 }
 
-bool send(uint64_t ticks, int to, MPI_Comm comm) { return g_calls.Send(&ticks, sizeof ticks, MPI_BYTE, to, 0, comm) == MPI_SUCCESS; }
+bool send(uint64_t ticks, int to, MPI_Comm comm) {
+  return g_calls.Send(&ticks, sizeof ticks, MPI_BYTE, to, 0, comm) == MPI_SUCCESS;
+}
 bool receive(uint64_t* ticks, int from, MPI_Comm comm) {
   return g_calls.Recv(ticks, sizeof *ticks, MPI_BYTE, from, 0, comm, MPI_STATUS_IGNORE) == MPI_SUCCESS;
 }

@@ -43,7 +43,8 @@ uint64_t occurrences_so_far(uint64_t hash) {
   return 0;
 }
 
-/// Memory for the members of a group: what the last one needed is kept for the next, for a job that makes many communicators.
+/// Memory for the members of a group: what the last one needed is kept for the next, for a job that makes
+/// many communicators.
 constexpr size_t kMaxKeptScratchBytes = 64 * 1024;
 ScratchPages* g_kept_scratch = nullptr;
 void give_back(ScratchPages* scratch) { give_back_scratch(&g_kept_scratch, scratch, kMaxKeptScratchBytes); }
@@ -102,14 +103,17 @@ Members describe_group(MPI_Group group, int size) {
 
 constexpr uint32_t kMostUsed = kCommunicatorSlots / 4 * 3;
 
-/// Makes places of removed ones free where no search goes on behind them. A search that is under way meanwhile loses nothing by that.
+/// Makes places of removed ones free where no search goes on behind them. A search that is under way meanwhile
+/// loses nothing by that.
 void clear_removed() {
   __atomic_store_n(&g_removed, false, __ATOMIC_RELAXED);
   uint32_t free = 0;
   while (g_communicators[free].key) ++free;
   for (uint32_t n = 1; n < kCommunicatorSlots; ++n) {
     const uint32_t i = (free + kCommunicatorSlots - n) % kCommunicatorSlots;
-    if (g_communicators[i].key != kRemovedKey || g_communicators[(i + 1) % kCommunicatorSlots].key || i == communicator_slot(0)) continue;
+    if (g_communicators[i].key != kRemovedKey || g_communicators[(i + 1) % kCommunicatorSlots].key ||
+        i == communicator_slot(0))
+      continue;
     __atomic_store_n(&g_communicators[i].key, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&g_used, g_used - 1, __ATOMIC_RELAXED);
   }
@@ -121,7 +125,8 @@ bool is_full() {
          (__atomic_load_n(&g_used, __ATOMIC_RELAXED) >= kMostUsed && !__atomic_load_n(&g_removed, __ATOMIC_RELAXED));
 }
 
-/// NULL: the table is full. It is only the living who fill it: places of removed ones are taken first, or made free when they are many.
+/// NULL: the table is full. It is only the living who fill it: places of removed ones are taken first, or made free
+/// when they are many.
 Communicator* insert(const Communicator& value) {
   __atomic_fetch_add(&g_process.handles, 1, __ATOMIC_RELAXED);
   if (g_used >= kMostUsed && g_removed) clear_removed();
@@ -146,7 +151,8 @@ Communicator* insert(const Communicator& value) {
 
 Communicator* look_up(uint64_t key) {
   if (__builtin_expect(key <= kRemovedKey, 0)) return nullptr;
-  for (uint32_t i = communicator_slot(key), probes = 0; probes < kCommunicatorSlots; i = (i + 1) % kCommunicatorSlots, ++probes) {
+  for (uint32_t i = communicator_slot(key), probes = 0; probes < kCommunicatorSlots;
+       i = (i + 1) % kCommunicatorSlots, ++probes) {
     const uint64_t there = __atomic_load_n(&g_communicators[i].key, __ATOMIC_ACQUIRE);
     if (there == key) return &g_communicators[i];
     if (!there) return nullptr;
@@ -163,7 +169,8 @@ struct Description {
 };
 
 bool describe_members(MPI_Group group, Description& d) {
-  const bool good = g_mpi.p.Group_size(group, &d.value.size) == MPI_SUCCESS && g_mpi.p.Group_rank(group, &d.value.rank) == MPI_SUCCESS;
+  const bool good = g_mpi.p.Group_size(group, &d.value.size) == MPI_SUCCESS &&
+                    g_mpi.p.Group_rank(group, &d.value.rank) == MPI_SUCCESS;
   if (good && !(d.value.flags & (kCommWorld | kCommSelf))) d.members = describe_group(group, d.value.size);
   d.value.peers = d.value.size;
   g_mpi.p.Group_free(&group);
@@ -179,8 +186,8 @@ void describe_grid(MPI_Comm comm, Description& d) {
   size_t used = static_cast<size_t>(snprintf(d.topology, sizeof d.topology, "cart"));
   for (int i = 0; i < 2 * dimensions && used + 16 < sizeof d.topology; ++i) {
     const char* before = i == 0 ? " " : i < dimensions ? "x" : i == dimensions ? " periodic " : ",";
-    used += static_cast<size_t>(
-        snprintf(d.topology + used, sizeof d.topology - used, "%s%d", before, i < dimensions ? sizes[i] : periodic[i - dimensions]));
+    used += static_cast<size_t>(snprintf(d.topology + used, sizeof d.topology - used, "%s%d", before,
+                                         i < dimensions ? sizes[i] : periodic[i - dimensions]));
   }
 }
 
@@ -201,14 +208,16 @@ void describe_topology(MPI_Comm comm, Description& d) {
 bool ask(MPI_Comm comm, Description& d) {
   MPI_Group group;
   int inter = 0;
-  if (g_mpi.p.Comm_test_inter(comm, &inter) != MPI_SUCCESS || g_mpi.p.Comm_group(comm, &group) != MPI_SUCCESS) return false;
+  if (g_mpi.p.Comm_test_inter(comm, &inter) != MPI_SUCCESS || g_mpi.p.Comm_group(comm, &group) != MPI_SUCCESS)
+    return false;
   if (!describe_members(group, d)) return false;
   if (!inter) {
     describe_topology(comm, d);
     return true;
   }
   d.value.flags |= kCommInter;
-  if (g_mpi.p.Comm_remote_size(comm, &d.value.peers) == MPI_SUCCESS && g_mpi.p.Comm_remote_group(comm, &group) == MPI_SUCCESS) {
+  if (g_mpi.p.Comm_remote_size(comm, &d.value.peers) == MPI_SUCCESS &&
+      g_mpi.p.Comm_remote_group(comm, &group) == MPI_SUCCESS) {
     const Members remote = describe_group(group, d.value.peers);
     d.remote_hash = remote.hash;
     give_back(remote.scratch);
@@ -223,7 +232,8 @@ uint64_t identity(const Description& d, const Communicator* parent, const char* 
   if (d.value.flags & kCommSelf) return 2;
   uint64_t hash = 14695981039346656037ull;
   for (const char* c = op_name; *c; ++c) hash = mix(hash, static_cast<unsigned char>(*c));
-  // The two sides of a new intercommunicator have different parents and see each other's group as the remote one: neither may count.
+  // The two sides of a new intercommunicator have different parents and see each other's group as the remote one:
+  // neither may count.
   const bool joins_two = d.value.flags & kCommInter && parent && !(parent->flags & kCommInter);
   hash = mix(hash, parent && !joins_two ? parent->uid : 0);
   hash = mix(mix(hash, static_cast<uint32_t>(tag)), d.members.hash + d.remote_hash);
@@ -270,8 +280,8 @@ Communicator* add(uint64_t key, Description& d, const Communicator* parent, uint
 
 const Communicator* known_parent(const Communicator* parent) { return parent->index == kNoComm ? nullptr : parent; }
 
-void add_group(uint64_t key, MPI_Group group, uint32_t flags, const Communicator* parent, uint32_t op, const char* op_name,
-               const char* name) {
+void add_group(uint64_t key, MPI_Group group, uint32_t flags, const Communicator* parent, uint32_t op,
+               const char* op_name, const char* name) {
   Description d;
   d.value.flags = flags;
   if (!describe_members(group, d)) return;
@@ -301,12 +311,14 @@ void add_communicator(MPI_Comm comm, const Communicator* parent, uint32_t op, co
 
 void add_window(MPI_Win window, const Communicator* parent, uint32_t op, const char* op_name) {
   MPI_Group group;
-  if (g_mpi.p.Win_get_group(window, &group) == MPI_SUCCESS) add_group(key_of(window), group, kCommWindow, parent, op, op_name, nullptr);
+  if (g_mpi.p.Win_get_group(window, &group) == MPI_SUCCESS)
+    add_group(key_of(window), group, kCommWindow, parent, op, op_name, nullptr);
 }
 
 void add_file(MPI_File file, const Communicator* parent, uint32_t op, const char* op_name, const char* name) {
   MPI_Group group;
-  if (g_mpi.p.File_get_group(file, &group) == MPI_SUCCESS) add_group(key_of(file), group, kCommFile, parent, op, op_name, name);
+  if (g_mpi.p.File_get_group(file, &group) == MPI_SUCCESS)
+    add_group(key_of(file), group, kCommFile, parent, op, op_name, name);
 }
 
 Communicator* remove_communicator(uint64_t key) {

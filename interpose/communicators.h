@@ -1,11 +1,13 @@
-// From an MPI_Comm, MPI_Win or MPI_File to what we know about it. Injected code. Windows and files are groups of ranks with collective
-// calls just as communicators are, so they are told like them; "communicator" means all three here.
+// From an MPI_Comm, MPI_Win or MPI_File to what we know about it. Injected code. Windows and files are groups of ranks
+// with collective calls just as communicators are, so they are told like them; "communicator" means all three here.
 //
-// Look-ups take no lock: an open-addressing table whose slots are cache lines; the call that creates or frees a communicator inserts or removes
-// under one. A handle may be used again by MPI after MPI_Comm_free, so it is removed before the real call.
+// Look-ups take no lock: an open-addressing table whose slots are cache lines; the call that creates or frees a
+// communicator inserts or removes under one. A handle may be used again by MPI after MPI_Comm_free, so it is removed
+// before the real call.
 //
-// The identity of a communicator must be the same on all its members without a message: a hash of its parent's identity, the creating
-// call, the members' world ranks and how often this combination occurred before (all members took part in the same ones).
+// The identity of a communicator must be the same on all its members without a message: a hash of its parent's
+// identity, the creating call, the members' world ranks and how often this combination occurred before (all members
+// took part in the same ones).
 #pragma once
 
 #include "interpose/mpi_abi.h"
@@ -29,7 +31,9 @@ constexpr uint32_t kCommunicatorSlots = 1u << 15;  // of which three quarters ma
 constexpr uint64_t kRemovedKey = 1;
 extern Communicator g_communicators[kCommunicatorSlots] __attribute__((visibility("hidden")));
 
-inline uint32_t communicator_slot(uint64_t key) { return static_cast<uint32_t>(key * 0x9e3779b97f4a7c15ull >> (64 - 15)); }
+inline uint32_t communicator_slot(uint64_t key) {
+  return static_cast<uint32_t>(key * 0x9e3779b97f4a7c15ull >> (64 - 15));
+}
 
 /// Where another key lies in the slot of `key`.
 Communicator* search_communicator(uint64_t key);
@@ -47,8 +51,8 @@ inline Communicator* find_communicator(uint64_t key) {
   return communicator_at_hand(key, &first) ? first : search_communicator(key);
 }
 
-/// Number of the collective that is being entered or posted, on a communicator of the table. MPI forbids two threads to do so on one
-/// communicator at a time.
+/// Number of the collective that is being entered or posted, on a communicator of the table. MPI forbids two threads to
+/// do so on one communicator at a time.
 inline uint32_t next_sequence_at_hand(Communicator* c) {
   const uint32_t sequence = __atomic_load_n(&c->sequence, __ATOMIC_RELAXED) + 1;
   __atomic_store_n(&c->sequence, sequence, __ATOMIC_RELAXED);
@@ -69,8 +73,8 @@ Communicator* remove_communicator(uint64_t key);
 /// It was not freed after all.
 void restore_communicator(Communicator* removed, uint64_t key);
 
-/// Registers a communicator whose creation was not seen; a call on it has just succeeded, so the handle is good. Windows and files
-/// whose creation was not seen stay unknown.
+/// Registers a communicator whose creation was not seen; a call on it has just succeeded, so the handle is good.
+/// Windows and files whose creation was not seen stay unknown.
 Communicator* learn_communicator(MPI_Comm comm);
 
 /// Before the first look-up: a key of 0, which is a null handle, must not find a free slot.

@@ -1,12 +1,14 @@
-// Fortran entries: mpi_allreduce_, mpi_allreduce_f08_, ... for every row of the table (the symbols themselves: WriteEntries.cmake).
+// Fortran entries: mpi_allreduce_, mpi_allreduce_f08_, ... for every row of the table (the symbols themselves:
+// WriteEntries.cmake).
 //
-// A Fortran call reaches us as the C call that the MPI library's Fortran layer makes for it (PMPI_X in Open MPI, MPI_X in MPICH): handles,
-// counts, ierror, MPI_IN_PLACE, MPI_BOTTOM and MPI_STATUS_IGNORE are converted by those who know how. What is lost on that way is the
-// caller: all of a program's calls would come from one place in libmpi_mpifh. So these entries note the return address and the operation
-// (wrapper.h, FortranCall), touch no argument, and jump to the real function.
+// A Fortran call reaches us as the C call that the MPI library's Fortran layer makes for it (PMPI_X in Open MPI,
+// MPI_X in MPICH): handles, counts, ierror, MPI_IN_PLACE, MPI_BOTTOM and MPI_STATUS_IGNORE are converted by those
+// who know how. What is lost on that way is the caller: all of a program's calls would come from one place in
+// libmpi_mpifh. So these entries note the return address and the operation (wrapper.h, FortranCall), touch no
+// argument, and jump to the real function.
 //
-// Rejected: wrappers with converted arguments. They would have to know each compiler's conventions for logicals and characters, and each
-// MPI library's for its sentinels, to gain nothing.
+// Rejected: wrappers with converted arguments. They would have to know each compiler's conventions for logicals and
+// characters, and each MPI library's for its sentinels, to gain nothing.
 #include "interpose/save_arguments.h"
 #include "interpose/wrapper.h"
 
@@ -17,7 +19,8 @@ extern const int32_t ddl_fortran_names[] __attribute__((visibility("hidden")));
 
 __attribute__((visibility("hidden"))) void ddl_no_fortran() {}
 
-/// Finds the function behind entry `entry`. Without one the call does nothing: somebody linked with our symbol but without an MPI library.
+/// Finds the function behind entry `entry`. Without one the call does nothing: somebody linked with our symbol but
+/// without an MPI library.
 __attribute__((visibility("hidden"))) void* ddl_resolve_fortran(uint64_t entry, const void* caller) {
   void* real = ddl::resolve(reinterpret_cast<const char*>(ddl_fortran_names) + ddl_fortran_names[entry], caller);
   if (!real) real = reinterpret_cast<void*>(&ddl_no_fortran);

@@ -47,7 +47,8 @@ struct Told {
 };
 __thread Told t_told __attribute__((tls_model("initial-exec"))) = {};
 
-constexpr uint32_t kToldBarrier = 1u << 30;  // of the number of one: tags, and how often they were used, leave the bit free
+// of the number of one: tags, and how often they were used, leave the bit free
+constexpr uint32_t kToldBarrier = 1u << 30;
 
 struct OpRow {
   uint32_t op;
@@ -67,7 +68,9 @@ uint64_t hash_in(uint64_t hash, uint64_t value) {
   return hash ^ hash >> 29;
 }
 
-uint32_t slot_of(uint64_t key) { return static_cast<uint32_t>((key ^ key >> 17) * 0x9e3779b97f4a7c15ull >> 32) % kSlots; }
+uint32_t slot_of(uint64_t key) {
+  return static_cast<uint32_t>((key ^ key >> 17) * 0x9e3779b97f4a7c15ull >> 32) % kSlots;
+}
 
 GlooContext* find_context(const void* context) {
   const uint64_t key = reinterpret_cast<uintptr_t>(context);
@@ -188,22 +191,25 @@ struct Options {
   /// Elements times their size.
   uint64_t product(size_t elements, size_t element_bytes) const {
     uint64_t bytes = 0;
-    if (word(element_bytes) > kMaxElementBytes || __builtin_mul_overflow(word(elements), word(element_bytes), &bytes)) return 0;
+    if (word(element_bytes) > kMaxElementBytes || __builtin_mul_overflow(word(elements), word(element_bytes), &bytes))
+      return 0;
     return bytes;
   }
-  /// Bytes of a buffer (an UnboundBuffer: table, address, size). Read by way of the kernel: what does not lie there must not end the job.
+  /// Bytes of a buffer (an UnboundBuffer: table, address, size). Read by way of the kernel: what does not lie there
+  /// must not end the job.
   uint64_t buffer(size_t offset) const {
     const int saved_errno = errno;
     uint64_t bytes = 0;
     const iovec to = {&bytes, sizeof bytes}, from = {reinterpret_cast<void*>(word(offset) + 16), sizeof bytes};
-    if (word(offset) == 0 || process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(sizeof bytes)) bytes = 0;
+    if (word(offset) == 0 || process_vm_readv(getpid(), &to, 1, &from, 1, 0) != static_cast<ssize_t>(sizeof bytes))
+      bytes = 0;
     errno = saved_errno;
     return bytes;
   }
 };
 
-/// The number of a collective: its tag, counted from 1, and how often its group has used it before: PyTorch makes some of two, and other
-/// programs give no tags at all.
+/// The number of a collective: its tag, counted from 1, and how often its group has used it before: PyTorch makes some
+/// of two, and other programs give no tags at all.
 uint32_t sequence_of(GlooContext* c, uint32_t tag) {
   uint64_t* entry = &c->tags[tag % kTags];
   const uint64_t first = (static_cast<uint64_t>(tag) + 1) << 32;
@@ -256,7 +262,8 @@ using namespace ddl;
 // clang-format on
 
 /// gloo::rendezvous::Context::Context(int rank, int size, int base)
-extern "C" __attribute__((visibility("default"))) void _ZN4gloo10rendezvous7ContextC1Eiii(void* self, int rank, int size, int base) {
+extern "C" __attribute__((visibility("default"))) void _ZN4gloo10rendezvous7ContextC1Eiii(void* self, int rank,
+                                                                                          int size, int base) {
   static void* known = nullptr;
   auto real = reinterpret_cast<void (*)(void*, int, int, int)>(__atomic_load_n(&known, __ATOMIC_RELAXED));
   if (!real) {
@@ -286,8 +293,8 @@ extern "C" void ddl_told_begin(const char* name, uint32_t group, int peer, uint3
   if (row == kOps + sizeof kOps / sizeof *kOps || !records_gloo()) return;
   const bool collective = row->op_class == OpClass::kBarrier;
   is_inside_call(__builtin_dwarf_cfa());
-  told.call =
-      begin_call(row->op, nullptr, group, collective, collective ? number | kToldBarrier : number, peer, record_payload(bytes, 0, 0));
+  told.call = begin_call(row->op, nullptr, group, collective, collective ? number | kToldBarrier : number, peer,
+                         record_payload(bytes, 0, 0));
   // What is called until it ends is called from inside it: this frame, which says so elsewhere, will be gone.
   if (told.call.thread && told.call.outermost) set_call(told.call.thread, call_of(told.call.thread) | ~uint64_t{15});
 }
@@ -303,7 +310,8 @@ extern "C" void ddl_told_end(int peer, struct ddl_posted* posted) {
   const bool intact = call.record->start_ticks == call.start_ticks;  // else the ring went round
   if (peer >= 0 && !waits) set_source(call, peer, call.record->sequence);
   if (posted && !waits && intact) {
-    *posted = {call.start_ticks, call.payload, call.comm, call.context, call.record->sequence, call.record->peer, call.op, call.keep};
+    *posted = {call.start_ticks,      call.payload,      call.comm, call.context,
+               call.record->sequence, call.record->peer, call.op,   call.keep};
   }
   const uint64_t now = end_call(call, call.payload);
   if (outermost) leave_told_call(call.thread, now - call.start_ticks);

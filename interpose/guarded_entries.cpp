@@ -1,7 +1,7 @@
-// MPI_X and PMPI_X of libddl-mpich.so. MPICH's handles are 32 bits wide, Open MPI's 64: a wrapper compiled for the one would cut the
-// other's arguments in half on their way through. So in this flavour the names that the job calls are entries (WriteEntries.cmake) that
-// look, before they touch an argument, whether the process's MPI library is ours, and jump past us if it is not. (libddl.so needs none:
-// what it passes on is wide enough for either.)
+// MPI_X and PMPI_X of libddl-mpich.so. MPICH's handles are 32 bits wide, Open MPI's 64: a wrapper compiled for the one
+// would cut the other's arguments in half on their way through. So in this flavour the names that the job calls are
+// entries (WriteEntries.cmake) that look, before they touch an argument, whether the process's MPI library is ours, and
+// jump past us if it is not. (libddl.so needs none: what it passes on is wide enough for either.)
 #include "interpose/save_arguments.h"
 #include "interpose/wrapper.h"
 
@@ -37,4 +37,5 @@ __attribute__((visibility("hidden"))) const void* ddl_guarded(uint64_t entry, co
 __asm__(
     ".text\n .globl ddl_guard_entry\n .hidden ddl_guard_entry\n .type ddl_guard_entry,@function\n"
     "ddl_guard_entry:\n movq (%rsp), %r10\n" DDL_SAVE_ARGUMENTS
-    "movq %rax, %rdi\n movq %r10, %rsi\n call ddl_guarded\n" DDL_RESTORE_ARGUMENTS "jmp *%rax\n .size ddl_guard_entry,.-ddl_guard_entry\n");
+    "movq %rax, %rdi\n movq %r10, %rsi\n call ddl_guarded\n" DDL_RESTORE_ARGUMENTS
+    "jmp *%rax\n .size ddl_guard_entry,.-ddl_guard_entry\n");

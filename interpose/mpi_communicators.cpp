@@ -8,7 +8,8 @@ namespace {
 
 /// `call_real` posts the duplication.
 template <class CallReal>
-DDL_INLINE int post_duplicate(uint32_t op, const void* site, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request, CallReal call_real) {
+DDL_INLINE int post_duplicate(uint32_t op, const void* site, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request,
+                              CallReal call_real) {
   Communicator* c = find_communicator(key_of(comm));
   Posted info = {};
   info.payload = key_of(comm);
@@ -18,7 +19,8 @@ DDL_INLINE int post_duplicate(uint32_t op, const void* site, MPI_Comm comm, MPI_
   info.peer = -1;
   const OpenCall call = begin_call(op, site, c->index, true, info.sequence, -1, 0);
   const int result = call_real();
-  // MPI libraries name the duplicate at once, and Fortran layers rely on it: what newcomm points to may be gone when it is complete.
+  // MPI libraries name the duplicate at once, and Fortran layers rely on it: what newcomm points to may be gone
+  // when it is complete.
   if (result == MPI_SUCCESS) info.new_comm = *newcomm;
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
@@ -28,19 +30,22 @@ DDL_INLINE int post_duplicate(uint32_t op, const void* site, MPI_Comm comm, MPI_
 }
 
 template <class Real>
-DDL_INLINE int MPI_Comm_idup_recorded(Real real, const void* site, MPI_Comm comm, MPI_Comm* newcomm, MPI_Request* request) {
+DDL_INLINE int MPI_Comm_idup_recorded(Real real, const void* site, MPI_Comm comm, MPI_Comm* newcomm,
+                                      MPI_Request* request) {
   return post_duplicate(kOp_MPI_Comm_idup, site, comm, newcomm, request, [&] { return real(comm, newcomm, request); });
 }
 
 #if DDL_MPI4
 template <class Real>
-DDL_INLINE int MPI_Comm_idup_with_info_recorded(Real real, const void* site, MPI_Comm comm, MPI_Info mpi_info, MPI_Comm* newcomm,
-                                                MPI_Request* request) {
-  return post_duplicate(kOp_MPI_Comm_idup_with_info, site, comm, newcomm, request, [&] { return real(comm, mpi_info, newcomm, request); });
+DDL_INLINE int MPI_Comm_idup_with_info_recorded(Real real, const void* site, MPI_Comm comm, MPI_Info mpi_info,
+                                                MPI_Comm* newcomm, MPI_Request* request) {
+  return post_duplicate(kOp_MPI_Comm_idup_with_info, site, comm, newcomm, request,
+                        [&] { return real(comm, mpi_info, newcomm, request); });
 }
 #endif
 
-/// The handle is taken out of our table first: MPI may give it to another communicator as soon as the real call has let it go.
+/// The handle is taken out of our table first: MPI may give it to another communicator as soon as the real
+/// call has let it go.
 template <class Real, class Handle>
 DDL_INLINE int end_of(Real real, uint32_t op, const void* site, Handle* handle) {
   const uint64_t key = handle ? key_of(*handle) : 0;
@@ -89,8 +94,8 @@ DDL_INLINE int MPI_Win_set_name_recorded(Real real, const void* site, MPI_Win wi
 }
 
 template <class Real>
-DDL_INLINE int MPI_File_open_recorded(Real real, const void* site, MPI_Comm comm, const char* filename, int amode, MPI_Info info,
-                                      MPI_File* fh) {
+DDL_INLINE int MPI_File_open_recorded(Real real, const void* site, MPI_Comm comm, const char* filename, int amode,
+                                      MPI_Info info, MPI_File* fh) {
   Communicator* c = find_communicator(key_of(comm));
   const OpenCall call = begin_call(kOp_MPI_File_open, site, c->index, true, next_sequence(c), -1, 0);
   const int result = real(comm, filename, amode, info, fh);

@@ -1,8 +1,8 @@
 // Wait, Test, Probe and Start families, written by hand: each completes requests in its own way.
 //
-// MPI overwrites the handles of completed requests, so they are looked up or copied first; where a receive may be among them MPI is given
-// statuses to fill even if the caller wanted none. Test and Probe that find nothing, or only what had been completed before, are counted,
-// not recorded: they come in millions.
+// MPI overwrites the handles of completed requests, so they are looked up or copied first; where a receive may be among
+// them MPI is given statuses to fill even if the caller wanted none. Test and Probe that find nothing, or only what had
+// been completed before, are counted, not recorded: they come in millions.
 #include <string.h>
 
 #include "core/scratch.h"
@@ -20,21 +20,23 @@ enum class Calls { kWait, kTest };
 
 bool is_collective(const RequestInfo* info) { return info->flags & kRequestCollective; }
 
-/// The last collective of several requests, because a rank that is missing from an earlier one is missing from that one too; else the first
-/// message.
+/// The last collective of several requests, because a rank that is missing from an earlier one is missing from that one
+/// too; else the first message.
 DDL_INLINE const RequestInfo* more_awaited(const RequestInfo* best, const RequestInfo* info) {
-  return info && (!best || (is_collective(info) && (!is_collective(best) || info->sequence > best->sequence))) ? info : best;
+  return info && (!best || (is_collective(info) && (!is_collective(best) || info->sequence > best->sequence))) ? info
+                                                                                                               : best;
 }
 
 /// Opens the record of a waiting call. It carries what is waited for.
 DDL_INLINE OpenCall begin_wait(uint32_t op, const void* site, const RequestInfo* awaited) {
   if (!awaited) return begin_call(op, site, kNoComm, false, kNoSequence, -1, 0);
   const bool collective = is_collective(awaited);
-  return begin_call(op, site, awaited->comm, collective, collective ? awaited->sequence : kNoSequence, collective ? -1 : awaited->peer, 0);
+  return begin_call(op, site, awaited->comm, collective, collective ? awaited->sequence : kNoSequence,
+                    collective ? -1 : awaited->peer, 0);
 }
 
-/// The request of a call that completes one. Waits look at what they wait for, to say so. Polls do not care unless they find something;
-/// until then the handle will do, except where another thread may be given it meanwhile.
+/// The request of a call that completes one. Waits look at what they wait for, to say so. Polls do not care unless they
+/// find something; until then the handle will do, except where another thread may be given it meanwhile.
 class PendingOne {
  public:
   PendingOne(Calls calls, const MPI_Request* request) : handle_(request ? *request : g_mpi.request_null) {
@@ -64,7 +66,8 @@ class PendingOne {
   RequestInfo* entry_;
 };
 
-/// The requests of one completing call, and statuses for MPI to fill. Short lists live on the stack, long ones in memory of the thread.
+/// The requests of one completing call, and statuses for MPI to fill. Short lists live on the stack, long ones in
+/// memory of the thread.
 class Pending {
  public:
   Pending(Calls calls, int count, const MPI_Request* requests, MPI_Status* statuses)
@@ -155,12 +158,14 @@ class Pending {
 
 // ------------------------------------------------------------------------------------------------ wait
 
-/// MPI_Waitall has failed, and the program asked for no statuses. MPICH 4.2 then lets go of all requests, which are complete; but we asked
-/// for statuses, and then it keeps those behind the one that failed. How many bytes they moved is lost.
+/// MPI_Waitall has failed, and the program asked for no statuses. MPICH 4.2 then lets go of all requests, which
+/// are complete; but we asked for statuses, and then it keeps those behind the one that failed. How many bytes
+/// they moved is lost.
 template <class EntryOf>
 void free_rest(int result, int count, MPI_Request* requests, MPI_Status* statuses, EntryOf entry_of) {
   constexpr int kClassOfCode = 0x7f;  // MPICH's codes have their class there
-  if (statuses == MPI_STATUSES_IGNORE || !g_mpi.failed_waitall_frees || (result & kClassOfCode) != MPI_ERR_IN_STATUS) return;
+  if (statuses == MPI_STATUSES_IGNORE || !g_mpi.failed_waitall_frees || (result & kClassOfCode) != MPI_ERR_IN_STATUS)
+    return;
   for (int i = 0; i < count; ++i) {
     const RequestInfo* entry = entry_of(i);
     if (requests[i] == g_mpi.request_null || statuses[i].MPI_ERROR != MPI_ERR_PENDING) continue;
@@ -172,8 +177,8 @@ void free_rest(int result, int count, MPI_Request* requests, MPI_Status* statuse
 
 /// Wait and Waitall as repeated calls. False: nothing was done.
 template <class CallReal>
-DDL_INLINE bool wait_short(Thread* thread, uint32_t op, const void* site, int count, MPI_Request* requests, MPI_Status* statuses,
-                           CallReal call_real, int* result) {
+DDL_INLINE bool wait_short(Thread* thread, uint32_t op, const void* site, int count, MPI_Request* requests,
+                           MPI_Status* statuses, CallReal call_real, int* result) {
   if (__builtin_expect(g_mpi.multiple || count < 1 || count > kOnStack || !requests, 0)) return false;
   RequestInfo* entries[kOnStack];
   const RequestInfo* awaited = nullptr;
@@ -219,13 +224,15 @@ DDL_INLINE int MPI_Wait_recorded(Real real, const void* site, MPI_Request* reque
   const int result = real(request, status);
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    if (result == MPI_SUCCESS || (request && *request == g_mpi.request_null)) pending.complete(call.thread, *status, now);
+    if (result == MPI_SUCCESS || (request && *request == g_mpi.request_null))
+      pending.complete(call.thread, *status, now);
   }
   return result;
 }
 
 template <class Real>
-DDL_INLINE int MPI_Waitall_recorded(Real real, const void* site, int count, MPI_Request requests[], MPI_Status statuses[]) {
+DDL_INLINE int MPI_Waitall_recorded(Real real, const void* site, int count, MPI_Request requests[],
+                                    MPI_Status statuses[]) {
   Pending pending(Calls::kWait, count, requests, statuses);
   const OpenCall call = pending.begin(kOp_MPI_Waitall, site);
   const int result = real(count, requests, pending.statuses());
@@ -233,19 +240,22 @@ DDL_INLINE int MPI_Waitall_recorded(Real real, const void* site, int count, MPI_
     free_rest(result, count, requests, pending.statuses(), [&](int i) { return pending.entry(i); });
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    result == MPI_SUCCESS ? pending.complete_all(call.thread, now) : pending.complete_gone(call.thread, requests, false, now);
+    result == MPI_SUCCESS ? pending.complete_all(call.thread, now)
+                          : pending.complete_gone(call.thread, requests, false, now);
   }
   return result;
 }
 
 template <class Real>
-DDL_INLINE int MPI_Waitany_recorded(Real real, const void* site, int count, MPI_Request requests[], int* index, MPI_Status* status) {
+DDL_INLINE int MPI_Waitany_recorded(Real real, const void* site, int count, MPI_Request requests[], int* index,
+                                    MPI_Status* status) {
   Pending pending(Calls::kWait, count, requests, status);
   const OpenCall call = pending.begin(kOp_MPI_Waitany, site);
   const int result = real(count, requests, index, pending.statuses());
   if (call.thread) {
     const uint64_t now = end_call(call, 0);
-    result == MPI_SUCCESS ? pending.complete(call.thread, *index, 0, now) : pending.complete_gone(call.thread, requests, true, now);
+    result == MPI_SUCCESS ? pending.complete(call.thread, *index, 0, now)
+                          : pending.complete_gone(call.thread, requests, true, now);
   }
   return result;
 }
@@ -254,8 +264,8 @@ DDL_INLINE int MPI_Waitany_recorded(Real real, const void* site, int count, MPI_
 bool has_list(int result) { return result == MPI_SUCCESS || result == MPI_ERR_IN_STATUS; }
 
 template <class Real>
-DDL_INLINE int MPI_Waitsome_recorded(Real real, const void* site, int incount, MPI_Request requests[], int* outcount, int indices[],
-                                     MPI_Status statuses[]) {
+DDL_INLINE int MPI_Waitsome_recorded(Real real, const void* site, int incount, MPI_Request requests[], int* outcount,
+                                     int indices[], MPI_Status statuses[]) {
   Pending pending(Calls::kWait, incount, requests, statuses);
   const OpenCall call = pending.begin(kOp_MPI_Waitsome, site);
   const int result = real(incount, requests, outcount, indices, pending.statuses());
@@ -269,8 +279,8 @@ DDL_INLINE int MPI_Waitsome_recorded(Real real, const void* site, int incount, M
 // ------------------------------------------------------------------------------------------------ test
 
 /// Leaves a test that is not merely in vain.
-void end_test(const OpenPoll& poll, const void* site, PendingOne& pending, const MPI_Request* request, const MPI_Status& status,
-              int result) {
+void end_test(const OpenPoll& poll, const void* site, PendingOne& pending, const MPI_Request* request,
+              const MPI_Status& status, int result) {
   const bool done = result == MPI_SUCCESS;
   const uint64_t now = end_poll(poll, kOp_MPI_Test, site, kNoComm, -1, done && pending.is_active());
   if (done) pending.complete(poll.thread, status, now);
@@ -294,7 +304,8 @@ DDL_INLINE int MPI_Test_recorded(Real real, const void* site, MPI_Request* reque
 
 /// The same as a repeated poll. False: nothing was done.
 template <class Real>
-DDL_INLINE bool test_short(Thread* thread, const void* site, Real real, MPI_Request* request, int* flag, MPI_Status* status, int* result) {
+DDL_INLINE bool test_short(Thread* thread, const void* site, Real real, MPI_Request* request, int* flag,
+                           MPI_Status* status, int* result) {
   if (__builtin_expect(g_mpi.multiple || !request, 0)) return false;
   OpenPoll poll;
   ProfileEntry* entry;
@@ -314,7 +325,8 @@ DDL_INLINE bool test_short(Thread* thread, const void* site, Real real, MPI_Requ
 }
 
 template <class Real>
-DDL_INLINE int MPI_Testall_recorded(Real real, const void* site, int count, MPI_Request requests[], int* flag, MPI_Status statuses[]) {
+DDL_INLINE int MPI_Testall_recorded(Real real, const void* site, int count, MPI_Request requests[], int* flag,
+                                    MPI_Status statuses[]) {
   Pending pending(Calls::kTest, count, requests, statuses);
   const OpenPoll poll = begin_poll();
   const int result = real(count, requests, flag, pending.statuses());
@@ -326,8 +338,8 @@ DDL_INLINE int MPI_Testall_recorded(Real real, const void* site, int count, MPI_
 }
 
 template <class Real>
-DDL_INLINE int MPI_Testany_recorded(Real real, const void* site, int count, MPI_Request requests[], int* index, int* flag,
-                                    MPI_Status* status) {
+DDL_INLINE int MPI_Testany_recorded(Real real, const void* site, int count, MPI_Request requests[], int* index,
+                                    int* flag, MPI_Status* status) {
   Pending pending(Calls::kTest, count, requests, status);
   const OpenPoll poll = begin_poll();
   const int result = real(count, requests, index, flag, pending.statuses());
@@ -339,8 +351,8 @@ DDL_INLINE int MPI_Testany_recorded(Real real, const void* site, int count, MPI_
 }
 
 template <class Real>
-DDL_INLINE int MPI_Testsome_recorded(Real real, const void* site, int incount, MPI_Request requests[], int* outcount, int indices[],
-                                     MPI_Status statuses[]) {
+DDL_INLINE int MPI_Testsome_recorded(Real real, const void* site, int incount, MPI_Request requests[], int* outcount,
+                                     int indices[], MPI_Status statuses[]) {
   Pending pending(Calls::kTest, incount, requests, statuses);
   const OpenPoll poll = begin_poll();
   const int result = real(incount, requests, outcount, indices, pending.statuses());
@@ -351,7 +363,8 @@ DDL_INLINE int MPI_Testsome_recorded(Real real, const void* site, int incount, M
 }
 
 template <class Real>
-DDL_INLINE int MPI_Request_get_status_recorded(Real real, const void* site, MPI_Request request, int* flag, MPI_Status* status) {
+DDL_INLINE int MPI_Request_get_status_recorded(Real real, const void* site, MPI_Request request, int* flag,
+                                               MPI_Status* status) {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
   PendingOne pending(Calls::kTest, &request);
@@ -408,8 +421,8 @@ DDL_INLINE int MPI_Request_free_recorded(Real real, const void* site, MPI_Reques
 
 template <class Real>
 DDL_INLINE int MPI_Grequest_start_recorded(Real real, const void* site, MPI_Grequest_query_function* query,
-                                           MPI_Grequest_free_function* free, MPI_Grequest_cancel_function* cancel, void* state,
-                                           MPI_Request* request) {
+                                           MPI_Grequest_free_function* free, MPI_Grequest_cancel_function* cancel,
+                                           void* state, MPI_Request* request) {
   const OpenCall call = begin_call(kOp_MPI_Grequest_start, site, kNoComm, false, 0, -1, 0);
   const int result = real(query, free, cancel, state, request);
   if (call.thread) {
@@ -430,7 +443,8 @@ DDL_INLINE void end_probe(const OpenCall& call, int result, const MPI_Status& st
   end_call(call, 0);
 }
 
-DDL_INLINE void end_probe(const OpenPoll& poll, uint32_t op, const void* site, MPI_Comm comm, bool found, const MPI_Status& status) {
+DDL_INLINE void end_probe(const OpenPoll& poll, uint32_t op, const void* site, MPI_Comm comm, bool found,
+                          const MPI_Status& status) {
   end_poll(poll, op, site, find_communicator(key_of(comm))->index, found ? status.MPI_SOURCE : -1, found,
            found ? static_cast<uint32_t>(status.MPI_TAG) : kNoSequence);
 }
@@ -447,8 +461,8 @@ DDL_INLINE int MPI_Probe_recorded(Real real, const void* site, int source, int t
 }
 
 template <class Real>
-DDL_INLINE int MPI_Mprobe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm, MPI_Message* message,
-                                   MPI_Status* status) {
+DDL_INLINE int MPI_Mprobe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm,
+                                   MPI_Message* message, MPI_Status* status) {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
   const uint32_t index = find_communicator(key_of(comm))->index;
@@ -459,7 +473,8 @@ DDL_INLINE int MPI_Mprobe_recorded(Real real, const void* site, int source, int 
 }
 
 template <class Real>
-DDL_INLINE int MPI_Iprobe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm, int* flag, MPI_Status* status) {
+DDL_INLINE int MPI_Iprobe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm, int* flag,
+                                   MPI_Status* status) {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
   const OpenPoll poll = begin_poll();
@@ -469,8 +484,8 @@ DDL_INLINE int MPI_Iprobe_recorded(Real real, const void* site, int source, int 
 }
 
 template <class Real>
-DDL_INLINE int MPI_Improbe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm, int* flag, MPI_Message* message,
-                                    MPI_Status* status) {
+DDL_INLINE int MPI_Improbe_recorded(Real real, const void* site, int source, int tag, MPI_Comm comm, int* flag,
+                                    MPI_Message* message, MPI_Status* status) {
   MPI_Status own;
   if (status == MPI_STATUS_IGNORE) status = &own;
   const OpenPoll poll = begin_poll();

@@ -34,8 +34,10 @@ constexpr OpRow kOps[] = {
 
 /// What the MPI library says of itself, which may be asked at any time; empty: nothing.
 const char* library_version(const void* caller) {
-  static char text[16384];  // the largest MPI_MAX_LIBRARY_VERSION_STRING of any library is 8192, whatever our mpi.h says
-  const auto version = reinterpret_cast<decltype(&PMPI_Get_library_version)>(resolve("PMPI_Get_library_version", caller));
+  // the largest MPI_MAX_LIBRARY_VERSION_STRING of any library is 8192, whatever our mpi.h says
+  static char text[16384];
+  const auto version =
+      reinterpret_cast<decltype(&PMPI_Get_library_version)>(resolve("PMPI_Get_library_version", caller));
   int length = 0;
   if (!version || version(text, &length) != MPI_SUCCESS) text[0] = 0;
   return text;
@@ -142,7 +144,8 @@ int initialize(uint32_t op, const void* site, CallReal call_real) {
   const int result = call_real();
   if (guarded) guard_against_lost_pages();
   if (records && result == MPI_SUCCESS && g_mpi.state == MpiState::kUnknown) enter_world(site);
-  if (records && result == MPI_SUCCESS && g_mpi.state == MpiState::kRunning && !g_mpi.world_is_up) {  // a session came first
+  // a session came first
+  if (records && result == MPI_SUCCESS && g_mpi.state == MpiState::kRunning && !g_mpi.world_is_up) {
     g_mpi.world_is_up = true;
     add_predefined_communicators();
   }
@@ -151,7 +154,8 @@ int initialize(uint32_t op, const void* site, CallReal call_real) {
   return result;
 }
 
-/// Copies a string that may not be one: MPI_Pcontrol is variadic, and a caller that passed no name leaves us whatever was in the register.
+/// Copies a string that may not be one: MPI_Pcontrol is variadic, and a caller that passed no name leaves us whatever
+/// was in the register.
 bool copy_name(const void* address, char* name, size_t bytes) {
   const auto from = reinterpret_cast<uintptr_t>(address);
   for (size_t got = 0; got < bytes;) {  // page by page: the next one may not be there
@@ -212,8 +216,8 @@ int MPI_Abort_recorded(Real real, const void* site, MPI_Comm comm, int errorcode
   return real(comm, errorcode);
 }
 
-/// MPI leaves its meaning to tools. Ours is that of IPM: level 1 with a name opens a phase, level -1 with that name closes it; other levels
-/// do nothing. The real one is called too, with the name, for tools further down the chain.
+/// MPI leaves its meaning to tools. Ours is that of IPM: level 1 with a name opens a phase, level -1 with that name
+/// closes it; other levels do nothing. The real one is called too, with the name, for tools further down the chain.
 template <class Real>
 int MPI_Pcontrol_recorded(Real real, const void* site, int level, const void* argument) {
   char name[128];
@@ -227,7 +231,8 @@ int MPI_Pcontrol_recorded(Real real, const void* site, int level, const void* ar
 }
 
 #if DDL_MPI4
-constexpr uint32_t kMaxSessions = 64;  // open at a time, that the world's group may be taken from; more are only counted
+// open at a time, that the world's group may be taken from; more are only counted
+constexpr uint32_t kMaxSessions = 64;
 struct {
   MPI_Session session[kMaxSessions];
   uint32_t listed;
@@ -241,7 +246,8 @@ void take_world_group(const void* caller) {
     if (g_mpi.p.Comm_group(g_mpi.comm_world, &g_mpi.world_group) != MPI_SUCCESS) g_mpi.world_group = g_mpi.group_null;
     return;
   }
-  const auto from_set = reinterpret_cast<decltype(&PMPI_Group_from_session_pset)>(resolve("PMPI_Group_from_session_pset", caller));
+  const auto from_set =
+      reinterpret_cast<decltype(&PMPI_Group_from_session_pset)>(resolve("PMPI_Group_from_session_pset", caller));
   for (uint32_t i = 0; from_set && i < g_sessions.listed; ++i) {
     if (from_set(g_sessions.session[i], "mpi://WORLD", &g_mpi.world_group) == MPI_SUCCESS) {
       g_sessions.world = key_of(g_sessions.session[i]);
@@ -275,7 +281,8 @@ void begin_session(MPI_Session session, const void* caller) {
   __atomic_fetch_and(&header->flags, ~static_cast<uint32_t>(kMpiFinalized), __ATOMIC_RELAXED);
 }
 
-/// The session is about to end. Returns whether MPI does with it. False: another one is open, and the world's group is from there from now on.
+/// The session is about to end. Returns whether MPI does with it. False: another one is open, and the world's group is
+/// from there from now on.
 bool end_session(MPI_Session session, const void* caller) {
   const WorldGroupLock lock;
   if (!lock) return false;
@@ -292,7 +299,8 @@ bool end_session(MPI_Session session, const void* caller) {
 }
 
 template <class Real>
-int MPI_Session_init_recorded(Real real, const void* site, MPI_Info info, MPI_Errhandler errhandler, MPI_Session* session) {
+int MPI_Session_init_recorded(Real real, const void* site, MPI_Info info, MPI_Errhandler errhandler,
+                              MPI_Session* session) {
   if (!begin_recording(site)) return real(info, errhandler, session);
   const OpenCall call = begin_call(kOp_MPI_Session_init, site, kNoComm, false, kNoSequence, -1, 0);
   const int result = real(info, errhandler, session);
@@ -322,7 +330,8 @@ int MPI_Session_finalize_recorded(Real real, const void* site, MPI_Session* sess
 
 void say_other_flavour() {
   if (g_standard_abi)
-    return say("this MPI library has the standard ABI of MPI 5.0 (libmpi_abi), which is not known here: its calls pass through unrecorded");
+    return say(
+        "this MPI library has the standard ABI of MPI 5.0 (libmpi_abi), which is not known here: its calls pass through unrecorded");
 #ifdef OPEN_MPI
   say("libddl.so is for Open MPI, and this is another MPI: its calls pass through unrecorded (preload libddl-mpich.so instead)");
 #else
@@ -335,7 +344,8 @@ bool is_our_flavour(const void* caller) {
   // That ABI has handles and constants of its own; the library's version names its maker and does not tell.
   Dl_info info;
   const void* function = resolve("PMPI_Get_library_version", caller);
-  g_standard_abi = function && &dladdr && dladdr(function, &info) && info.dli_fname && strstr(info.dli_fname, "libmpi_abi.so");
+  g_standard_abi =
+      function && &dladdr && dladdr(function, &info) && info.dli_fname && strstr(info.dli_fname, "libmpi_abi.so");
   if (g_standard_abi) return false;
   const char* version = library_version(caller);
 #ifdef OPEN_MPI
@@ -346,15 +356,20 @@ bool is_our_flavour(const void* caller) {
 }
 
 bool start_late(const void* caller) {
-  if (is_forked_child()) return false;  // it inherited "MPI is initialized" from its parent; its calls are not those of a rank
+  // it inherited "MPI is initialized" from its parent; its calls are not those of a rank
+  if (is_forked_child()) return false;
   const auto initialized = reinterpret_cast<decltype(&PMPI_Initialized)>(resolve("PMPI_Initialized", caller));
   const auto finalized = reinterpret_cast<decltype(&PMPI_Finalized)>(resolve("PMPI_Finalized", caller));
   int is_initialized = 0, is_finalized = 0;
-  if (!initialized || !finalized || initialized(&is_initialized) != MPI_SUCCESS || finalized(&is_finalized) != MPI_SUCCESS) return false;
+  if (!initialized || !finalized || initialized(&is_initialized) != MPI_SUCCESS ||
+      finalized(&is_finalized) != MPI_SUCCESS)
+    return false;
   if (is_finalized) g_mpi.state = MpiState::kOff;
   if (!is_initialized || is_finalized) return false;
   if (!begin_recording(caller)) return false;
-  write_fact("note", "MPI was initialized by a call that is not intercepted; what happened before the first intercepted call is missing");
+  write_fact(
+      "note",
+      "MPI was initialized by a call that is not intercepted; what happened before the first intercepted call is missing");
   enter_world(caller);
   return g_mpi.state == MpiState::kRunning;
 }

@@ -1,7 +1,8 @@
 // The wrappers that the table alone defines.
 //
-// Each is: find the communicator, open a record, call, close the record, remember the request. Nothing here looks at an argument before MPI
-// would, or at one that MPI ignores, and nothing asks MPI about a handle before a call has proved it good.
+// Each is: find the communicator, open a record, call, close the record, remember the request. Nothing here looks
+// at an argument before MPI would, or at one that MPI ignores, and nothing asks MPI about a handle before a call
+// has proved it good.
 #include <type_traits>
 
 #include "interpose/agreement.h"
@@ -12,7 +13,8 @@
 namespace ddl {
 namespace {
 
-/// A collective is counted on its communicator whether or not this thread records, or the ranks' numbers would drift apart.
+/// A collective is counted on its communicator whether or not this thread records, or the ranks' numbers
+/// would drift apart.
 DDL_INLINE OpenCall begin_numbered(uint32_t op, const void* site, Communicator* c, int root, PayloadKey key) {
   before_collective();
   return begin_call(op, site, c->index, true, next_sequence(c), root, key, known_payload);
@@ -23,15 +25,17 @@ DDL_INLINE OpenCall begin_numbered(uint32_t op, const void* site, Communicator* 
   return begin_call(op, site, c->index, true, next_sequence(c), root, payload);
 }
 
-DDL_INLINE OpenCall begin_plain(uint32_t op, const void* site, const Communicator* c, int peer, int tag, PayloadKey key) {
+DDL_INLINE OpenCall begin_plain(uint32_t op, const void* site, const Communicator* c, int peer, int tag,
+                                PayloadKey key) {
   return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, key, known_payload);
 }
-DDL_INLINE OpenCall begin_plain(uint32_t op, const void* site, const Communicator* c, int peer, int tag, uint64_t payload) {
+DDL_INLINE OpenCall begin_plain(uint32_t op, const void* site, const Communicator* c, int peer, int tag,
+                                uint64_t payload) {
   return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, payload);
 }
 
-/// What a row says of its payload before the call. The communicator may be one that was not seen being made; a row that sends nothing needs
-/// none: it says 0, which is a payload.
+/// What a row says of its payload before the call. The communicator may be one that was not seen being made; a row that
+/// sends nothing needs none: it says 0, which is a payload.
 template <class MakeKey>
 DDL_INLINE auto key_for(const Communicator* c, MakeKey make_key) {
   if constexpr (std::is_same_v<decltype(make_key(PayloadArguments())), int>) {
@@ -48,15 +52,17 @@ DDL_INLINE PayloadKey slot_key(int payload) { return {0, static_cast<uint64_t>(p
 /// The key of a message has its communicator's handle where that of a reduction has its operation.
 DDL_INLINE PayloadKey message_key(PayloadKey key, MPI_Comm comm) { return {key.count, key.type, key_of(comm)}; }
 DDL_INLINE PayloadKey receive_key(MPI_Datatype datatype, MPI_Comm comm) { return {0, key_of(datatype), key_of(comm)}; }
-DDL_INLINE OpenCall begin_send(uint32_t op, const void* site, const Communicator* c, int peer, int tag, PayloadKey key, MPI_Comm comm) {
+DDL_INLINE OpenCall begin_send(uint32_t op, const void* site, const Communicator* c, int peer, int tag, PayloadKey key,
+                               MPI_Comm comm) {
   return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, message_key(key, comm),
                     [&](PayloadKey) { return known_payload(key); });
 }
 
 /// The bytes come with the status.
-DDL_INLINE OpenCall begin_receive(uint32_t op, const void* site, const Communicator* c, int peer, int tag, MPI_Datatype datatype,
-                                  MPI_Comm comm) {
-  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, receive_key(datatype, comm), received_type);
+DDL_INLINE OpenCall begin_receive(uint32_t op, const void* site, const Communicator* c, int peer, int tag,
+                                  MPI_Datatype datatype, MPI_Comm comm) {
+  return begin_call(op, site, c->index, false, static_cast<uint32_t>(tag), peer, receive_key(datatype, comm),
+                    received_type);
 }
 DDL_INLINE uint64_t type_of(MPI_Datatype datatype) { return received_type(PayloadKey(0, key_of(datatype))); }
 
@@ -108,9 +114,10 @@ DDL_INLINE void end_repeated_receive(const OpenCall& call, int result, const MPI
   end_repeated_call(call, learn_received(call, result, status));
 }
 
-/// Sendrecv: the call is the send. What it received is a record of its own, of kind request, as if it had been posted and completed within
-/// the call; the profile does not count it.
-DDL_INLINE void end_exchange(const OpenCall& call, int result, uint64_t sent, const MPI_Status& status, uint32_t datatype_code) {
+/// Sendrecv: the call is the send. What it received is a record of its own, of kind request, as if it had been posted
+/// and completed within the call; the profile does not count it.
+DDL_INLINE void end_exchange(const OpenCall& call, int result, uint64_t sent, const MPI_Status& status,
+                             uint32_t datatype_code) {
   if (!call.thread) return;
   const uint64_t now = end_call(call, sent);
   if (result != MPI_SUCCESS) return;
@@ -130,7 +137,8 @@ DDL_INLINE void end_file_read(const OpenCall& call, int result, const MPI_Status
 }
 
 /// Posts: the call itself, then the request that it left behind.
-DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t call_payload, const Posted& posted) {
+DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t call_payload,
+                         const Posted& posted) {
   if (!call.thread) return;
   const uint64_t now = end_call(call, call_payload);
   if (result == MPI_SUCCESS) post_request(*request, call, now, posted);
@@ -138,8 +146,8 @@ DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* re
 
 /// The same where the request is what the call's record says. `end_as(kind)` ends the call.
 template <class EndAs>
-DDL_INLINE void end_post_as_recorded(const OpenCall& call, int result, const MPI_Request* request, Fill fill, bool collective,
-                                     EndAs end_as) {
+DDL_INLINE void end_post_as_recorded(const OpenCall& call, int result, const MPI_Request* request, Fill fill,
+                                     bool collective, EndAs end_as) {
   if (__builtin_expect(result != MPI_SUCCESS, 0)) {
     end_as(RecordKind::kCall);
   } else if (fill == Fill::kNothing && is_shared_request(*request)) {
@@ -148,12 +156,16 @@ DDL_INLINE void end_post_as_recorded(const OpenCall& call, int result, const MPI
     post_as_recorded(*request, call, end_as(RecordKind::kCall), fill, collective);
   }
 }
-DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t payload, Fill fill, bool collective) {
+DDL_INLINE void end_post(const OpenCall& call, int result, const MPI_Request* request, uint64_t payload, Fill fill,
+                         bool collective) {
   if (call.thread)
-    end_post_as_recorded(call, result, request, fill, collective, [&](RecordKind kind) { return end_call(call, payload, kind); });
+    end_post_as_recorded(call, result, request, fill, collective,
+                         [&](RecordKind kind) { return end_call(call, payload, kind); });
 }
-DDL_INLINE void end_repeated_post(const OpenCall& call, int result, const MPI_Request* request, Fill fill, bool collective) {
-  end_post_as_recorded(call, result, request, fill, collective, [&](RecordKind kind) { return end_repeated_call(call, kind); });
+DDL_INLINE void end_repeated_post(const OpenCall& call, int result, const MPI_Request* request, Fill fill,
+                                  bool collective) {
+  end_post_as_recorded(call, result, request, fill, collective,
+                       [&](RecordKind kind) { return end_repeated_call(call, kind); });
 }
 
 DDL_INLINE Posted posted_collective(uint64_t payload, const Communicator* c, int root, Fill fill) {

@@ -1,9 +1,10 @@
-// NCCL's communicators and the collectives that are under way, shared by the wrappers (nccl_wrappers.cpp, nccl_lifecycle.cpp) and by NCCL's
-// profiler plugin (collectors/nccl_profiler.cpp). Injected code.
+// NCCL's communicators and the collectives that are under way, shared by the wrappers (nccl_wrappers.cpp,
+// nccl_lifecycle.cpp) and by NCCL's profiler plugin (collectors/nccl_profiler.cpp). Injected code.
 //
-// The identity of a communicator is the same on all its members without a message: a hash of the unique id that they all pass and of their
-// number; of a communicator made from another one, of the parent's identity, the colour (or who is left out) and how many were made from
-// the parent before. A collective is known by its communicator and its number on it, counted from 1 when it is enqueued.
+// The identity of a communicator is the same on all its members without a message: a hash of the unique id that they
+// all pass and of their number; of a communicator made from another one, of the parent's identity, the colour (or who
+// is left out) and how many were made from the parent before. A collective is known by its communicator and its number
+// on it, counted from 1 when it is enqueued.
 #pragma once
 
 #include "interpose/nccl_abi.h"
@@ -79,7 +80,8 @@ struct NcclOrigin {
 };
 /// `size` 0: not known yet. A null handle is fine.
 void add_nccl_communicator(ncclComm_t comm, uint64_t uid, int size, int rank, const NcclOrigin& origin);
-/// The string id of the name that a program gave a communicator; 0: none. For calls that NCCL has accepted: it has read the name itself.
+/// The string id of the name that a program gave a communicator; 0: none. For calls that NCCL has accepted: it has
+/// read the name itself.
 uint32_t nccl_name_in(const ncclConfig_t* config);
 uint32_t nccl_name(const char* name);
 /// The name by NCCL's profiler, where no other is known.
@@ -102,11 +104,12 @@ struct NcclEnqueued {
 void keep_nccl_enqueued();
 void add_nccl_enqueued(const NcclEnqueued& enqueued);
 void forget_nccl_enqueued(const NcclCommunicator* communicator, uint32_t sequence);  ///< NCCL refused it
-/// The oldest of that operation and buffer on the communicator, or, if it is not known which it is, on any with that size and rank. NULL:
-/// none.
-const NcclEnqueued* take_nccl_enqueued(const NcclCommunicator* communicator, int size, int rank, uint32_t op, const void* receive);
-/// NCCL's profiler tells of calls too. A call on a communicator that we have not seen being made, as one that NCCL itself makes when it was
-/// opened with dlopen, is left to it.
+/// The oldest of that operation and buffer on the communicator, or, if it is not known which it is, on any with that
+/// size and rank. NULL: none.
+const NcclEnqueued* take_nccl_enqueued(const NcclCommunicator* communicator, int size, int rank, uint32_t op,
+                                       const void* receive);
+/// NCCL's profiler tells of calls too. A call on a communicator that we have not seen being made, as one that NCCL
+/// itself makes when it was opened with dlopen, is left to it.
 extern bool g_nccl_profiled __attribute__((visibility("hidden")));
 /// Our wrappers see the program's calls.
 extern bool g_nccl_wrapped __attribute__((visibility("hidden")));
@@ -119,8 +122,10 @@ void* resolve_nccl(const char* name, const void* caller);
 /// An ordinary call on the host: recorded as such, but not as time inside MPI.
 class NcclHostCall {
  public:
-  NcclHostCall(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer, uint64_t payload)
-      : outer_ticks_(t_thread ? t_thread->call_ticks : 0), call_(begin_call(op, site, comm, collective, sequence, peer, payload)) {
+  NcclHostCall(uint32_t op, const void* site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
+               uint64_t payload)
+      : outer_ticks_(t_thread ? t_thread->call_ticks : 0),
+        call_(begin_call(op, site, comm, collective, sequence, peer, payload)) {
     ++t_nccl.depth;
   }
   /// NCCL has not enqueued it: its number is that of the next one.
@@ -143,22 +148,25 @@ class NcclHostCall {
 
 }  // namespace ddl
 
-// Defines ncclX and pncclX, as DDL_EXPORTS does for MPI (wrapper.h). NAME_recorded(real, site, arguments...) does the work.
-// clang-format off
+// Defines ncclX and pncclX, as DDL_EXPORTS does for MPI (wrapper.h). NAME_recorded(real, site, arguments...) does the
+// work. clang-format off
 #define DDL_NCCL_EXPORT(NAME) extern "C" __attribute__((visibility("default"))) ncclResult_t NAME
-#define DDL_NCCL_EXPORTS(NAME, PARAMETERS, ARGUMENTS)                                                                          \
-  DDL_NCCL_EXPORT(NAME) PARAMETERS { DDL_NCCL_ENTER(NAME, NAME##_recorded, nccl, resolve_nccl(#NAME, site), ARGUMENTS) }      \
-  DDL_NCCL_EXPORT(p##NAME) PARAMETERS { DDL_NCCL_ENTER(NAME, NAME##_recorded, pnccl, resolve("p" #NAME, site), ARGUMENTS) }
-#define DDL_NCCL_ENTER(NAME, RECORDED, KIND, RESOLVE, ARGUMENTS)                                                               \
-  const void* const site = __builtin_extract_return_addr(__builtin_return_address(0));                                         \
-  void*& known = g_nccl_functions[kOp_##NAME - kFirstNcclOp].KIND;                                                             \
-  auto real = reinterpret_cast<decltype(&NAME)>(__atomic_load_n(&known, __ATOMIC_RELAXED));                                    \
-  if (__builtin_expect(!real, 0)) {                                                                                            \
-    real = reinterpret_cast<decltype(&NAME)>(RESOLVE);                                                                         \
-    if (!real) return kNcclInternalError;                                                                                      \
-    __atomic_store_n(&known, reinterpret_cast<void*>(real), __ATOMIC_RELAXED);                                                 \
-  }                                                                                                                            \
-  if (!records_nccl(site)) return real ARGUMENTS;                                                                              \
+#define DDL_NCCL_EXPORTS(NAME, PARAMETERS, ARGUMENTS)                                                            \
+  DDL_NCCL_EXPORT(NAME)                                                                                          \
+  PARAMETERS{DDL_NCCL_ENTER(NAME, NAME##_recorded, nccl, resolve_nccl(#NAME, site), ARGUMENTS)} DDL_NCCL_EXPORT( \
+      p##NAME) PARAMETERS {                                                                                      \
+    DDL_NCCL_ENTER(NAME, NAME##_recorded, pnccl, resolve("p" #NAME, site), ARGUMENTS)                            \
+  }
+#define DDL_NCCL_ENTER(NAME, RECORDED, KIND, RESOLVE, ARGUMENTS)                            \
+  const void* const site = __builtin_extract_return_addr(__builtin_return_address(0));      \
+  void*& known = g_nccl_functions[kOp_##NAME - kFirstNcclOp].KIND;                          \
+  auto real = reinterpret_cast<decltype(&NAME)>(__atomic_load_n(&known, __ATOMIC_RELAXED)); \
+  if (__builtin_expect(!real, 0)) {                                                         \
+    real = reinterpret_cast<decltype(&NAME)>(RESOLVE);                                      \
+    if (!real) return kNcclInternalError;                                                   \
+    __atomic_store_n(&known, reinterpret_cast<void*>(real), __ATOMIC_RELAXED);              \
+  }                                                                                         \
+  if (!records_nccl(site)) return real ARGUMENTS;                                           \
   return RECORDED(real, site DDL_NCCL_MORE ARGUMENTS);
 #define DDL_NCCL_MORE(...) __VA_OPT__(, ) __VA_ARGS__
 #define DDL_NCCL_UNLIST(...) __VA_ARGS__

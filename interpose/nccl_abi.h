@@ -1,5 +1,5 @@
-// NCCL's C ABI as far as the wrappers use it: our own mirror, so that nothing of ours needs nccl.h. tests/nccl/abi_check.cpp
-// compares it with the real header where there is one. Injected code.
+// NCCL's C ABI as far as the wrappers use it: our own mirror, so that nothing of ours needs nccl.h.
+// tests/nccl/abi_check.cpp compares it with the real header where there is one. Injected code.
 #pragma once
 
 #include <stddef.h>
@@ -23,7 +23,8 @@ typedef int ncclRedOp_t;
 
 namespace ddl {
 
-/// The begin of an ncclConfig_t, as far as its `size` and `version` say that it is there: NCCL only ever adds fields at the end.
+/// The begin of an ncclConfig_t, as far as its `size` and `version` say that it is there: NCCL only ever adds
+/// fields at the end.
 struct NcclConfig {
   size_t size;
   uint32_t magic;

@@ -23,11 +23,14 @@ uint32_t g_used = 0;
 uint32_t g_count = 0;
 
 uint64_t key_of(ncclComm_t comm) { return reinterpret_cast<uintptr_t>(comm); }
-uint32_t slot_of(uint64_t key) { return static_cast<uint32_t>((key ^ key >> 17) * 0x9e3779b97f4a7c15ull >> 32) % kSlots; }
+uint32_t slot_of(uint64_t key) {
+  return static_cast<uint32_t>((key ^ key >> 17) * 0x9e3779b97f4a7c15ull >> 32) % kSlots;
+}
 
 constexpr uint32_t kMostUsed = kSlots / 4 * 3;
 
-/// Makes places of removed ones free where no search goes on behind them, as in communicators.cpp. The caller holds the lock.
+/// Makes places of removed ones free where no search goes on behind them, as in communicators.cpp. The
+/// caller holds the lock.
 void clear_removed() {
   uint32_t free = 0;
   while (g_table[free].key) ++free;
@@ -106,15 +109,17 @@ void forget_nccl_enqueued(const NcclCommunicator* communicator, uint32_t sequenc
   }
 }
 
-const NcclEnqueued* take_nccl_enqueued(const NcclCommunicator* communicator, int size, int rank, uint32_t op, const void* receive) {
+const NcclEnqueued* take_nccl_enqueued(const NcclCommunicator* communicator, int size, int rank, uint32_t op,
+                                       const void* receive) {
   const Lock lock;
   if (!lock) return nullptr;
   const uint32_t oldest = g_enqueued_count > kEnqueued ? g_enqueued_count - kEnqueued : 0;
   for (const bool again : {false, true}) {  // of a captured graph the same call comes once per launch
     for (uint32_t i = oldest; i < g_enqueued_count; ++i) {
       NcclEnqueued& e = g_enqueued[i % kEnqueued];
-      const bool here = communicator ? e.communicator == communicator
-                                     : !e.communicator->profiled && e.communicator->size == size && e.communicator->rank == rank;
+      const bool here = communicator
+                            ? e.communicator == communicator
+                            : !e.communicator->profiled && e.communicator->size == size && e.communicator->rank == rank;
       if (e.taken != again || !here || done_by(e.op) != op || e.receive != receive) continue;
       e.taken = true;
       return &e;
@@ -162,8 +167,8 @@ uint32_t nccl_name(const char* name) {
 
 uint32_t nccl_name_in(const ncclConfig_t* opaque) {
   const auto* config = reinterpret_cast<const NcclConfig*>(opaque);
-  const bool has_name =
-      config && config->size >= sizeof(NcclConfig) && config->magic == kNcclConfigMagic && config->version >= kNcclCommName;
+  const bool has_name = config && config->size >= sizeof(NcclConfig) && config->magic == kNcclConfigMagic &&
+                        config->version >= kNcclCommName;
   return has_name ? nccl_name(config->comm_name) : 0;
 }
 

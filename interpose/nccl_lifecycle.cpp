@@ -1,7 +1,8 @@
 // Groups of NCCL calls, and how its communicators begin and end.
 //
-// A communicator that does not block answers ncclInProgress and gives its handle out at once: it is known from then on. What is not told
-// by the arguments of the call that made it (the rank after a split) is asked when it is first used, when it must be ready.
+// A communicator that does not block answers ncclInProgress and gives its handle out at once: it is known from then on.
+// What is not told by the arguments of the call that made it (the rank after a split) is asked when it is first used,
+// when it must be ready.
 #include <stdio.h>
 #include <string.h>
 
@@ -67,15 +68,16 @@ uint64_t hash_process(uint32_t occurrence) {
 
 void mark_entered() { __atomic_fetch_or(&spool_header()->flags, kNcclEntered, __ATOMIC_RELAXED); }
 
-/// A communicator made from another one by all that will be its members. `which` tells the new ones of one call apart: of a split the
-/// color.
-void add_child(ncclComm_t comm, NcclCommunicator* parent, uint64_t which, uint32_t op, const ncclConfig_t* config, const void* site,
-               ncclResult_t result) {
+/// A communicator made from another one by all that will be its members. `which` tells the new ones of one call apart:
+/// of a split the color.
+void add_child(ncclComm_t comm, NcclCommunicator* parent, uint64_t which, uint32_t op, const ncclConfig_t* config,
+               const void* site, ncclResult_t result) {
   if (!parent || !is_done(result)) return;
   const uint32_t number = __atomic_fetch_add(&parent->children, 1, __ATOMIC_RELAXED);
   const bool split = op == kOp_ncclCommSplit;
-  add_nccl_communicator(comm, nccl_hash(nccl_hash(nccl_hash(parent->uid, op), number), which), 0, -1,
-                        {op, parent, split ? number + 1 : 0, split ? static_cast<int32_t>(which) : 0, nccl_name_in(config)});
+  add_nccl_communicator(
+      comm, nccl_hash(nccl_hash(nccl_hash(parent->uid, op), number), which), 0, -1,
+      {op, parent, split ? number + 1 : 0, split ? static_cast<int32_t>(which) : 0, nccl_name_in(config)});
   if (comm && result == kNcclSuccess && t_nccl.group_depth == 0) use_nccl_communicator(comm, site);
 }
 
@@ -89,12 +91,13 @@ ncclResult_t host_call(uint32_t op, const void* site, ncclComm_t comm, CallReal 
 }
 
 template <class CallReal>
-ncclResult_t initialize(uint32_t op, const void* site, ncclComm_t* comm, const ncclUniqueId* ids, int id_count, int ranks, int rank,
-                        const ncclConfig_t* config, CallReal call_real) {
+ncclResult_t initialize(uint32_t op, const void* site, ncclComm_t* comm, const ncclUniqueId* ids, int id_count,
+                        int ranks, int rank, const ncclConfig_t* config, CallReal call_real) {
   mark_entered();
   const uint64_t uid = ranks > 0 && id_count > 0 ? hash_ids(ids, id_count, ranks) : 0;
   const ncclResult_t result = host_call(op, site, nullptr, call_real);
-  if (is_done(result) && comm) add_nccl_communicator(*comm, uid, ranks, rank, {op, nullptr, 0, 0, nccl_name_in(config)});
+  if (is_done(result) && comm)
+    add_nccl_communicator(*comm, uid, ranks, rank, {op, nullptr, 0, 0, nccl_name_in(config)});
   return result;
 }
 
@@ -118,14 +121,16 @@ ncclResult_t ncclGroupStart_recorded(Real real, const void* site) {
   return result;
 }
 
-/// The outermost end launches what the group has collected. Among several communicators NCCL's profiler tells which is being launched.
+/// The outermost end launches what the group has collected. Among several communicators NCCL's profiler tells which
+/// is being launched.
 template <class Real>
 ncclResult_t ncclGroupEnd_recorded(Real real, const void* site) {
   Thread* thread = this_thread();
   for (uint32_t i = 0; t_nccl.group_depth == 1 && i < t_nccl.group_parts && i < kMaxGroupParts; ++i) {
     if (t_nccl.group[i].count > 1) write_nccl_group(t_nccl.group[i], thread ? thread->context : 0);
   }
-  if (thread && t_nccl.group_depth == 1 && t_nccl.group_parts == 1) thread->nccl_call = {t_nccl.group[0].comm, t_nccl.group[0].first};
+  if (thread && t_nccl.group_depth == 1 && t_nccl.group_parts == 1)
+    thread->nccl_call = {t_nccl.group[0].comm, t_nccl.group[0].first};
   const ncclResult_t result = host_call(kOp_ncclGroupEnd, site, nullptr, [&] { return real(); });
   if (thread) thread->nccl_call = {};
   if (t_nccl.group_depth > 0) --t_nccl.group_depth;
@@ -133,20 +138,22 @@ ncclResult_t ncclGroupEnd_recorded(Real real, const void* site) {
 }
 
 template <class Real>
-ncclResult_t ncclCommInitRank_recorded(Real real, const void* site, ncclComm_t* comm, int ranks, ncclUniqueId id, int rank) {
-  return initialize(kOp_ncclCommInitRank, site, comm, &id, 1, ranks, rank, nullptr, [&] { return real(comm, ranks, id, rank); });
+ncclResult_t ncclCommInitRank_recorded(Real real, const void* site, ncclComm_t* comm, int ranks, ncclUniqueId id,
+                                       int rank) {
+  return initialize(kOp_ncclCommInitRank, site, comm, &id, 1, ranks, rank, nullptr,
+                    [&] { return real(comm, ranks, id, rank); });
 }
 
 template <class Real>
-ncclResult_t ncclCommInitRankConfig_recorded(Real real, const void* site, ncclComm_t* comm, int ranks, ncclUniqueId id, int rank,
-                                             ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankConfig_recorded(Real real, const void* site, ncclComm_t* comm, int ranks, ncclUniqueId id,
+                                             int rank, ncclConfig_t* config) {
   return initialize(kOp_ncclCommInitRankConfig, site, comm, &id, 1, ranks, rank, config,
                     [&] { return real(comm, ranks, id, rank, config); });
 }
 
 template <class Real>
-ncclResult_t ncclCommInitRankScalable_recorded(Real real, const void* site, ncclComm_t* comm, int ranks, int rank, int id_count,
-                                               ncclUniqueId* ids, ncclConfig_t* config) {
+ncclResult_t ncclCommInitRankScalable_recorded(Real real, const void* site, ncclComm_t* comm, int ranks, int rank,
+                                               int id_count, ncclUniqueId* ids, ncclConfig_t* config) {
   return initialize(kOp_ncclCommInitRankScalable, site, comm, ids, ids ? id_count : 0, ranks, rank, config,
                     [&] { return real(comm, ranks, rank, id_count, ids, config); });
 }
@@ -155,28 +162,32 @@ template <class Real>
 ncclResult_t ncclCommInitAll_recorded(Real real, const void* site, ncclComm_t* comms, int count, const int* devices) {
   static uint32_t occurrences = 0;
   mark_entered();
-  const ncclResult_t result = host_call(kOp_ncclCommInitAll, site, nullptr, [&] { return real(comms, count, devices); });
+  const ncclResult_t result =
+      host_call(kOp_ncclCommInitAll, site, nullptr, [&] { return real(comms, count, devices); });
   if (!is_done(result)) return result;
   const uint64_t uid = hash_process(__atomic_fetch_add(&occurrences, 1, __ATOMIC_RELAXED));
-  for (int i = 0; i < count; ++i) add_nccl_communicator(comms[i], uid, count, i, {kOp_ncclCommInitAll, nullptr, 0, 0, 0});
+  for (int i = 0; i < count; ++i)
+    add_nccl_communicator(comms[i], uid, count, i, {kOp_ncclCommInitAll, nullptr, 0, 0, 0});
   return result;
 }
 
 template <class Real>
 ncclResult_t ncclCommSplit_recorded(Real real, const void* site, ncclComm_t comm, int color, int key, ncclComm_t* child,
                                     ncclConfig_t* config) {
-  const ncclResult_t result = host_call(kOp_ncclCommSplit, site, comm, [&] { return real(comm, color, key, child, config); });
-  add_child(child ? *child : nullptr, find_nccl_communicator(comm), static_cast<uint32_t>(color), kOp_ncclCommSplit, config, site, result);
+  const ncclResult_t result =
+      host_call(kOp_ncclCommSplit, site, comm, [&] { return real(comm, color, key, child, config); });
+  add_child(child ? *child : nullptr, find_nccl_communicator(comm), static_cast<uint32_t>(color), kOp_ncclCommSplit,
+            config, site, result);
   return result;
 }
 
 template <class Real>
-ncclResult_t ncclCommShrink_recorded(Real real, const void* site, ncclComm_t comm, int* excluded, int excluded_count, ncclComm_t* child,
-                                     ncclConfig_t* config, int flags) {
+ncclResult_t ncclCommShrink_recorded(Real real, const void* site, ncclComm_t comm, int* excluded, int excluded_count,
+                                     ncclComm_t* child, ncclConfig_t* config, int flags) {
   uint64_t left_out = 0;  // in any order: the list need not be the same on all ranks
   for (int i = 0; i < excluded_count; ++i) left_out += nccl_hash(1, static_cast<uint32_t>(excluded[i]));
-  const ncclResult_t result =
-      host_call(kOp_ncclCommShrink, site, comm, [&] { return real(comm, excluded, excluded_count, child, config, flags); });
+  const ncclResult_t result = host_call(kOp_ncclCommShrink, site, comm,
+                                        [&] { return real(comm, excluded, excluded_count, child, config, flags); });
   add_child(child ? *child : nullptr, find_nccl_communicator(comm), left_out, kOp_ncclCommShrink, config, site, result);
   return result;
 }

@@ -1,5 +1,6 @@
-// The wrappers of NCCL that the table alone defines. A collective is enqueued here and runs on the device, at the end of the group that it
-// is in: the record of the call is what the host did, the device's part is told by CUPTI and by NCCL's profiler.
+// The wrappers of NCCL that the table alone defines. A collective is enqueued here and runs on the device, at the
+// end of the group that it is in: the record of the call is what the host did, the device's part is told by CUPTI
+// and by NCCL's profiler.
 #include "core/names.h"
 #include "interpose/mpi_abi.h"
 #include "interpose/nccl.h"
@@ -13,7 +14,8 @@ size_t ranks_of(const NcclCommunicator* c) { return c->size > 0 ? static_cast<si
 bool is_left_to_profiler(const NcclCommunicator* c) { return c->index == kNoComm && g_nccl_profiled; }
 
 uint32_t reduction_code(ncclRedOp_t op) {
-  return static_cast<uint32_t>(op) < kNcclReductions ? kFirstNcclCode + static_cast<uint32_t>(op) : 0;  // 0: made by the program
+  // 0: made by the program
+  return static_cast<uint32_t>(op) < kNcclReductions ? kFirstNcclCode + static_cast<uint32_t>(op) : 0;
 }
 
 uint64_t nccl_payload(size_t count, ncclDataType_t datatype, uint32_t reduction) {
@@ -39,9 +41,11 @@ void add_to_group(uint32_t comm, uint32_t sequence) {
 
 class Enqueue {
  public:
-  Enqueue(uint32_t op, const void* site, NcclCommunicator* c, bool collective, int peer, uint64_t payload, const void* receive)
+  Enqueue(uint32_t op, const void* site, NcclCommunicator* c, bool collective, int peer, uint64_t payload,
+          const void* receive)
       : c_(c),
-        sequence_(collective && c->index != kNoComm ? __atomic_add_fetch(&c->sequence, 1, __ATOMIC_RELAXED) : kNoSequence),
+        sequence_(collective && c->index != kNoComm ? __atomic_add_fetch(&c->sequence, 1, __ATOMIC_RELAXED)
+                                                    : kNoSequence),
         host_(op, site, c->index, collective, sequence_, peer, payload) {
     t_nccl.call = {c, op, sequence_, host_.context(), peer, payload};
     __atomic_store_n(&g_nccl_wrapped, true, __ATOMIC_RELAXED);

@@ -41,7 +41,8 @@ const DatatypeInfo* predefined(uint64_t key) {
 
 uint64_t derived_size(MPI_Datatype datatype) {
   MPI_Count size = 0;
-  if (!key_of(datatype) || datatype == g_mpi.datatype_null) return 0;  // asking for its size would raise the job's error handler
+  // asking for its size would raise the job's error handler
+  if (!key_of(datatype) || datatype == g_mpi.datatype_null) return 0;
   return g_mpi.p.Type_size_x(datatype, &size) == MPI_SUCCESS && size > 0 ? static_cast<uint64_t>(size) : 0;
 }
 

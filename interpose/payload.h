@@ -1,8 +1,9 @@
-// The payload of a call, as Record::payload: bytes, datatype code, reduction code. Injected code; reads only arguments that MPI itself reads.
+// The payload of a call, as Record::payload: bytes, datatype code, reduction code. Injected code; reads only arguments
+// that MPI itself reads.
 //
-// Sizes of predefined datatypes are known. MPI is asked for others, but asking about an invalid datatype would raise the job's error handler
-// a second time: so rows are evaluated before the call with PayloadArguments, which never asks, and, where that did not suffice, once more
-// with AskedPayload after a call that succeeded.
+// Sizes of predefined datatypes are known. MPI is asked for others, but asking about an invalid datatype would raise
+// the job's error handler a second time: so rows are evaluated before the call with PayloadArguments, which never asks,
+// and, where that did not suffice, once more with AskedPayload after a call that succeeded.
 #pragma once
 
 #include "interpose/communicators.h"
@@ -20,10 +21,13 @@ uint64_t known_payload(PayloadKey key);
 /// For receives: the datatype's code; the bytes come with the status.
 uint64_t received_type(PayloadKey key);
 
-/// The function `payload` of the table's rows before the call; not evaluated where the call site has sent the same before.
+/// The function `payload` of the table's rows before the call; not evaluated where the call site has sent the same
+/// before.
 struct PayloadArguments {
   PayloadKey operator()(int64_t count, MPI_Datatype datatype) const { return {count, key_of(datatype)}; }
-  PayloadKey operator()(int64_t count, MPI_Datatype datatype, MPI_Op op) const { return {count, key_of(datatype), key_of(op)}; }
+  PayloadKey operator()(int64_t count, MPI_Datatype datatype, MPI_Op op) const {
+    return {count, key_of(datatype), key_of(op)};
+  }
   template <class Count>
   PayloadKey operator()(const Count* counts, const MPI_Datatype* datatypes, int n) const {
     uint64_t bytes = 0;
@@ -67,9 +71,12 @@ inline int64_t at(const Count* counts, int i) {
 }
 
 /// Does this rank hold the data of a rooted collective? In intercommunicators the root says MPI_ROOT.
-inline bool is_root(const Communicator* c, int root) { return root == MPI_ROOT || (root == c->rank && !(c->flags & kCommInter)); }
+inline bool is_root(const Communicator* c, int root) {
+  return root == MPI_ROOT || (root == c->rank && !(c->flags & kCommInter));
+}
 
-/// Does this rank send to the root? In intercommunicators neither the root does nor those beside it, whose other arguments mean nothing.
+/// Does this rank send to the root? In intercommunicators neither the root does nor those beside it, whose other
+/// arguments mean nothing.
 inline bool sends_to(int root) { return root != MPI_ROOT && root != MPI_PROC_NULL; }
 
 /// Payload of a received message: the bytes of the status.

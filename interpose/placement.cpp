@@ -1,6 +1,6 @@
-// Where the process runs: its CPUs, their NUMA nodes, its number on its host. Injected code.
-// The CPUs are those of the main thread, which is the one that most programs compute on; launchers bind a process before it begins, so they
-// are known at the first MPI call.
+// Where the process runs: its CPUs, their NUMA nodes, its number on its host. Injected code. The CPUs are those of the
+// main thread, which is the one that most programs compute on; launchers bind a process before it begins, so they are
+// known at the first MPI call.
 #include "interpose/process.h"
 
 #include <fcntl.h>
@@ -31,7 +31,8 @@ void print_list(const cpu_set_t& set, char* text) {
     if (!CPU_ISSET(i, &set)) continue;
     int last = i;
     while (last + 1 < CPU_SETSIZE && CPU_ISSET(last + 1, &set)) ++last;
-    used += static_cast<size_t>(snprintf(text + used, kListBytes - used, last > i ? "%s%d-%d" : "%s%d", used ? "," : "", i, last));
+    used += static_cast<size_t>(
+        snprintf(text + used, kListBytes - used, last > i ? "%s%d-%d" : "%s%d", used ? "," : "", i, last));
     i = last;
   }
 }

@@ -1,6 +1,8 @@
-// The process's life as far as we take part in it: nothing at all until the first MPI call or annotation, then one spool, until the end.
+// The process's life as far as we take part in it: nothing at all until the first MPI call or annotation, then one
+// spool, until the end.
 //
-// The constructor touches nothing: most processes that this library is preloaded into (shells, ssh, orted, helpers) are not the job.
+// The constructor touches nothing: most processes that this library is preloaded into (shells, ssh, orted,
+// helpers) are not the job.
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -42,7 +44,8 @@ bool g_forked = false;  // a child of a recorded process, and MPI was not initia
 pid_t g_owner = 0;
 char g_hooks[200];  // what python/ddl_hooks says that it hooked; empty: nothing
 char g_directory[4096];
-char* g_first_environment = nullptr;  // what the process was started with, if it has cleared its environment since; NAME=VALUE, ends empty
+// what the process was started with, if it has cleared its environment since; NAME=VALUE, ends empty
+char* g_first_environment = nullptr;
 
 constexpr size_t kFirstEnvironmentBytes = 256 * 1024;
 constexpr size_t kTextBytes = 4096;
@@ -57,7 +60,8 @@ void find_first_environment() {
   char* text = static_cast<char*>(take_pages(kFirstEnvironmentBytes));
   size_t used = 0;
   ssize_t got = 0;
-  while (text && used + 2 < kFirstEnvironmentBytes && (got = read(fd, text + used, kFirstEnvironmentBytes - 2 - used)) > 0)
+  while (text && used + 2 < kFirstEnvironmentBytes &&
+         (got = read(fd, text + used, kFirstEnvironmentBytes - 2 - used)) > 0)
     used += static_cast<size_t>(got);
   close(fd);
   __atomic_store_n(&g_first_environment, text, __ATOMIC_RELEASE);  // of two threads that come at once either's will do
@@ -68,7 +72,8 @@ void find_first_environment() {
 const char* setting(const char* name) {
   const char* value = getenv(name);
   const size_t length = strlen(name);
-  for (const char* entry = __atomic_load_n(&g_first_environment, __ATOMIC_ACQUIRE); !value && entry && *entry; entry += strlen(entry) + 1) {
+  for (const char* entry = __atomic_load_n(&g_first_environment, __ATOMIC_ACQUIRE); !value && entry && *entry;
+       entry += strlen(entry) + 1) {
     if (strncmp(entry, name, length) == 0 && entry[length] == '=') value = entry + length + 1;
   }
   return value && value[0] ? value : nullptr;
@@ -118,11 +123,14 @@ const char* job_id() {
   return nullptr;
 }
 
-/// Slurm's id of the step, of ranks that srun started. Under mpirun the ranks of its own host are in no step, and those of the other hosts
-/// in the step of its daemons: not the same for one job.
-const char* job_step_id() { return setting("SLURM_JOB_ID") && !setting("OMPI_COMM_WORLD_RANK") ? setting("SLURM_STEP_ID") : nullptr; }
+/// Slurm's id of the step, of ranks that srun started. Under mpirun the ranks of its own host are in no step, and those
+/// of the other hosts in the step of its daemons: not the same for one job.
+const char* job_step_id() {
+  return setting("SLURM_JOB_ID") && !setting("OMPI_COMM_WORLD_RANK") ? setting("SLURM_STEP_ID") : nullptr;
+}
 
-/// $DDL_OUT, else ./ddl-<job id, or what identifies the launch>.ddl. False: its name is too long, or nobody can say where we are.
+/// $DDL_OUT, else ./ddl-<job id, or what identifies the launch>.ddl. False: its name is too long, or nobody can
+/// say where we are.
 bool choose_directory() {
   char* name = g_text[0];
   constexpr size_t kNameBytes = 256;
@@ -162,15 +170,18 @@ uint64_t hash_text(const char* text) {
 /// The same for all processes of one MPI_COMM_WORLD, or of one attempt of torchrun's.
 uint64_t world_key() {
   uint64_t key = 0;
-  for (const char* name : {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"}) {
+  for (const char* name :
+       {"PMIX_NAMESPACE", "OMPI_MCA_ess_base_jobid", "PMI_JOBID", "SLURM_STEP_ID", "TORCHELASTIC_RUN_ID"}) {
     const char* value = setting(name);
     if (value && key == 0) key = hash_text(value);
   }
   if (!setting("TORCHELASTIC_RUN_ID")) return key;
-  // Attempts have all of these in common. As torch tells them apart: by their number where they meet at the agent's port, else by the port
-  // that each has of its own; agents count only the failures of their own workers then, so the number is not the same on all hosts.
+  // Attempts have all of these in common. As torch tells them apart: by their number where they meet at the agent's
+  // port, else by the port that each has of its own; agents count only the failures of their own workers then, so the
+  // number is not the same on all hosts.
   const char* meets_at_agent = setting("TORCHELASTIC_USE_AGENT_STORE");
-  const char* attempt = setting(meets_at_agent && strcmp(meets_at_agent, "True") == 0 ? "TORCHELASTIC_RESTART_COUNT" : "MASTER_PORT");
+  const char* attempt =
+      setting(meets_at_agent && strcmp(meets_at_agent, "True") == 0 ? "TORCHELASTIC_RESTART_COUNT" : "MASTER_PORT");
   return attempt ? ((key ^ hash_text(attempt) << 1) | 1) : key;
 }
 
@@ -200,7 +211,8 @@ RecorderOptions options_from_environment() {
   if (const char* steps = setting("DDL_STEPS")) {
     char* end = nullptr;
     options.first_step = strtoull(steps, &end, 10);
-    options.last_step = *end == ':' && end[1] ? strtoull(end + 1, nullptr, 10) : (*end == ':' ? UINT64_MAX : options.first_step);
+    options.last_step =
+        *end == ':' && end[1] ? strtoull(end + 1, nullptr, 10) : (*end == ':' ? UINT64_MAX : options.first_step);
     options.has_steps = end != steps || *end == ':';
   }
   options.after_ns = static_cast<uint64_t>(seconds("DDL_AFTER") * 1e9);
@@ -232,7 +244,8 @@ void write_command_line() {
   if (fd >= 0) close(fd);
   if (got <= 0) return;
   raw[got] = 0;
-  const bool cut = got == static_cast<ssize_t>(kTextBytes - 1);  // of half an argument nobody can say what is secret in it
+  // of half an argument nobody can say what is secret in it
+  const bool cut = got == static_cast<ssize_t>(kTextBytes - 1);
   SecretArguments secrets;
   Pieces command;
   for (const char* argument = raw; argument < raw + got; argument += strlen(argument) + 1) {
@@ -270,11 +283,12 @@ void write_facts() {
   for (char** variable = environ; variable && *variable; ++variable) {
     const char* equals = strchr(*variable, '=');
     if (!equals || !may_be_told(*variable, static_cast<size_t>(equals - *variable))) continue;
-    for (const char* prefix :
-         {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_ARRAY_", "SLURMD_NODENAME", "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
+    for (const char* prefix : {"OMPI_MCA_", "OMP_NUM_THREADS", "SLURM_JOB_ID", "SLURM_ARRAY_", "SLURMD_NODENAME",
+                               "UCX_", "NCCL_", "CUDA_VISIBLE_DEVICES"}) {
       if (strncmp(*variable, prefix, strlen(prefix)) != 0) continue;
       char key[160];
-      snprintf(key, sizeof key, "env.%.*s", static_cast<int>(equals - *variable < 128 ? equals - *variable : 128), *variable);
+      snprintf(key, sizeof key, "env.%.*s", static_cast<int>(equals - *variable < 128 ? equals - *variable : 128),
+               *variable);
       Pieces value;
       mask_secrets(equals + 1, strlen(equals + 1), [&](const char* piece, size_t bytes) { value(piece, bytes); });
       write_fact(key, g_text[1]);
@@ -290,7 +304,8 @@ void in_forked_child() {
   g_mpi.state = MpiState::kUnknown;
   g_mpi.world_is_up = false;
   g_mpi.world_group_owner = nullptr;
-  // The tables are the parent's; they are cleared only if this child starts to record. Most children exec at once and should pay nothing.
+  // The tables are the parent's; they are cleared only if this child starts to record. Most children exec at once and
+  // should pay nothing.
 }
 
 /// The most that was resident at once. Not getrusage()'s, which begins with what the launcher's fork had.
@@ -355,7 +370,8 @@ bool try_start() {
   hooked = true;
   int error = 0;
   if (const char* why = activate(options_from_environment(), &error)) {
-    say(error ? "not recording: %s: %s (%s)" : "not recording: %s%s (%s)", why, error ? strerror(error) : "", g_directory);
+    say(error ? "not recording: %s: %s (%s)" : "not recording: %s%s (%s)", why, error ? strerror(error) : "",
+        g_directory);
     return false;
   }
   g_owner = getpid();
@@ -398,8 +414,8 @@ bool clock_sync_wanted() { return is_on("DDL_CLOCK_SYNC") && !is_on("DDL_DISABLE
 
 namespace {
 
-/// Once per process. `of_a_rank`: the call is one that only processes of the job make, not helpers that inherited annotations (a DataLoader
-/// worker).
+/// Once per process. `of_a_rank`: the call is one that only processes of the job make, not helpers that inherited
+/// annotations (a DataLoader worker).
 bool start(bool of_a_rank) {
   Start now = __atomic_load_n(&g_start, __ATOMIC_ACQUIRE);
   if (now == Start::kNotYet) {
@@ -414,7 +430,8 @@ bool start(bool of_a_rank) {
       errno = saved_errno;
     }
   }
-  while (now == Start::kStarting && !t_starting) {  // another thread is at it; if it is this one, we are in a signal handler
+  // another thread is at it; if it is this one, we are in a signal handler
+  while (now == Start::kStarting && !t_starting) {
     sched_yield();
     now = __atomic_load_n(&g_start, __ATOMIC_ACQUIRE);
   }
@@ -449,7 +466,8 @@ bool start_recorder_from_gloo() {
 void say(const char* format, ...) {
   if (launch_rank() > 0 && !setting("DDL_VERBOSE")) return;
   const int descriptor = fcntl(STDERR_FILENO, F_GETFD);
-  if (descriptor < 0 || (descriptor & FD_CLOEXEC)) return;  // closed, or a file of the program's own under the same number
+  // closed, or a file of the program's own under the same number
+  if (descriptor < 0 || (descriptor & FD_CLOEXEC)) return;
   char text[1024] = "ddl: ";
   va_list arguments;
   va_start(arguments, format);

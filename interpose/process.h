@@ -3,7 +3,8 @@
 
 namespace ddl {
 
-/// Starts the recorder from the environment, once per process. False: it is off, and why was said if it was worth saying.
+/// Starts the recorder from the environment, once per process. False: it is off, and why was said if it was worth
+/// saying.
 bool start_recorder(bool from_mpi);
 /// The same, for a process that uses NCCL. False also where NCCL is not to be recorded.
 bool start_recorder_from_nccl();

@@ -81,8 +81,10 @@ DDL_HOT void remove(RequestInfo* info) {
 /// Bytes of what is posted without knowing them join the row of the posting call when they are known.
 void add_bytes(Thread* thread, const RequestInfo& info, uint64_t bytes) {
   if (bytes == 0) return;
-  const bool is_own = info.thread == thread->index && !(info.flags & kRequestPersistent) && info.fill != Fill::kCommunicator;
-  ProfileEntry* entry = __builtin_expect(is_own, 1) ? info.received : profile_entry(thread, info.context, info.comm, info.op, 0);
+  const bool is_own =
+      info.thread == thread->index && !(info.flags & kRequestPersistent) && info.fill != Fill::kCommunicator;
+  ProfileEntry* entry =
+      __builtin_expect(is_own, 1) ? info.received : profile_entry(thread, info.context, info.comm, info.op, 0);
   entry->bytes += bytes;
 }
 
@@ -143,7 +145,8 @@ void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const 
   if (is_no_request(handle)) {
     if (posted.persistent) return;
     const uint64_t payload =
-        posted.fill == Fill::kNothing ? posted.payload : 0;  // a receive that is complete by then is one from MPI_PROC_NULL
+        // a receive that is complete by then is one from MPI_PROC_NULL
+        posted.fill == Fill::kNothing ? posted.payload : 0;
     return write_record(call.thread, call.keep,
                         {.start_ticks = call.start_ticks,
                          .word = record_word(RecordKind::kRequest, call.op, now - call.start_ticks),
@@ -242,7 +245,8 @@ void start_request(MPI_Request handle, uint64_t now) {
     request->start_ticks = now;
     info = *request;
   }
-  if (Thread* thread = this_thread(); thread && info.fill == Fill::kNothing) add_bytes(thread, info, payload_bytes(info.payload));
+  if (Thread* thread = this_thread(); thread && info.fill == Fill::kNothing)
+    add_bytes(thread, info, payload_bytes(info.payload));
 }
 
 void forget_request(MPI_Request handle) {
@@ -259,7 +263,8 @@ uint64_t outstanding_requests() {
   uint64_t active = 0;
   for (RequestInfo& slot : g_requests) {
     const StripeLock lock(&slot);
-    for (const RequestInfo* info = &slot; info; info = info->next) active += key_of(info->handle) && info->flags & kRequestActive;
+    for (const RequestInfo* info = &slot; info; info = info->next)
+      active += key_of(info->handle) && info->flags & kRequestActive;
   }
   return active;
 }

@@ -1,11 +1,13 @@
-// From an MPI_Request to the operation behind it, with place and time of its post, until some call completes it. Injected code.
+// From an MPI_Request to the operation behind it, with place and time of its post, until some call completes
+// it. Injected code.
 //
-// A hash table whose slots are the entries, one cache line each, with a chain behind those that share a slot; the chain's entries come from
-// anonymous memory, so that any number of requests can be outstanding. Locks, striped, are taken only under MPI_THREAD_MULTIPLE.
+// A hash table whose slots are the entries, one cache line each, with a chain behind those that share a slot; the
+// chain's entries come from anonymous memory, so that any number of requests can be outstanding. Locks, striped, are
+// taken only under MPI_THREAD_MULTIPLE.
 //
-// Under MPI_THREAD_MULTIPLE MPI may give a handle out again to another thread before the one that completed it comes back to us. So a
-// completing call takes hold of its requests before it calls MPI (find_request), and a post that finds its handle held adds a second entry;
-// the holder completes the held entry, not the newer one.
+// Under MPI_THREAD_MULTIPLE MPI may give a handle out again to another thread before the one that completed it comes
+// back to us. So a completing call takes hold of its requests before it calls MPI (find_request), and a post that finds
+// its handle held adds a second entry; the holder completes the held entry, not the newer one.
 #pragma once
 
 #include "interpose/communicators.h"
@@ -16,10 +18,12 @@ namespace ddl {
 /// Facts known at completion, beside those of the post.
 enum class Fill : uint8_t {
   kNothing,
-  kMessage,       ///< bytes, source and tag (receives)
-  kBytes,         ///< bytes (files)
-  kReceivedHalf,  ///< the same for what a Isendrecv receives: its post is the half that sends, and the one that the profile counts
-  kCommunicator,  ///< MPI_Comm_idup: `payload` is the key of what is duplicated, `new_comm` the duplicate, of use once complete
+  kMessage,  ///< bytes, source and tag (receives)
+  kBytes,    ///< bytes (files)
+  /// the same for what a Isendrecv receives: its post is the half that sends, and the one that the profile counts
+  kReceivedHalf,
+  /// MPI_Comm_idup: `payload` is the key of what is duplicated, `new_comm` the duplicate, of use once complete
+  kCommunicator,
 };
 
 /// Facts about an operation that its posting call knows beyond its own record.
@@ -56,9 +60,10 @@ struct alignas(64) RequestInfo {
   uint8_t flags;    ///< RequestFlag
   uint32_t thread;  ///< index of the one that posted
   union {
-    uint64_t numbered_key;   ///< of persistent ones
-    MPI_Comm new_comm;       ///< Fill::kCommunicator
-    ProfileEntry* received;  ///< other ones that only the status tells the bytes of: the entry, of `thread`, that takes them
+    uint64_t numbered_key;  ///< of persistent ones
+    MPI_Comm new_comm;      ///< Fill::kCommunicator
+    /// other ones that only the status tells the bytes of: the entry, of `thread`, that takes them
+    ProfileEntry* received;
   };
 };
 static_assert(sizeof(RequestInfo) == 64);
@@ -68,7 +73,8 @@ static_assert(sizeof(Record) - offsetof(Record, payload) == kRequestSays);
 
 /// op .. thread in one word, to be written and compared as such.
 constexpr uint64_t request_kind(uint32_t op, Fill fill, uint32_t flags, uint32_t thread) {
-  return op | static_cast<uint64_t>(fill) << 16 | static_cast<uint64_t>(flags) << 24 | static_cast<uint64_t>(thread) << 32;
+  return op | static_cast<uint64_t>(fill) << 16 | static_cast<uint64_t>(flags) << 24 |
+         static_cast<uint64_t>(thread) << 32;
 }
 static_assert(offsetof(RequestInfo, fill) - offsetof(RequestInfo, op) == 2 &&
               offsetof(RequestInfo, flags) - offsetof(RequestInfo, op) == 3 &&
@@ -81,7 +87,9 @@ inline RequestInfo* request_slot(MPI_Request handle) {
   return &g_requests[static_cast<uint32_t>(key_of(handle)) * 0x9e3779b1u >> (32 - 14)];
 }
 /// Stands for no operation, or for one that is complete.
-inline bool is_no_request(MPI_Request handle) { return !key_of(handle) || handle == g_mpi.request_null || is_shared_request(handle); }
+inline bool is_no_request(MPI_Request handle) {
+  return !key_of(handle) || handle == g_mpi.request_null || is_shared_request(handle);
+}
 /// Handles that is_no_request() knows find their slots taken, so that a free slot needs no such test; but not these.
 inline bool is_one_of_many_shared([[maybe_unused]] MPI_Request handle) {
 #ifdef OPEN_MPI
@@ -93,11 +101,12 @@ inline bool is_one_of_many_shared([[maybe_unused]] MPI_Request handle) {
 /// Before the first look-up, and once the handles are known.
 void reserve_request_slots();
 
-/// Remembers the operation that `call` posted as `handle`. A handle that stands for "already complete" is recorded as such at once.
-/// `call` must have been recorded and have ended at `now`.
+/// Remembers the operation that `call` posted as `handle`. A handle that stands for "already complete" is recorded as
+/// such at once. `call` must have been recorded and have ended at `now`.
 void post_request(MPI_Request handle, const OpenCall& call, uint64_t now, const Posted& posted);
 
-/// post_as_recorded() where its slot is taken, threads are many, or the record may have been overwritten since (then the request is lost).
+/// post_as_recorded() where its slot is taken, threads are many, or the record may have been overwritten since (then
+/// the request is lost).
 void post_unusual(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective);
 /// The same where the call's record describes the operation completely: in nearly all posts.
 DDL_HOT void post_as_recorded(MPI_Request handle, const OpenCall& call, uint64_t now, Fill fill, bool collective) {
@@ -106,13 +115,15 @@ DDL_HOT void post_as_recorded(MPI_Request handle, const OpenCall& call, uint64_t
   const auto is_taken = [&] { return (key_of(slot->handle) | reinterpret_cast<uintptr_t>(slot->next)) != 0; };
   if (__builtin_expect(g_mpi.multiple, 0) || __builtin_expect(is_taken() || is_one_of_many_shared(handle), 0) ||
       __builtin_expect(record->start_ticks != call.start_ticks, 0)) {  // the ring went round during this call
-    // A copy, whose address may be known. Values that only this needs come from the record, and are not kept during the call.
+    // A copy, whose address may be known. Values that only this needs come from the record, and are not
+    // kept during the call.
     const OpenCall copy = {call.thread,     call.record,  call.slot, call.entry, call.start_ticks, record->payload,
                            record->context, record->comm, call.op,   call.keep,  call.outermost};
     return post_unusual(handle, copy, now, fill, collective);
   }
   const uint64_t kind = request_kind(
-      call.op, fill, (call.keep ? 0 : kRequestNotKept) | (collective ? kRequestCollective : 0) | kRequestActive, call.thread->index);
+      call.op, fill, (call.keep ? 0 : kRequestNotKept) | (collective ? kRequestCollective : 0) | kRequestActive,
+      call.thread->index);
   slot->handle = handle;
   slot->start_ticks = call.start_ticks;
   memcpy(&slot->payload, &record->payload, kRequestSays);
@@ -121,8 +132,8 @@ DDL_HOT void post_as_recorded(MPI_Request handle, const OpenCall& call, uint64_t
 }
 
 RequestInfo* find_request_in_chain(RequestInfo* slot, MPI_Request handle, bool hold);
-/// The entry of a request, for the calls that complete it; NULL: not one that we follow. `hold`: it stays that request's, whatever handle
-/// MPI gives out meanwhile, until complete_request() or release_request().
+/// The entry of a request, for the calls that complete it; NULL: not one that we follow. `hold`: it stays that
+/// request's, whatever handle MPI gives out meanwhile, until complete_request() or release_request().
 DDL_HOT RequestInfo* find_request(MPI_Request handle, bool hold) {
   if (is_no_request(handle)) return nullptr;
   RequestInfo* slot = request_slot(handle);
@@ -137,13 +148,14 @@ DDL_HOT RequestInfo* request_at_hand(MPI_Request handle) {
   return __builtin_expect(slot->handle == handle, 1) ? slot : nullptr;
 }
 
-/// Completes the entry's operation by a call of `thread` (NULL: one that is not recorded) that returned at `now`. Nothing happens where it
-/// was complete before (inactive persistent requests).
+/// Completes the entry's operation by a call of `thread` (NULL: one that is not recorded) that returned at `now`.
+/// Nothing happens where it was complete before (inactive persistent requests).
 void complete_request(Thread* thread, RequestInfo* request, const MPI_Status& status, uint64_t now);
 /// The same for an entry from request_at_hand().
 DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const MPI_Status& status, uint64_t now) {
   // Active, not persistent, of this thread; its status says all of a message that has come, or nothing.
-  constexpr uint64_t kMatters = request_kind(0, static_cast<Fill>(0xfe), kRequestActive | kRequestPersistent, UINT32_MAX);
+  constexpr uint64_t kMatters =
+      request_kind(0, static_cast<Fill>(0xfe), kRequestActive | kRequestPersistent, UINT32_MAX);
   uint64_t kind;
   memcpy(&kind, &info->op, sizeof kind);
   const bool message = info->fill == Fill::kMessage;
@@ -154,7 +166,8 @@ DDL_HOT void complete_request_at_hand(Thread* thread, RequestInfo* info, const M
   record->start_ticks = info->start_ticks;
   if (message) {
     const uint64_t bytes = status_bytes(status);
-    const uint64_t from = static_cast<uint32_t>(status.MPI_TAG) | static_cast<uint64_t>(static_cast<uint32_t>(status.MPI_SOURCE)) << 32;
+    const uint64_t from =
+        static_cast<uint32_t>(status.MPI_TAG) | static_cast<uint64_t>(static_cast<uint32_t>(status.MPI_SOURCE)) << 32;
     record->payload = info->payload | bytes << 16;  // which has the datatype
     memcpy(&record->comm, &info->comm, sizeof(info->comm) + sizeof(info->context));
     memcpy(&record->sequence, &from, sizeof from);

@@ -1,6 +1,6 @@
-// Finding the function behind ours. The order matters and was measured: mpi4py loads libmpi with RTLD_LOCAL after us, so RTLD_NEXT finds
-// nothing there, although our wrapper was found first; then the caller's own scope has it; a tail-calling caller hides that too, then some
-// loaded object must.
+// Finding the function behind ours. The order matters and was measured: mpi4py loads libmpi with RTLD_LOCAL after us,
+// so RTLD_NEXT finds nothing there, although our wrapper was found first; then the caller's own scope has it; a
+// tail-calling caller hides that too, then some loaded object must.
 #include <link.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -32,8 +32,8 @@ void* from_scope_of(const char* object, const char* name) {
   return found;
 }
 
-/// The names of all loaded objects. Collected first and opened later: dlopen inside dl_iterate_phdr takes two loader locks in the wrong
-/// order.
+/// The names of all loaded objects. Collected first and opened later: dlopen inside dl_iterate_phdr takes two loader
+/// locks in the wrong order.
 struct Names {
   char text[64 * 1024];
   size_t used;
@@ -55,7 +55,8 @@ void* from_any_object(const char* name) {
   Names* names = static_cast<Names*>(pages);
   dl_iterate_phdr(collect_name, names);
   void* found = nullptr;
-  for (size_t at = 0; at < names->used && !found; at += strlen(names->text + at) + 1) found = from_scope_of(names->text + at, name);
+  for (size_t at = 0; at < names->used && !found; at += strlen(names->text + at) + 1)
+    found = from_scope_of(names->text + at, name);
   munmap(pages, sizeof(Names));
   return found;
 }
@@ -93,8 +94,8 @@ bool is_in_mpi_library(const void* site) {
 
 void* mpi_object(const char* name) {
   if (!&dlsym) return nullptr;
-  // An executable may hold the copy that everybody uses. By its handle: what RTLD_DEFAULT finds stays loaded as long as we do, and a job that closes
-  // its MPI library may open it again.
+  // An executable may hold the copy that everybody uses. By its handle: what RTLD_DEFAULT finds stays loaded as long as
+  // we do, and a job that closes its MPI library may open it again.
   void* program = dlopen(nullptr, RTLD_LAZY | RTLD_NOLOAD);
   void* found = program ? dlsym(program, name) : nullptr;
   if (program) dlclose(program);

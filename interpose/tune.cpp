@@ -1,6 +1,7 @@
-// A job that is tuned while it runs (ddl_tune() and ddl_tuned() of include/ddl/annotate.h): follows the schedule that DDL_TUNE_FILE names, and
-// tells the tuner by recorded values that it does: "ddl_tune_block", the number of the block, at each call, and "ddl_tuned NAME" when it is asked for a
-// name and whenever the block has become another one. The rest of the library never looks at the schedule.
+// A job that is tuned while it runs (ddl_tune() and ddl_tuned() of include/ddl/annotate.h): follows the schedule that
+// DDL_TUNE_FILE names, and tells the tuner by recorded values that it does: "ddl_tune_block", the number of the block,
+// at each call, and "ddl_tuned NAME" when it is asked for a name and whenever the block has become another one. The
+// rest of the library never looks at the schedule.
 //
 // Threads: those two functions are called by one thread, which runs the steps.
 #include <errno.h>

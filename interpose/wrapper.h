@@ -1,19 +1,21 @@
 // The parts of every MPI wrapper. Injected code.
 //
-// Each intercepted call is exported under both its names. MPI_X is what C programs call; it forwards to the next MPI_X, so that other tools
-// in the chain see the call too. PMPI_X is what the MPI library's own Fortran layers call (Open MPI's bypass MPI_X) and what PMPI tools
-// between the program and us call; it forwards to the next PMPI_X. Called from inside a call that is being recorded, PMPI_X is a tool or
-// the library at work for that call, and passes through; MPI_X from there is a callback of the program and is recorded, unless the MPI
-// library itself is the caller (its MPI-IO does so).
+// Each intercepted call is exported under both its names. MPI_X is what C programs call; it forwards to the next
+// MPI_X, so that other tools in the chain see the call too. PMPI_X is what the MPI library's own Fortran layers
+// call (Open MPI's bypass MPI_X) and what PMPI tools between the program and us call; it forwards to the next
+// PMPI_X. Called from inside a call that is being recorded, PMPI_X is a tool or the library at work for that call,
+// and passes through; MPI_X from there is a callback of the program and is recorded, unless the MPI library itself
+// is the caller (its MPI-IO does so).
 //
-// Fortran entries (fortran_entries.cpp) leave their caller's address here on their way to the real Fortran function, so that call sites are
-// those of the program and a Fortran callback's calls are known from the library's own.
+// Fortran entries (fortran_entries.cpp) leave their caller's address here on their way to the real Fortran function, so
+// that call sites are those of the program and a Fortran callback's calls are known from the library's own.
 #pragma once
 
 #include "core/repeated_call.h"
 #include "interpose/mpi_abi.h"
 
-// Head of an exported function. Where entries guard it, the name that the job calls is the entry's (guarded_entries.cpp).
+// Head of an exported function. Where entries guard it, the name that the job calls is the entry's
+// (guarded_entries.cpp).
 #ifdef DDL_GUARDED_ENTRIES
 #define DDL_EXPORT(NAME) extern "C" __attribute__((visibility("hidden"))) int ddl_body_##NAME
 #else
@@ -52,8 +54,8 @@ inline const void* take_fortran_site(uint32_t op) {
 /// Does `site` lie in the MPI library or one of its plugins?
 bool is_in_mpi_library(const void* site);
 
-/// Is this thread inside a call that is being recorded, in which the code at `frame` was called? A call that was left by longjmp or an
-/// exception of an error handler does not count: its frame is gone.
+/// Is this thread inside a call that is being recorded, in which the code at `frame` was called? A call that was left
+/// by longjmp or an exception of an error handler does not count: its frame is gone.
 inline bool is_inside_call(const void* frame) {
   Thread* thread = t_thread;
   if (__builtin_expect(!thread || !is_in_call(thread), 1)) return false;
@@ -86,8 +88,8 @@ inline bool records_pmpi(const void* site, bool fortran, const void* frame) {
   return mpi_running(site) && (fortran || !is_inside_call(frame));
 }
 
-/// Defines MPI_X and PMPI_X. NAME_recorded(real, site, arguments...) does the work. A caller that found us but no MPI library gets an error
-/// code, never a crash.
+/// Defines MPI_X and PMPI_X. NAME_recorded(real, site, arguments...) does the work. A caller that found us but no MPI
+/// library gets an error code, never a crash.
 // clang-format off
 #define DDL_EXPORTS(NAME, PARAMETERS, ARGUMENTS) DDL_EXPORTS_IF(NAME, PARAMETERS, ARGUMENTS, records_mpi, records_pmpi)
 #define DDL_EXPORTS_IF(NAME, PARAMETERS, ARGUMENTS, RECORDS, PRECORDS)                                        \

@@ -22,7 +22,8 @@ struct ByCopyBegin {
 void add_over_time(store::SortedRecords<TimedCopy, ByCopyBegin>& copies, std::vector<CopyRate>& kinds, bool with_bins) {
   std::vector<OpenIntervals> running(kinds.size(), OpenIntervals(true));
   const auto held_by = [&](size_t kind) {
-    return [&rate = kinds[kind], &now = running[kind], with_bins](int64_t from_ns, int64_t to_ns, double bytes_per_second) {
+    return [&rate = kinds[kind], &now = running[kind], with_bins](int64_t from_ns, int64_t to_ns,
+                                                                  double bytes_per_second) {
       if (now.open() > 0) rate.busy_ns += to_ns - from_ns;
       if (to_ns > from_ns) rate.most = std::max(rate.most, bytes_per_second);
       if (with_bins) rate.bins.hold(from_ns, to_ns, bytes_per_second);
@@ -30,7 +31,8 @@ void add_over_time(store::SortedRecords<TimedCopy, ByCopyBegin>& copies, std::ve
   };
   copies.sort();
   while (const TimedCopy* copy = copies.next()) {
-    const double bytes_per_second = static_cast<double>(copy->bytes) * 1e9 / static_cast<double>(copy->end_ns - copy->start_ns);
+    const double bytes_per_second =
+        static_cast<double>(copy->bytes) * 1e9 / static_cast<double>(copy->end_ns - copy->start_ns);
     running[copy->kind].add(copy->start_ns, copy->end_ns, bytes_per_second, held_by(copy->kind));
   }
   for (size_t kind = 0; kind < kinds.size(); ++kind) running[kind].finish(held_by(kind));
@@ -53,7 +55,9 @@ std::vector<CopyRate> read_copy_rates(const RunView& run, size_t drawn) {
     keep_most_important(all, drawn, [](const CopyRate& a, const CopyRate& b) { return a.bytes < b.bytes; });
   };
   // Rows lie by process.
-  Query row(run.db, "SELECT process, coalesce(copy, 'memset'), start_ns, duration_ns, bytes FROM gpu_event WHERE kind IN (2, 3)");
+  Query row(
+      run.db,
+      "SELECT process, coalesce(copy, 'memset'), start_ns, duration_ns, bytes FROM gpu_event WHERE kind IN (2, 3)");
   std::optional<int64_t> process;
   std::map<int64_t, int64_t>::const_iterator rank = ranks.end();
   while (row.next()) {
@@ -83,14 +87,16 @@ std::vector<CopyRate> read_copy_rates(const RunView& run, size_t drawn) {
   end_process();
   if (all.empty()) return all;
   std::map<std::pair<int64_t, std::string>, double> peaks;
-  Query peak(run.db,
-             "SELECT rank, kind, max(peak_bytes_per_second) FROM v_link WHERE world = ? AND peak_bytes_per_second > 0 AND kind IS NOT NULL"
-             " GROUP BY rank, kind");
+  Query peak(
+      run.db,
+      "SELECT rank, kind, max(peak_bytes_per_second) FROM v_link WHERE world = ? AND peak_bytes_per_second > 0 AND kind IS NOT NULL"
+      " GROUP BY rank, kind");
   for (peak.bind(run.world); peak.next();) peaks[{peak.integer(0), peak.text(1)}] = peak.real(2);
   for (CopyRate& rate : all)
     if (const auto found = peaks.find({rate.rank, rate.kind}); found != peaks.end()) rate.peak = found->second;
-  std::stable_sort(all.begin(), all.end(),
-                   [](const CopyRate& a, const CopyRate& b) { return std::tie(a.rank, a.kind) < std::tie(b.rank, b.kind); });
+  std::stable_sort(all.begin(), all.end(), [](const CopyRate& a, const CopyRate& b) {
+    return std::tie(a.rank, a.kind) < std::tie(b.rank, b.kind);
+  });
   return all;
 }
 

@@ -56,8 +56,9 @@ std::vector<std::string> stable_views() {
 
 std::vector<std::string> view_names(SQLite::Database& db) {
   std::vector<std::string> names;
-  Query row(db,
-            "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name");
+  Query row(
+      db,
+      "SELECT name FROM main.sqlite_master WHERE type IN ('table', 'view') AND name NOT LIKE 'sqlite_%' ORDER BY type DESC, name");
   while (row.next()) names.push_back(row.text(0));
   return names;
 }
@@ -79,10 +80,12 @@ void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink) {
   const std::string asked(name);
   // "step" and "steps" mean v_step too.
   std::string chosen;
-  for (const std::string& candidate : {asked, "v_" + asked, asked.ends_with('s') ? "v_" + asked.substr(0, asked.size() - 1) : asked})
+  for (const std::string& candidate :
+       {asked, "v_" + asked, asked.ends_with('s') ? "v_" + asked.substr(0, asked.size() - 1) : asked})
     if (chosen.empty() && std::find(names.begin(), names.end(), candidate) != names.end()) chosen = candidate;
   if (chosen.empty())
-    throw Error(fmt::format("no view or table '{}'", name), fmt::format("there are {}", fmt::join(names, ", ")), ExitCode::kUsage);
+    throw Error(fmt::format("no view or table '{}'", name), fmt::format("there are {}", fmt::join(names, ", ")),
+                ExitCode::kUsage);
   Rows rows(db, fmt::format("SELECT * FROM main.\"{}\"", chosen));
   write_csv(rows, sink);
 }

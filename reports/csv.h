@@ -16,11 +16,12 @@ using Sink = std::function<void(std::string_view)>;
 /// Header and all rows, in pieces.
 void write_csv(Rows& rows, const Sink& sink);
 
-/// All rows of the view or table `name`; "call" and "calls" find v_call too. Throws ddl::Error (kUsage) for an unknown name.
+/// All rows of the view or table `name`; "call" and "calls" find v_call too. Throws ddl::Error (kUsage) for an unknown
+/// name.
 void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink);
 
-/// One field. Text that a spreadsheet would take for a formula gets a leading '; control characters and invalid UTF-8 become U+FFFD; quoted
-/// if needed.
+/// One field. Text that a spreadsheet would take for a formula gets a leading '; control characters and invalid UTF-8
+/// become U+FFFD; quoted if needed.
 std::string csv_text(std::string_view text);
 
 /// The views v_*, in schema order.

@@ -1,5 +1,5 @@
-// The content of a report, without its looks. Builders (overview.h) fill it from a run; renderers (text.h, json.h) print it. A new format
-// reads only this; a new report fills only this.
+// The content of a report, without its looks. Builders (overview.h) fill it from a run; renderers (text.h, json.h)
+// print it. A new format reads only this; a new report fills only this.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,8 @@ struct Finding {
   std::optional<double> share_ratio;
   Value::Bound bound = Value::Bound::kNone;  ///< of both
   std::string confidence;
-  /// "lower_bound": ranks left no record, so its waiting is only bounded from below (specification.md J7); empty: it is known.
+  /// "lower_bound": ranks left no record, so its waiting is only bounded from below (specification.md J7);
+  /// empty: it is known.
   std::string estimator;
   std::string evidence;
   std::string try_next;
@@ -54,8 +55,10 @@ struct Column {
   std::string key;    ///< JSON key, with its unit: time_ns
   std::string title;  ///< heading
   Unit unit;
-  int keep = 9;  ///< a narrow terminal drops the columns with the smallest number first; 9 = never, 0 = not in text at all
-  const char* why = "NOT_APPLICABLE";  ///< of a NULL in a row that a query made (cells() in overview.h); "": the row says it
+  /// a narrow terminal drops the columns with the smallest number first; 9 = never, 0 = not in text at all
+  int keep = 9;
+  /// of a NULL in a row that a query made (cells() in overview.h); "": the row says it
+  const char* why = "NOT_APPLICABLE";
 };
 
 struct Table {

@@ -52,13 +52,15 @@ void sweep(const Window& window, const std::vector<Span>& spans, Places& places)
   };
   std::vector<Edge> edges;
   for (size_t i = 0; i < spans.size(); ++i) {
-    const int64_t begin_ns = std::max(spans[i].begin_ns, window.begin_ns), end_ns = std::min(spans[i].end_ns, window.end_ns);
+    const int64_t begin_ns = std::max(spans[i].begin_ns, window.begin_ns),
+                  end_ns = std::min(spans[i].end_ns, window.end_ns);
     if (begin_ns >= end_ns) continue;
     edges.push_back({begin_ns, true, i});
     edges.push_back({end_ns, false, i});
   }
   std::stable_sort(edges.begin(), edges.end(), [](const Edge& a, const Edge& b) { return a.time_ns < b.time_ns; });
-  std::set<size_t> open[3];  // by kind; of ranges the one opened last is the largest, as spans are in the order of their begins
+  // by kind; of ranges the one opened last is the largest, as spans are in the order of their begins
+  std::set<size_t> open[3];
   const std::set<size_t>&ranges = open[Span::kRange], &calls = open[Span::kCall];
   Places here;
   int64_t in_calls_ns = 0, at_ns = window.begin_ns;
@@ -112,10 +114,11 @@ class Folder {
   explicit Folder(const RunView& run)
       : run_(run),
         calls_(
-            (run.db.exec("DROP TABLE IF EXISTS temp.folded_wait;CREATE TEMP TABLE folded_wait AS SELECT event, sum(ns) AS ns FROM ("
-                         " SELECT receive_call AS event, late_sender_wait_ns AS ns FROM message WHERE late_sender_wait_ns > 0"
-                         " UNION ALL SELECT send_call, late_receiver_wait_ns FROM message WHERE late_receiver_wait_ns > 0) GROUP BY event;"
-                         "CREATE UNIQUE INDEX temp.folded_wait_event ON folded_wait(event)"),
+            (run.db.exec(
+                 "DROP TABLE IF EXISTS temp.folded_wait;CREATE TEMP TABLE folded_wait AS SELECT event, sum(ns) AS ns FROM ("
+                 " SELECT receive_call AS event, late_sender_wait_ns AS ns FROM message WHERE late_sender_wait_ns > 0"
+                 " UNION ALL SELECT send_call, late_receiver_wait_ns FROM message WHERE late_receiver_wait_ns > 0) GROUP BY event;"
+                 "CREATE UNIQUE INDEX temp.folded_wait_event ON folded_wait(event)"),
              run.db),
             "SELECT e.process, e.thread, e.kind = 2, e.region, e.op, e.start_ns, e.duration_ns, coalesce(k.wait_ns, w.ns, 0) FROM event e"
             " LEFT JOIN collective k ON k.event = e.id LEFT JOIN temp.folded_wait w ON w.event = e.id AND e.kind = 1 AND e.seq IS NULL"
@@ -141,7 +144,8 @@ class Folder {
       std::vector<Window> windows = steps_of(process);
       spans_.clear();
       if (!run_.has_steps && processes.integer(5) != 0) {
-        windows.push_back({0, processes.integer(2), processes.integer(3), processes.integer(4), processes.integer(6) != 0});
+        windows.push_back(
+            {0, processes.integer(2), processes.integer(3), processes.integer(4), processes.integer(6) != 0});
         add_open_calls(process, processes.integer(7));
       }
       if (windows.empty()) continue;
@@ -167,17 +171,19 @@ class Folder {
   std::vector<Window> steps_of(int64_t process) {
     std::vector<Window> windows;
     if (!run_.has_steps) return windows;
-    Query row(run_.db,
-              "SELECT s.thread, min(s.start_ns), s.duration_ns, t.exposed_ns, t.comm_ns IS NOT NULL, t.wait_ns IS NOT NULL FROM step s"
-              " JOIN step_part t ON t.process = s.process AND t.step = s.step WHERE s.process = ? AND s.duration_ns IS NOT NULL"
-              " GROUP BY s.step ORDER BY s.start_ns");
+    Query row(
+        run_.db,
+        "SELECT s.thread, min(s.start_ns), s.duration_ns, t.exposed_ns, t.comm_ns IS NOT NULL, t.wait_ns IS NOT NULL FROM step s"
+        " JOIN step_part t ON t.process = s.process AND t.step = s.step WHERE s.process = ? AND s.duration_ns IS NOT NULL"
+        " GROUP BY s.step ORDER BY s.start_ns");
     for (row.bind(process); row.next();) {
       if (row.integer(4) == 0) {
         ++summary_.left_out;
         continue;
       }
       ++summary_.steps;
-      windows.push_back({row.integer(0), row.integer(1), row.integer(1) + row.integer(2), row.integer(3), row.integer(5) != 0});
+      windows.push_back(
+          {row.integer(0), row.integer(1), row.integer(1) + row.integer(2), row.integer(3), row.integer(5) != 0});
     }
     return windows;
   }
@@ -185,11 +191,13 @@ class Folder {
   /// What never returned is time inside MPI, too.
   void add_open_calls(int64_t process, int64_t end_ns) {
     Query row(run_.db, "SELECT region, op, start_ns FROM open_call WHERE process = ? AND thread = 0 ORDER BY start_ns");
-    for (row.bind(process); row.next();) spans_.push_back({Span::kCall, row.integer(0), row.integer(1), row.integer(2), end_ns});
+    for (row.bind(process); row.next();)
+      spans_.push_back({Span::kCall, row.integer(0), row.integer(1), row.integer(2), end_ns});
   }
 
   void take_calls(int64_t process, const Window& window) {
-    for (Query* row = nullptr; (row = calls_.at(process)) != nullptr && row->integer(5) < window.end_ns; calls_.advance()) {
+    for (Query* row = nullptr; (row = calls_.at(process)) != nullptr && row->integer(5) < window.end_ns;
+         calls_.advance()) {
       const bool request = row->integer(2) != 0;
       if (!request && row->integer(1) != window.thread) continue;
       const int64_t begin_ns = row->integer(5), end_ns = begin_ns + row->integer(6);
@@ -199,7 +207,8 @@ class Folder {
   }
 
   void take_ranges(int64_t process, const Window& window) {
-    for (Query* row = nullptr; (row = ranges_.at(process)) != nullptr && row->integer(3) < window.end_ns; ranges_.advance()) {
+    for (Query* row = nullptr; (row = ranges_.at(process)) != nullptr && row->integer(3) < window.end_ns;
+         ranges_.advance()) {
       if (row->integer(1) == window.thread)
         spans_.push_back({Span::kRange, row->integer(2), 0, row->integer(3), row->integer(3) + row->integer(4)});
     }
@@ -234,7 +243,8 @@ class Folder {
   Cursor calls_, ranges_;
   std::vector<Region> regions_;
   std::map<int64_t, std::string> ops_;
-  std::vector<Span> spans_;  ///< of the current process, from the current window on; each kind in the order of their begins
+  /// of the current process, from the current window on; each kind in the order of their begins
+  std::vector<Span> spans_;
   FoldedSummary summary_;
 };
 
@@ -243,8 +253,8 @@ class Folder {
 FoldedSummary write_folded(const RunView& run, const Sink& sink) {
   const FoldedSummary summary = Folder(run).write(sink);
   if (summary.ranks == 0)
-    throw Error("no events were kept to make a flame graph of", "record again without --steps, --after and --cap, with --budget off",
-                ExitCode::kDataMissing);
+    throw Error("no events were kept to make a flame graph of",
+                "record again without --steps, --after and --cap, with --budget off", ExitCode::kDataMissing);
   return summary;
 }
 

@@ -1,8 +1,9 @@
-// Folded stacks for flame graph tools: a line for each place in the program, "rank 3;step;forward;conv1;MPI_Allreduce;waiting 1234", in ns.
+// Folded stacks for flame graph tools: a line for each place in the program, "rank
+// 3;step;forward;conv1;MPI_Allreduce;waiting 1234", in ns.
 //
-// For each rank the steps with kept events are summed, in the thread that marks them; without steps the whole run. A rank's lines add up to
-// the duration of those steps (v_step), those that end in or below a call to exposed_ns, those that end in "waiting" to wait_ns. Unknown
-// waiting has no line of its own: it stays in the call's.
+// For each rank the steps with kept events are summed, in the thread that marks them; without steps the whole run. A
+// rank's lines add up to the duration of those steps (v_step), those that end in or below a call to exposed_ns, those
+// that end in "waiting" to wait_ns. Unknown waiting has no line of its own: it stays in the call's.
 #pragma once
 
 #include <cstdint>

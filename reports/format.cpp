@@ -13,7 +13,9 @@ namespace {
 // `digits` significant ones, without an exponent.
 std::string significant(double number, int digits) {
   if (number == 0) return "0";
-  const auto decimals = [&](double x) { return std::max(0, digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(x))))); };
+  const auto decimals = [&](double x) {
+    return std::max(0, digits - 1 - static_cast<int>(std::floor(std::log10(std::abs(x)))));
+  };
   const int first = decimals(number);
   // Rounding may carry into one more digit before the point: 9.9996 -> 10.000.
   const double scale = std::pow(10.0, first);
@@ -160,7 +162,8 @@ std::string rank_list(std::vector<int64_t> ranks, size_t most) {
     size_t last = i;
     while (last + 1 < ranks.size() && ranks[last + 1] == ranks[last] + 1) ++last;
     if (!list.empty()) list += ", ";
-    list += last == i ? std::to_string(ranks[i]) : fmt::format("{}{}{}", ranks[i], last == i + 1 ? ", " : "-", ranks[last]);
+    list +=
+        last == i ? std::to_string(ranks[i]) : fmt::format("{}{}{}", ranks[i], last == i + 1 ? ", " : "-", ranks[last]);
     i = last + 1;
   }
   return list;

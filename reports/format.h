@@ -1,4 +1,5 @@
-// Numbers for people: five significant digits in tables, as nvprof, three in sentences. ASCII only: a log file has no locale.
+// Numbers for people: five significant digits in tables, as nvprof, three in sentences. ASCII only: a log
+// file has no locale.
 #pragma once
 
 #include <cstdint>

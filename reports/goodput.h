@@ -18,7 +18,8 @@ struct FindingCost {
 };
 
 /// `price`: of a rank (GPU) for an hour. `joules_per_step`: of all GPUs, if NVML reported power; of the last run.
-Document build_goodput(const models::Goodput& goodput, const std::vector<FindingCost>& costs, const std::optional<double>& price,
-                       const std::optional<double>& joules_per_step, bool waiting_known);
+Document build_goodput(const models::Goodput& goodput, const std::vector<FindingCost>& costs,
+                       const std::optional<double>& price, const std::optional<double>& joules_per_step,
+                       bool waiting_known);
 
 }  // namespace ddl::reports

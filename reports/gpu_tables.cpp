@@ -1,4 +1,5 @@
-// What GPUs did: the table that nvprof prints, the same by layer, and what the links carried. Times are sums over ranks and streams.
+// What GPUs did: the table that nvprof prints, the same by layer, and what the links carried. Times are sums over
+// ranks and streams.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -20,7 +21,8 @@ namespace ddl::reports {
 namespace {
 
 Value part_of(int64_t part, int64_t whole) {
-  return whole == 0 ? Value::absent(Unit::kShare, "ZERO_DENOM") : Value::share(static_cast<double>(part) / static_cast<double>(whole));
+  return whole == 0 ? Value::absent(Unit::kShare, "ZERO_DENOM")
+                    : Value::share(static_cast<double>(part) / static_cast<double>(whole));
 }
 
 /// The first names of a sequence; how many more there are.
@@ -35,8 +37,8 @@ std::string head_of(const std::string& sequence, int64_t kernels) {
   return fmt::format("{} | {} more", std::string_view(sequence).substr(0, end), kernels - kMostNames);
 }
 
-/// What counts as computing because no rule knows its name, with the names that take longest; nothing where that is little
-/// (specification.md J5).
+/// What counts as computing because no rule knows its name, with the names that take longest; nothing where that is
+/// little (specification.md J5).
 std::string note_of_unclassified(const RunView& run) {
   constexpr double kWorthSaying = 0.01;
   constexpr size_t kNameLength = 70;
@@ -46,9 +48,9 @@ std::string note_of_unclassified(const RunView& run) {
     WHERE world = ?)");
   share.bind(run.world);
   if (!share.next() || share.is_null(0) || share.real(0) <= kWorthSaying) return {};
-  std::string note =
-      fmt::format("{} of the kernels' time is in {} that no rule knows. It counts as computing; see that these do not communicate:",
-                  percent_text(share.real(0)), share.integer(1) == 1 ? "one" : fmt::format("{} names", share.integer(1)));
+  std::string note = fmt::format(
+      "{} of the kernels' time is in {} that no rule knows. It counts as computing; see that these do not communicate:",
+      percent_text(share.real(0)), share.integer(1) == 1 ? "one" : fmt::format("{} names", share.integer(1)));
   Query names(run.db, R"(
     SELECT n.name
     FROM (SELECT name, sum(duration_ns) AS time_ns
@@ -154,34 +156,41 @@ Table gpu_layers_table(const RunView& run) {
     const auto name = [&](int column) { return region.is_null(column) ? Name() : Name(region.text(column)); };
     Sums& sums = by_layer[{name(1), name(2)}];
     const Sums& more = found->second;
-    sums.kernels += more.kernels, sums.compute_ns += more.compute_ns, sums.comm_ns += more.comm_ns, sums.copy_ns += more.copy_ns;
+    sums.kernels += more.kernels, sums.compute_ns += more.compute_ns, sums.comm_ns += more.comm_ns,
+        sums.copy_ns += more.copy_ns;
     sums.copy_bytes += more.copy_bytes, sums.has_bytes = sums.has_bytes || more.has_bytes;
     all_ns += more.time_ns();
   }
   std::vector<const std::pair<const std::pair<Name, Name>, Sums>*> longest;
   for (const auto& layer : by_layer) longest.push_back(&layer);
-  std::stable_sort(longest.begin(), longest.end(), [](auto* a, auto* b) { return a->second.time_ns() > b->second.time_ns(); });
-  const auto named = [](const Name& name) { return name ? Value::text(*name) : Value::absent(Unit::kText, "NOT_APPLICABLE"); };
+  std::stable_sort(longest.begin(), longest.end(),
+                   [](auto* a, auto* b) { return a->second.time_ns() > b->second.time_ns(); });
+  const auto named = [](const Name& name) {
+    return name ? Value::text(*name) : Value::absent(Unit::kText, "NOT_APPLICABLE");
+  };
   for (const auto* layer : longest) {
     const Sums& sums = layer->second;
-    table.rows.push_back({part_of(sums.time_ns(), all_ns), Value::duration_ns(sums.time_ns()), Value::count(sums.kernels),
-                          Value::duration_ns(sums.compute_ns), Value::duration_ns(sums.comm_ns), Value::duration_ns(sums.copy_ns),
-                          sums.has_bytes ? Value::bytes(sums.copy_bytes) : Value::absent(Unit::kBytes, "NOT_APPLICABLE"),
-                          named(layer->first.second), named(layer->first.first)});
+    table.rows.push_back(
+        {part_of(sums.time_ns(), all_ns), Value::duration_ns(sums.time_ns()), Value::count(sums.kernels),
+         Value::duration_ns(sums.compute_ns), Value::duration_ns(sums.comm_ns), Value::duration_ns(sums.copy_ns),
+         sums.has_bytes ? Value::bytes(sums.copy_bytes) : Value::absent(Unit::kBytes, "NOT_APPLICABLE"),
+         named(layer->first.second), named(layer->first.first)});
   }
   return table;
 }
 
 Table critical_path_table(const RunView& run) {
-  Table table{.id = "critical_path",
-              .caption = "Critical path, of a steady step of a rank in the mean: through host and GPUs, one thing after the other",
-              .columns = {{"time_ratio", "Path(%)", Unit::kShare, 9, "ZERO_DENOM"},
-                          {"time_ns", "Time", Unit::kDuration},
-                          {"pieces", "Pieces", Unit::kCount, 3},
-                          {"kind", "What", Unit::kText},
-                          {"layer", "Layer", Unit::kText, 2},
-                          {"name", "Name", Unit::kText}},
-              .when_empty = "No GPU activity was recorded in a steady step."};
+  Table table{
+      .id = "critical_path",
+      .caption =
+          "Critical path, of a steady step of a rank in the mean: through host and GPUs, one thing after the other",
+      .columns = {{"time_ratio", "Path(%)", Unit::kShare, 9, "ZERO_DENOM"},
+                  {"time_ns", "Time", Unit::kDuration},
+                  {"pieces", "Pieces", Unit::kCount, 3},
+                  {"kind", "What", Unit::kText},
+                  {"layer", "Layer", Unit::kText, 2},
+                  {"name", "Name", Unit::kText}},
+      .when_empty = "No GPU activity was recorded in a steady step."};
   Query row(run.db, R"(
     WITH paths AS MATERIALIZED (
       SELECT c.*
@@ -264,8 +273,9 @@ Table memory_table(const RunView& run) {
     add_row(run, table,
             {Value::count(held.rank), Value::text(held.device), Value::text(held.what), Value::bytes(held.most_bytes),
              Value::duration_ns(held.most_ns),
-             held.most_step ? Value::count(*held.most_step) : Value::absent(Unit::kCount, "NOT_APPLICABLE"), Value::bytes(held.last_bytes),
-             Value::count(held.changes), range.next() ? Value::text(range.text(0)) : Value::absent(Unit::kText, "NOT_APPLICABLE")});
+             held.most_step ? Value::count(*held.most_step) : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
+             Value::bytes(held.last_bytes), Value::count(held.changes),
+             range.next() ? Value::text(range.text(0)) : Value::absent(Unit::kText, "NOT_APPLICABLE")});
   }
   return table;
 }
@@ -283,9 +293,10 @@ Table links_table(const RunView& run) {
                           {"link", "Link", Unit::kText, 1},
                           {"name", "Name", Unit::kText}},
               .when_empty = "No GPU copied anything."};
-  Query row(run.db,
-            "SELECT kind, memory, link, sum(time_ns), sum(calls), sum(bytes), peak_bytes_per_second FROM v_link WHERE world = ?"
-            " GROUP BY kind, memory, link, peak_bytes_per_second ORDER BY 4 DESC, kind, memory");
+  Query row(
+      run.db,
+      "SELECT kind, memory, link, sum(time_ns), sum(calls), sum(bytes), peak_bytes_per_second FROM v_link WHERE world = ?"
+      " GROUP BY kind, memory, link, peak_bytes_per_second ORDER BY 4 DESC, kind, memory");
   row.bind(run.world);
   bool pageable = false;
   while (row.next()) {
@@ -297,19 +308,23 @@ Table links_table(const RunView& run) {
     pageable = pageable || row.text(1) == "pageable";
     table.rows.push_back(
         {Value::duration_ns(time_ns), Value::count(row.integer(4)), Value::bytes(bytes),
-         time_ns > 0 ? Value::bandwidth(per_second) : Value::absent(Unit::kBandwidth, "ZERO_DENOM"), cell(row, 6, Unit::kBandwidth, why),
+         time_ns > 0 ? Value::bandwidth(per_second) : Value::absent(Unit::kBandwidth, "ZERO_DENOM"),
+         cell(row, 6, Unit::kBandwidth, why),
          row.is_null(6) || time_ns == 0 ? Value::absent(Unit::kRatio, why) : Value::ratio(per_second / row.real(6)),
-         cell(row, 1, Unit::kText, of_host ? "NO_DATA" : "NOT_APPLICABLE"), cell(row, 2, Unit::kText, why), Value::text(kind)});
+         cell(row, 1, Unit::kText, of_host ? "NO_DATA" : "NOT_APPLICABLE"), cell(row, 2, Unit::kText, why),
+         Value::text(kind)});
   }
-  if (pageable) table.note = "pageable: the driver copies through a buffer of its own; pinned memory (cudaMallocHost) avoids that";
+  if (pageable)
+    table.note = "pageable: the driver copies through a buffer of its own; pinned memory (cudaMallocHost) avoids that";
   return table;
 }
 
 // Means over the steady steps, or the whole run where there are none.
 Table gpus_table(const RunView& run) {
   Table table{.id = "gpus",
-              .caption = fmt::format("GPUs, {}: where their time went. Exposed: collectives with nothing that computes beside them.",
-                                     run.has_steps ? "mean step" : "whole run"),
+              .caption = fmt::format(
+                  "GPUs, {}: where their time went. Exposed: collectives with nothing that computes beside them.",
+                  run.has_steps ? "mean step" : "whole run"),
               .columns = {{"rank", "Rank", Unit::kCount},
                           {"device", "GPU", Unit::kCount},
                           {"duration_ns", "Time", Unit::kDuration, 3},
@@ -349,7 +364,9 @@ Table gpus_table(const RunView& run) {
     cells.push_back(cell(row, 2, Unit::kText, "NO_DATA"));
     table.rows.push_back(std::move(cells));
   }
-  Query tracing(run.db, "SELECT total(g.duration_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind = 5");
+  Query tracing(
+      run.db,
+      "SELECT total(g.duration_ns) FROM gpu_event g JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind = 5");
   tracing.bind(run.world);
   if (tracing.next() && tracing.real(0) > 0)
     table.note = fmt::format("CUPTI's own overhead in the whole run, summed over ranks: {} (v_gpu, kind overhead)",

@@ -26,7 +26,9 @@ std::string why_in_words(const std::string& why) {
   return why == "left" ? "some completed it" : "all are in it";
 }
 
-Value text_or_absent(const std::string& text) { return text.empty() ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(text); }
+Value text_or_absent(const std::string& text) {
+  return text.empty() ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(text);
+}
 
 }  // namespace
 
@@ -46,16 +48,18 @@ Table hang_table(const RunView& run) {
               "",
               "No operation hangs, or the run has no dumps of flight recorders (ddl import flight-recorder)."};
   auto parts = parts_by_call(run);
-  Query row(run.db,
-            "SELECT h.call, h.depth, h.op, h.seq, c.label, a.axis, h.why, h.since_ns FROM hang_call h JOIN communicator c ON c.id = h.comm"
-            " LEFT JOIN communicator_axis a ON a.communicator = c.id WHERE h.world = ? AND h.depth IS NOT NULL ORDER BY h.call");
+  Query row(
+      run.db,
+      "SELECT h.call, h.depth, h.op, h.seq, c.label, a.axis, h.why, h.since_ns FROM hang_call h JOIN communicator c ON c.id = h.comm"
+      " LEFT JOIN communicator_axis a ON a.communicator = c.id WHERE h.world = ? AND h.depth IS NOT NULL ORDER BY h.call");
   row.bind(run.world);
   while (row.next()) {
     auto& members = parts[row.integer(0)];
     const std::string why = row.text(6);
     const std::string part = why == "mismatch" ? "other" : why;
-    table.rows.push_back({Value::count(row.integer(1)), Value::text(row.text(2)), cell(row, 3, Unit::kCount), Value::text(row.text(4)),
-                          text_or_absent(row.text(5)), text_or_absent(rank_list(members["in"])), text_or_absent(rank_list(members[part])),
+    table.rows.push_back({Value::count(row.integer(1)), Value::text(row.text(2)), cell(row, 3, Unit::kCount),
+                          Value::text(row.text(4)), text_or_absent(row.text(5)),
+                          text_or_absent(rank_list(members["in"])), text_or_absent(rank_list(members[part])),
                           Value::text(why_in_words(why)), cell(row, 7, Unit::kDuration)});
   }
   return table;
@@ -101,8 +105,8 @@ Table hang_stacks_table(const RunView& run) {
   for (const auto& [key, group] : groups) {
     const auto& [role, op, comm, stack] = key;
     table.rows.push_back({Value::text(rank_list(group.ranks)), Value::count(static_cast<int64_t>(group.ranks.size())),
-                          Value::text(kRoles[role]), op.empty() ? Value::absent(Unit::kText) : Value::text(op), text_or_absent(comm),
-                          stack.empty() ? Value::absent(Unit::kText) : Value::text(stack)});
+                          Value::text(kRoles[role]), op.empty() ? Value::absent(Unit::kText) : Value::text(op),
+                          text_or_absent(comm), stack.empty() ? Value::absent(Unit::kText) : Value::text(stack)});
   }
   if (!any_stack) table.note = "the dumps hold no stacks";
   return table;

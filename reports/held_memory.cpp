@@ -30,7 +30,8 @@ std::pair<std::string, std::string> what_and_device(const std::string& name) {
   return {rest.substr(0, blank), rest.substr(blank + 1)};
 }
 
-void add_values(store::SortedRecords<MemoryValue, ByValueTime>& values, std::vector<HeldMemory>& series, bool with_bins) {
+void add_values(store::SortedRecords<MemoryValue, ByValueTime>& values, std::vector<HeldMemory>& series,
+                bool with_bins) {
   struct Now {
     double bytes = 0;
     int64_t since_ns = 0;
@@ -66,9 +67,10 @@ std::vector<HeldMemory> read_held_memory(const RunView& run, size_t drawn) {
   std::vector<HeldMemory> all;
   std::map<std::pair<int64_t, std::string>, uint32_t> numbers;  // by process and name
   store::SortedRecords<MemoryValue, ByValueTime> values;
-  Query row(run.db,
-            "SELECT process, name, time_ns, step, value FROM value WHERE value IS NOT NULL"
-            " AND (name LIKE 'memory allocated %' OR name LIKE 'memory reserved %' OR name LIKE 'memory change %') ORDER BY rowid");
+  Query row(
+      run.db,
+      "SELECT process, name, time_ns, step, value FROM value WHERE value IS NOT NULL"
+      " AND (name LIKE 'memory allocated %' OR name LIKE 'memory reserved %' OR name LIKE 'memory change %') ORDER BY rowid");
   while (row.next()) {
     const auto rank = ranks.find(row.integer(0));
     if (rank == ranks.end()) continue;

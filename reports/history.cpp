@@ -21,7 +21,8 @@ using history::SlowHost;
 /// Names that Slurm can have: anything else would be words of a shell.
 bool is_node_name(const std::string& name) {
   return !name.empty() && name[0] != '-' &&
-         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == std::string::npos;
+         name.find_first_not_of("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") ==
+             std::string::npos;
 }
 
 std::string time_of_run(const RunRow& run) {
@@ -35,7 +36,8 @@ Value maybe_text_value(const std::optional<std::string>& text, const RunRow& run
   return text ? Value::text(*text) : Value::absent(Unit::kText, run.why_not(column));
 }
 
-Value maybe_number_value(const std::optional<double>& number, Value (*make)(double), Unit unit, const RunRow& run, const char* column) {
+Value maybe_number_value(const std::optional<double>& number, Value (*make)(double), Unit unit, const RunRow& run,
+                         const char* column) {
   return number ? make(*number) : Value::absent(unit, run.why_not(column));
 }
 
@@ -66,7 +68,8 @@ Table jobs_table(const HistoryView& view) {
     const auto now = step_now(series);
     table.rows.push_back({Value::text(series.name), Value::count(series.ranks), Value::count(series.hosts),
                           Value::count(static_cast<int64_t>(series.runs.size() + series.unknown)),
-                          Value::count(static_cast<int64_t>(series.unknown)), now ? duration_value(*now) : Value::absent(Unit::kDuration),
+                          Value::count(static_cast<int64_t>(series.unknown)),
+                          now ? duration_value(*now) : Value::absent(Unit::kDuration),
                           Value::text(trend_sentence(series))});
   }
   return table;
@@ -100,13 +103,16 @@ Table changes_table(const HistoryView& view) {
       rows.push_back(
           {first.started_ns,
            {Value::ratio(change.ratio()), duration_value(change.before_ns), duration_value(change.after_ns),
-            Value::count(static_cast<int64_t>(change.before_runs)), Value::count(static_cast<int64_t>(change.after_runs)),
-            Value::text(date_of_run(first)), Value::text(run_word(first)), Value::count(first.started_ns),
+            Value::count(static_cast<int64_t>(change.before_runs)),
+            Value::count(static_cast<int64_t>(change.after_runs)), Value::text(date_of_run(first)),
+            Value::text(run_word(first)), Value::count(first.started_ns),
             change.part != nullptr ? Value::text(change.part->name) : Value::absent(Unit::kText, change.why),
             change.part != nullptr ? duration_value(change.part_ns) : Value::absent(Unit::kDuration, change.why),
             change.axis.empty() ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(change.axis),
-            last.commit_id ? Value::text(last.commit_id->substr(0, 9)) : Value::absent(Unit::kText, last.why_not("commit_id")),
-            first.commit_id ? Value::text(first.commit_id->substr(0, 9)) : Value::absent(Unit::kText, first.why_not("commit_id")),
+            last.commit_id ? Value::text(last.commit_id->substr(0, 9))
+                           : Value::absent(Unit::kText, last.why_not("commit_id")),
+            first.commit_id ? Value::text(first.commit_id->substr(0, 9))
+                            : Value::absent(Unit::kText, first.why_not("commit_id")),
             Value::text(series.name), Value::count(series.ranks), Value::count(series.hosts),
             Value::text(change_sentence(series, change))}});
     }
@@ -142,7 +148,8 @@ Table runs_table(const HistoryView& view, size_t most_runs) {
     table.rows.push_back(
         {Value::text(time_of_run(run)), Value::text(run.name), maybe_text_value(run.job_id, run, "job_id"),
          Value::count(run.expected_ranks), Value::count(run.hosts),
-         run.step_time_ns ? Value::duration_ns(*run.step_time_ns) : Value::absent(Unit::kDuration, run.why_not("step_time_ns")),
+         run.step_time_ns ? Value::duration_ns(*run.step_time_ns)
+                          : Value::absent(Unit::kDuration, run.why_not("step_time_ns")),
          maybe_number_value(run.throughput, Value::number, Unit::kNumber, run, "throughput"),
          maybe_number_value(run.efficiency, Value::efficiency, Unit::kEfficiency, run, "efficiency"),
          maybe_number_value(run.ccr, Value::number, Unit::kNumber, run, "ccr"),
@@ -150,8 +157,10 @@ Table runs_table(const HistoryView& view, size_t most_runs) {
              .bounded(run.bounded != 0 && run.wait_ns ? Value::Bound::kLower : Value::Bound::kNone),
          maybe_number_value(run.loss, Value::number, Unit::kNumber, run, "loss"),
          run.found.empty() ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(run.found[0].id),
-         run.commit_id ? Value::text(run.commit_id->substr(0, 9)) : Value::absent(Unit::kText, run.why_not("commit_id")),
-         Value::text(folder), maybe_text_value(run.command, run, "command"), Value::count(run.started_ns), Value::text(run.run)});
+         run.commit_id ? Value::text(run.commit_id->substr(0, 9))
+                       : Value::absent(Unit::kText, run.why_not("commit_id")),
+         Value::text(folder), maybe_text_value(run.command, run, "command"), Value::count(run.started_ns),
+         Value::text(run.run)});
   }
   table.left_out = view.rows.size() - shown;
   if (table.left_out > 0) table.note = fmt::format("{} older: ddl history list --rows N, --json", table.left_out);
@@ -160,7 +169,8 @@ Table runs_table(const HistoryView& view, size_t most_runs) {
 
 std::string judgement(const SlowHost& host) {
   if (host.corrected >= history::kSlowHostP) return "chance may do that";
-  if (host.one_rank) return fmt::format("always rank {} of {}: perhaps the program", *host.one_rank, host.named_by[0]->name);
+  if (host.one_rank)
+    return fmt::format("always rank {} of {}: perhaps the program", *host.one_rank, host.named_by[0]->name);
   return "drain: ddl history nodes --drain";
 }
 
@@ -177,9 +187,10 @@ Table nodes_table(const HistoryView& view) {
                           {"newest", "Newest", Unit::kText, 5},
                           {"judgement", "", Unit::kText}}};
   for (const SlowHost& host : view.nodes.hosts)
-    table.rows.push_back({Value::text(host.host), Value::count(host.slow), Value::count(host.runs), Value::number(host.expected),
-                          Value::number(host.p), Value::number(host.corrected), Value::count(host.jobs),
-                          Value::text(date_of_run(*host.named_by.back())), Value::text(judgement(host))});
+    table.rows.push_back({Value::text(host.host), Value::count(host.slow), Value::count(host.runs),
+                          Value::number(host.expected), Value::number(host.p), Value::number(host.corrected),
+                          Value::count(host.jobs), Value::text(date_of_run(*host.named_by.back())),
+                          Value::text(judgement(host))});
   table.note = fmt::format(
       "{} in which findings name some of several hosts, {} in them. By chance: the slow hosts of each run drawn at random among its hosts. p: of being "
       "named so often or more; corrected: times the number of hosts.",
@@ -210,13 +221,18 @@ double badge_width(const std::string& text) { return 6.6 * static_cast<double>(t
 }  // namespace
 
 HistoryView::HistoryView(std::vector<RunRow> all_rows, std::string shown_place)
-    : rows(std::move(all_rows)), place(std::move(shown_place)), series(history::job_series(rows)), nodes(history::slow_hosts(rows)) {}
+    : rows(std::move(all_rows)),
+      place(std::move(shown_place)),
+      series(history::job_series(rows)),
+      nodes(history::slow_hosts(rows)) {}
 
 std::string series_title(const JobSeries& series) {
   return fmt::format("{} on {}, {}", series.name, plural(series.ranks, "rank"), plural(series.hosts, "host"));
 }
 
-std::string run_word(const RunRow& run) { return run.job_id ? "job " + *run.job_id : run.path.substr(run.path.rfind('/') + 1); }
+std::string run_word(const RunRow& run) {
+  return run.job_id ? "job " + *run.job_id : run.path.substr(run.path.rfind('/') + 1);
+}
 
 std::string date_of_run(const RunRow& run) {
   return fmt::format("{:%F}", fmt::gmtime(static_cast<std::time_t>(run.started_ns / 1'000'000'000)));
@@ -224,16 +240,20 @@ std::string date_of_run(const RunRow& run) {
 
 std::string change_sentence(const JobSeries& series, const RunChange& change) {
   const RunRow& first = *series.runs[change.first];
-  std::string text = fmt::format("step time {} since {}, {}: ", change_percent(change.ratio()), run_word(first), date_of_run(first));
+  std::string text =
+      fmt::format("step time {} since {}, {}: ", change_percent(change.ratio()), run_word(first), date_of_run(first));
   if (change.part == nullptr)
-    return text + (change.why == "NO_DATA" ? "what of the step is n/a (NO_DATA)" : "in no part of the mean step, only on the slowest rank");
+    return text + (change.why == "NO_DATA" ? "what of the step is n/a (NO_DATA)"
+                                           : "in no part of the mean step, only on the slowest rank");
   text += change.part->name;
   if (!change.axis.empty()) text += fmt::format(", {}{}", change.axis, change.axis == "all ranks" ? "" : " axis");
-  return text + fmt::format(" ({} of {})", change_duration(change.part_ns), change_duration(change.after_ns - change.before_ns));
+  return text + fmt::format(" ({} of {})", change_duration(change.part_ns),
+                            change_duration(change.after_ns - change.before_ns));
 }
 
 std::string trend_sentence(const JobSeries& series) {
-  if (series.runs.empty()) return fmt::format("n/a ({} without a step time)", plural(static_cast<int64_t>(series.unknown), "run"));
+  if (series.runs.empty())
+    return fmt::format("n/a ({} without a step time)", plural(static_cast<int64_t>(series.unknown), "run"));
   if (!series.changes.empty()) return change_sentence(series, series.changes.back());
   const auto runs = static_cast<int64_t>(series.runs.size());
   if (series.runs.size() < history::kLeastRuns)
@@ -279,8 +299,9 @@ std::string drain_list(const HistoryView& view) {
       continue;
     }
     ++drained;
-    text += fmt::format("scontrol update nodename={} state=drain reason=\"ddl: slow in {} of {}, {} expected, p={}\"\n", host.host,
-                        host.slow, plural(host.runs, "run"), number_text(host.expected), number_text(host.corrected));
+    text += fmt::format("scontrol update nodename={} state=drain reason=\"ddl: slow in {} of {}, {} expected, p={}\"\n",
+                        host.host, host.slow, plural(host.runs, "run"), number_text(host.expected),
+                        number_text(host.corrected));
   }
   if (drained == 0) text += "# none\n";
   return text;
@@ -291,7 +312,9 @@ std::string render_badge(const JobSeries& series) {
   const auto slower = history::slower_lately(series, kLatelyRuns);
   const std::string label = "step time";
   std::string value = now ? short_duration(std::llround(*now)) : "n/a (NO_DATA)";
-  if (slower) value += fmt::format(", {} since {}", change_percent(*slower), date_of_run(*series.runs[series.changes.back().first]));
+  if (slower)
+    value +=
+        fmt::format(", {} since {}", change_percent(*slower), date_of_run(*series.runs[series.changes.back().first]));
   const bool judged = series.runs.size() >= history::kLeastRuns;
   const char* color = slower ? "#b3261e" : judged ? "#2e7d32" : "#5f6368";
   const double left = badge_width(label), right = badge_width(value), width = left + right;

@@ -17,7 +17,8 @@ namespace {
 
 using history::RunRow;
 
-/// Findings that say of a rank or a host that the others wait for it because of what it is, and not because of what it was given to do.
+/// Findings that say of a rank or a host that the others wait for it because of what it is, and not because of what
+/// it was given to do.
 const std::set<std::string> kOfHosts = {"straggler", "host_bound"};
 
 std::optional<std::string> maybe_text(const std::string& text) {
@@ -183,14 +184,16 @@ void add_hosts(const RunView& run, RunRow& row) {
     }
     // All ranks of a host: of GPUs the table says which, of threads the sentence alone (findings/straggler.cpp).
     for (const auto& [hostname, node] : of_hostname)
-      if (finding.sentence.starts_with(fmt::format("all {} ranks on {} ", hosts[node].ranks, hostname))) name_slow(node, std::nullopt);
+      if (finding.sentence.starts_with(fmt::format("all {} ranks on {} ", hosts[node].ranks, hostname)))
+        name_slow(node, std::nullopt);
     Query whole(run.db, "SELECT host FROM waited_for WHERE world = ? AND rank IS NULL AND host IS NOT NULL");
     if (whole.bind(run.world).next()) name_slow(of_id[whole.integer(0)], std::nullopt);
   }
   for (auto& [name, host] : hosts) row.on.push_back(std::move(host));
 }
 
-/// What the ranks reported as "loss" in the last step that has one; where numbers of steps are used again, what each of them reported last.
+/// What the ranks reported as "loss" in the last step that has one; where numbers of steps are used again, what each of
+/// them reported last.
 void add_loss(const RunView& run, RunRow& row) {
   Query loss(run.db, R"(
     WITH told AS (

@@ -23,7 +23,8 @@ void add_metrics(const RunView& run, JobNumbers& job) {
 
 void add_steps(const RunView& run, JobNumbers& job) {
   if (!run.has_steps) return;
-  if (const auto throughput = job.metrics.find("throughput"); throughput != job.metrics.end()) job.samples_per_s = throughput->second;
+  if (const auto throughput = job.metrics.find("throughput"); throughput != job.metrics.end())
+    job.samples_per_s = throughput->second;
   Query row(run.db, "SELECT max(step) FROM v_step WHERE world = ? AND duration_ns IS NOT NULL");
   if (row.bind(run.world).next()) job.step = row.maybe_integer(0);
   if (run.facts.step.p99_ns) job.step_p99_ns = static_cast<double>(*run.facts.step.p99_ns);
@@ -32,7 +33,9 @@ void add_steps(const RunView& run, JobNumbers& job) {
 void add_shares(const RunView& run, JobNumbers& job) {
   const JobTime& time = run.facts.headline;
   if (!time.is_known()) return;
-  const auto add = [&](const char* part, double TimeParts::*member) { job.shares.emplace_back(part, time.share(member)); };
+  const auto add = [&](const char* part, double TimeParts::*member) {
+    job.shares.emplace_back(part, time.share(member));
+  };
   add("compute", &TimeParts::compute_ns);
   add("compute_and_communication", &TimeParts::overlap_ns);
   if (time.nothing_split()) {
@@ -47,10 +50,15 @@ void add_shares(const RunView& run, JobNumbers& job) {
 }
 
 void add_ranks(const RunView& run, JobNumbers& job) {
-  const auto number = [](std::optional<int64_t> ns) { return ns ? std::optional(static_cast<double>(*ns)) : std::nullopt; };
+  const auto number = [](std::optional<int64_t> ns) {
+    return ns ? std::optional(static_cast<double>(*ns)) : std::nullopt;
+  };
   for (const RankFacts& rank : run.facts.ranks)
-    job.by_rank.push_back(
-        {.rank = rank.rank, .node = rank.host, .late_ns = number(rank.late_ns), .wait_ns = number(rank.wait_ns), .step_ns = rank.step_ns});
+    job.by_rank.push_back({.rank = rank.rank,
+                           .node = rank.host,
+                           .late_ns = number(rank.late_ns),
+                           .wait_ns = number(rank.wait_ns),
+                           .step_ns = rank.step_ns});
 }
 
 void add_collectives(const RunView& run, JobNumbers& job) {
@@ -86,7 +94,8 @@ JobNumbers job_numbers(const RunView& run, const std::string& shown) {
   add_ranks(run, job);
   add_collectives(run, job);
   Query lost(run.db,
-             std::string("SELECT coalesce(sum(count), 0) FROM loss WHERE (world = ? OR world IS NULL) AND kind IN (") + kLiveLosses + ")");
+             std::string("SELECT coalesce(sum(count), 0) FROM loss WHERE (world = ? OR world IS NULL) AND kind IN (") +
+                 kLiveLosses + ")");
   if (lost.bind(run.world).next()) job.lost_events = lost.integer(0);
   return job;
 }

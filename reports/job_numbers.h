@@ -1,5 +1,5 @@
-// A job in the few numbers that a monitoring system keeps, of a recorded or a running job (tui/job_numbers.cpp). Times are ns, ratios 0 to
-// 1, unknown values absent.
+// A job in the few numbers that a monitoring system keeps, of a recorded or a running job (tui/job_numbers.cpp). Times
+// are ns, ratios 0 to 1, unknown values absent.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ struct JobNumbers {
   std::optional<bool> stalled;      ///< ranks sit in a collective that others never entered
   std::optional<double> silent_ns;  ///< since anything happened
   int64_t ranks = 0, expected_ranks = 0, nodes = 0;
-  std::optional<bool> bounded;  ///< ranks left no record: waits are lower bounds, transfers upper ones (specification.md J7)
+  /// ranks left no record: waits are lower bounds, transfers upper ones (specification.md J7)
+  std::optional<bool> bounded;
   std::optional<int64_t> step;  ///< newest
   std::optional<double> step_p99_ns;
   std::optional<double> samples_per_s;

@@ -49,10 +49,12 @@ Json to_json(const Metric& metric) {
           {"bound", metric.bound == Value::Bound::kNone ? Json(nullptr) : Json(name_of(metric.bound))}};
 }
 
-Json to_json(const Loss& loss) { return {{"rank", nullable(loss.rank)}, {"kind", loss.kind}, {"count", loss.count}, {"note", loss.note}}; }
+Json to_json(const Loss& loss) {
+  return {{"rank", nullable(loss.rank)}, {"kind", loss.kind}, {"count", loss.count}, {"note", loss.note}};
+}
 
-// A value that is absent says why beside itself: "busbw_bytes_per_second": null, "busbw_bytes_per_second_why": "PARTIAL_RANKS". One that is a bound
-// says which: "waiting_ratio_bound": "lower".
+// A value that is absent says why beside itself: "busbw_bytes_per_second": null, "busbw_bytes_per_second_why":
+// "PARTIAL_RANKS". One that is a bound says which: "waiting_ratio_bound": "lower".
 void put(Json& object, const std::string& key, const Value& value) {
   object[key] = to_json(value);
   if (!value.why().empty()) object[key + "_why"] = value.why();
@@ -92,7 +94,8 @@ std::string text_of(const Json& json) { return json.dump(kIndent, ' ', false, Js
 
 std::string dump(const Json& json) { return text_of(json) + "\n"; }
 
-/// `json` as it stands inside of `depth` others: every line but the first is moved in. Strings of JSON hold no line ends.
+/// `json` as it stands inside of `depth` others: every line but the first is moved in. Strings of JSON hold no line
+/// ends.
 void append_inside(std::string& to, std::string_view json, size_t depth) {
   for (size_t end = 0; (end = json.find('\n')) != std::string_view::npos; json.remove_prefix(end + 1)) {
     to += json.substr(0, end + 1);

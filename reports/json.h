@@ -1,5 +1,5 @@
-// The report for programs: {"schema":1,"run":{...},"findings":[...],"metrics":[...],...}. Keys end in their unit (_ns, _bytes, _ratio),
-// absent is null.
+// The report for programs: {"schema":1,"run":{...},"findings":[...],"metrics":[...],...}. Keys end in their unit (_ns,
+// _bytes, _ratio), absent is null.
 #pragma once
 
 #include <functional>
@@ -14,8 +14,9 @@ namespace ddl::reports {
 
 constexpr int kJsonSchema = 1;
 
-/// Writes a document member by member and row by row as they become known: of a table of a million rows it holds one. `out` gets the text
-/// in pieces: valid UTF-8 (invalid bytes become U+FFFD), two spaces of indentation, a newline at the end.
+/// Writes a document member by member and row by row as they become known: of a table of a million rows it holds
+/// one. `out` gets the text in pieces: valid UTF-8 (invalid bytes become U+FFFD), two spaces of indentation, a
+/// newline at the end.
 class JsonStream {
  public:
   using Out = std::function<void(std::string_view)>;
@@ -42,7 +43,8 @@ class JsonStream {
 /// Likewise, as one text.
 std::string render_json(const Document& document);
 
-/// A model's answer: {"schema":1,"model":"fit","given":{...},"fit":[...],"notes":[...]}. `answer`: its lines are the given values.
+/// A model's answer: {"schema":1,"model":"fit","given":{...},"fit":[...],"notes":[...]}. `answer`: its lines are
+/// the given values.
 std::string render_json(std::string_view model, const Document& answer, const std::vector<std::string>& notes);
 
 /// Rows as objects, as in the document's "calls", "layers", ...

@@ -62,9 +62,10 @@ Table durations_table(const RunView& run) {
   const auto bin_of = [&](int64_t ns) -> Bin& {
     return bins[static_cast<int>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(ns, 0) / kFirstNs)))];
   };
-  Query row(run.db,
-            "SELECT g.kind = 1, g.duration_ns, g.launch_duration_ns, g.start_ns - g.launch_ns - g.launch_duration_ns FROM gpu_event g"
-            " JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind IN (1, 2, 3)");
+  Query row(
+      run.db,
+      "SELECT g.kind = 1, g.duration_ns, g.launch_duration_ns, g.start_ns - g.launch_ns - g.launch_duration_ns FROM gpu_event g"
+      " JOIN process p ON p.id = g.process WHERE p.world = ? AND g.kind IN (1, 2, 3)");
   row.bind(run.world);
   while (row.next()) {
     const int64_t ns = row.integer(1);
@@ -78,8 +79,8 @@ Table durations_table(const RunView& run) {
   for (const auto& [number, bin] : bins)
     add_row(run, table,
             {Value::duration_ns(number == 0 ? 0 : kFirstNs << (number - 1)), Value::duration_ns(kFirstNs << number),
-             Value::count(bin.kernels), Value::duration_ns(bin.kernels_ns), Value::count(bin.copies), Value::duration_ns(bin.copies_ns),
-             Value::count(bin.calls), Value::count(bin.delays)});
+             Value::count(bin.kernels), Value::duration_ns(bin.kernels_ns), Value::count(bin.copies),
+             Value::duration_ns(bin.copies_ns), Value::count(bin.calls), Value::count(bin.delays)});
   return table;
 }
 

@@ -1,5 +1,5 @@
-// The lines between the findings and the tables: STEP, THROUGHPUT, WHERE IT GOES, BY RANK, RATIOS. Most items are metrics and come from a
-// table.
+// The lines between the findings and the tables: STEP, THROUGHPUT, WHERE IT GOES, BY RANK, RATIOS. Most items are
+// metrics and come from a table.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,8 +25,9 @@ struct MetricItem {
 
 constexpr MetricItem kThroughput[] = {{"throughput", "", Unit::kNumber, "samples/s"}};
 constexpr MetricItem kBalance[] = {{"load_balance", "load balance", Unit::kNumber, ""}};
-constexpr MetricItem kRatios[] = {
-    {"ccr_raw", "raw", Unit::kNumber, ""}, {"ccr_xfer", "transfer", Unit::kNumber, ""}, {"ccr_exposed", "exposed", Unit::kNumber, ""}};
+constexpr MetricItem kRatios[] = {{"ccr_raw", "raw", Unit::kNumber, ""},
+                                  {"ccr_xfer", "transfer", Unit::kNumber, ""},
+                                  {"ccr_exposed", "exposed", Unit::kNumber, ""}};
 constexpr MetricItem kGpuBalance[] = {{"gpu_load_balance", "load balance", Unit::kNumber, ""}};
 constexpr MetricItem kGpuRatios[] = {{"gpu_ccr_raw", "raw", Unit::kNumber, ""},
                                      {"gpu_ccr_xfer", "transfer", Unit::kNumber, ""},
@@ -50,7 +51,8 @@ std::map<std::string, Metric> by_id(const std::vector<Metric>& metrics) {
 }
 
 template <size_t n>
-NumberLine line_of(std::string id, std::string title, const MetricItem (&items)[n], const std::map<std::string, Metric>& metrics) {
+NumberLine line_of(std::string id, std::string title, const MetricItem (&items)[n],
+                   const std::map<std::string, Metric>& metrics) {
   NumberLine line{.id = std::move(id), .title = std::move(title)};
   for (const MetricItem& item : items) {
     const auto metric = metrics.find(item.metric);
@@ -67,8 +69,8 @@ NumberLine line_of(std::string id, std::string title, const MetricItem (&items)[
 
 /// "3 ranks then sat in calls for 20.1 s, to the end"
 std::string after_the_last_record(const NeverReturned& open) {
-  const std::string who =
-      fmt::format("{} then sat in {} that never returned", plural(open.ranks, "rank"), open.ranks == 1 ? "a call" : "calls");
+  const std::string who = fmt::format("{} then sat in {} that never returned", plural(open.ranks, "rank"),
+                                      open.ranks == 1 ? "a call" : "calls");
   if (!open.span_ns) return who + ", nobody saw for how long";
   return fmt::format("{}, for {}{}", who, open.seen ? "" : "at least ", short_duration(*open.span_ns));
 }
@@ -83,7 +85,8 @@ void add_step(const RunView& run, Document& document) {
                   {"min_ns", "min", Value::duration_ns(*step.min_ns), ""},
                   {"max_ns", "max", Value::duration_ns(*step.max_ns), ""},
                   {"steps", "", Value::count(run.steps), run.steps == 1 ? "step" : "steps"}};
-    line.remark = run.warmup_steps > 0 ? fmt::format("slowest rank; first {} steps left out", run.warmup_steps) : "slowest rank";
+    line.remark =
+        run.warmup_steps > 0 ? fmt::format("slowest rank; first {} steps left out", run.warmup_steps) : "slowest rank";
     line.remark += step_remarks(run);
   } else {
     const NeverReturned open = never_returned(run.db, run.world);
@@ -101,7 +104,8 @@ void add_step(const RunView& run, Document& document) {
   document.lines.push_back(std::move(line));
 }
 
-/// The parts of `time`, which add up to 1 as printed. What cannot be told stays a part: "not split", or "in MPI" where nothing can be told.
+/// The parts of `time`, which add up to 1 as printed. What cannot be told stays a part: "not split", or "in MPI" where
+/// nothing can be told.
 NumberLine parts_line(const RunView& run, const JobTime& time, Resource resource) {
   const auto share = [&](double TimeParts::*part) {
     const bool is_bound = time.bounded && (part == &TimeParts::wait_ns || part == &TimeParts::transfer_ns);
@@ -111,39 +115,46 @@ NumberLine parts_line(const RunView& run, const JobTime& time, Resource resource
   NumberLine line;
   line.items.push_back({"compute_ratio", "compute", Value::ratio(time.shown_computing()), ""});
   if (time.nothing_split()) {
-    line.items.push_back({"exposed_ratio", resource == Resource::kThread && calls_mpi(run.db) ? "in MPI" : "in collectives",
+    line.items.push_back({"exposed_ratio",
+                          resource == Resource::kThread && calls_mpi(run.db) ? "in MPI" : "in collectives",
                           share(&TimeParts::unsplit_ns), ""});
     line.items.push_back({"waiting_ratio", "of which waiting", Value::absent(Unit::kRatio, time.why), ""});
   } else {
     line.items.push_back({"exposed_transfer_ratio", "exposed transfer", share(&TimeParts::transfer_ns), ""});
     line.items.push_back({"waiting_ratio", "waiting", share(&TimeParts::wait_ns), ""});
     if (time.sum.unsplit_ns > 0)
-      line.items.push_back({"not_split_ratio", "not split", share(&TimeParts::unsplit_ns), fmt::format("({})", time.why)});
+      line.items.push_back(
+          {"not_split_ratio", "not split", share(&TimeParts::unsplit_ns), fmt::format("({})", time.why)});
   }
-  if (resource != Resource::kThread) line.items.push_back({"copy_ratio", "exposed copies", share(&TimeParts::copy_ns), ""});
+  if (resource != Resource::kThread)
+    line.items.push_back({"copy_ratio", "exposed copies", share(&TimeParts::copy_ns), ""});
   line.items.push_back({"idle_ratio", "idle", share(&TimeParts::idle_ns), ""});
   return line;
 }
 
-/// WHERE IT GOES: of each rank its GPUs where they did anything, else the thread that calls MPI. HOSTS: those threads beside GPUs, if they
-/// communicate.
+/// WHERE IT GOES: of each rank its GPUs where they did anything, else the thread that calls MPI. HOSTS: those threads
+/// beside GPUs, if they communicate.
 void add_where_it_goes(const RunView& run, Document& document) {
   const Facts& facts = run.facts;
   const std::string whole = run.has_steps ? " and steps" : "";
   const char* outside = calls_mpi(run.db) ? "outside MPI" : "outside collectives";
   const std::string of[] = {
-      facts.coordination.ranks > 0 ? fmt::format("all ranks{}: their training threads, for which background threads communicate", whole)
-                                   : fmt::format("all ranks{}", whole),
+      facts.coordination.ranks > 0
+          ? fmt::format("all ranks{}: their training threads, for which background threads communicate", whole)
+          : fmt::format("all ranks{}", whole),
       fmt::format("all GPUs{}; compute: kernels that are not collectives", whole),
-      fmt::format("the GPUs of {}, the threads of {} without{}; compute: kernels that are not collectives, or what is {}",
-                  plural(facts.ranks_by(Resource::kDevice), "rank"), plural(facts.ranks_by(Resource::kThread), "rank"), whole, outside)};
+      fmt::format(
+          "the GPUs of {}, the threads of {} without{}; compute: kernels that are not collectives, or what is {}",
+          plural(facts.ranks_by(Resource::kDevice), "rank"), plural(facts.ranks_by(Resource::kThread), "rank"), whole,
+          outside)};
   if (facts.headline.is_known()) {
     NumberLine line = parts_line(run, facts.headline, facts.resource);
     line.id = "where_it_goes";
     line.title = "WHERE IT GOES";
     line.remark = of[static_cast<size_t>(facts.resource)];
     const CoverageFacts& known = facts.coverage;
-    if (known.ranks < known.world_size) line.remark += fmt::format("; {} of {} ranks known", known.ranks, known.world_size);
+    if (known.ranks < known.world_size)
+      line.remark += fmt::format("; {} of {} ranks known", known.ranks, known.world_size);
     if (facts.headline.bounded) line.remark += "; estimator lower_bound";
     document.lines.push_back(std::move(line));
   }
@@ -177,13 +188,16 @@ void add_by_rank(const RunView& run, const std::map<std::string, Metric>& metric
   std::sort(late.begin(), late.end(), [](const Late& a, const Late& b) { return a.late_ns < b.late_ns; });
   if (late.size() > 1) {
     line.items.push_back({"lateness_min_ns", "lateness  min", Value::duration_ns(late.front().late_ns), ""});
-    line.items.push_back({"lateness_max_ns", "max", Value::duration_ns(late.back().late_ns), fmt::format("(rank {})", late.back().rank)});
+    line.items.push_back({"lateness_max_ns", "max", Value::duration_ns(late.back().late_ns),
+                          fmt::format("(rank {})", late.back().rank)});
   } else {
-    const Value why = ranks.empty() || run.ranks < 2 ? Value::absent(Unit::kDuration, "NOT_APPLICABLE")
-                                                     : Value::absent(Unit::kDuration, ranks.front().late_ns ? "" : ranks.front().why);
+    const Value why = ranks.empty() || run.ranks < 2
+                          ? Value::absent(Unit::kDuration, "NOT_APPLICABLE")
+                          : Value::absent(Unit::kDuration, ranks.front().late_ns ? "" : ranks.front().why);
     line.items.push_back({"lateness_max_ns", "lateness", why, ""});
   }
-  NumberLine balance = run.facts.resource == Resource::kThread ? line_of("", "", kBalance, metrics) : line_of("", "", kGpuBalance, metrics);
+  NumberLine balance = run.facts.resource == Resource::kThread ? line_of("", "", kBalance, metrics)
+                                                               : line_of("", "", kGpuBalance, metrics);
   std::move(balance.items.begin(), balance.items.end(), std::back_inserter(line.items));
   document.lines.push_back(std::move(line));
 }
@@ -207,15 +221,17 @@ void add_numbers(const RunView& run, Document& document) {
   add_by_rank(run, metrics, document);
   const bool by_gpus = run.facts.resource != Resource::kThread;
   const bool ratios_of_gpus = by_gpus && (run.facts.waits_by == Resource::kDevice || !run.facts.threads_tell());
-  add_line(ratios_of_gpus ? line_of("ccr", "COMPUTE / COMM", kGpuRatios, metrics) : line_of("ccr", "COMPUTE / COMM", kRatios, metrics),
+  add_line(ratios_of_gpus ? line_of("ccr", "COMPUTE / COMM", kGpuRatios, metrics)
+                          : line_of("ccr", "COMPUTE / COMM", kRatios, metrics),
            fmt::format("{}higher is better; tune by 'transfer', which excludes waiting", ratios_of_gpus ? "of GPUs; "
                                                                                          : by_gpus      ? "of hosts; "
                                                                                                         : ""),
            document);
-  NumberLine efficiency =
-      by_gpus ? line_of("efficiency", "EFFICIENCY", kGpuEfficiency, metrics) : line_of("efficiency", "EFFICIENCY", kEfficiency, metrics);
+  NumberLine efficiency = by_gpus ? line_of("efficiency", "EFFICIENCY", kGpuEfficiency, metrics)
+                                  : line_of("efficiency", "EFFICIENCY", kEfficiency, metrics);
   // Jobs without messages have no waiting in them to speak of.
-  std::erase_if(efficiency.items, [](const Item& item) { return item.key == "message_wait_share" && item.value.why() == "NO_DATA"; });
+  std::erase_if(efficiency.items,
+                [](const Item& item) { return item.key == "message_wait_share" && item.value.why() == "NO_DATA"; });
   add_line(std::move(efficiency), {}, document);
   document.verdict = run.verdict();
 }

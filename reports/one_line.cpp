@@ -14,7 +14,8 @@ namespace {
 constexpr size_t kLongestName = 60, kLongestSentence = 200;
 
 const NumberLine* line_of(const Document& document, std::string_view id) {
-  const auto found = std::find_if(document.lines.begin(), document.lines.end(), [&](const NumberLine& line) { return line.id == id; });
+  const auto found =
+      std::find_if(document.lines.begin(), document.lines.end(), [&](const NumberLine& line) { return line.id == id; });
   return found == document.lines.end() ? nullptr : &*found;
 }
 
@@ -33,14 +34,16 @@ void add_ratios(const NumberLine& line, std::string& text) {
 // "compute 30.0%": those above a tenth of a percent, and those that are not known.
 void add_shares(const NumberLine& line, std::string& text) {
   for (const NumberLine::Item& item : line.items)
-    if (item.value.is_absent() || item.value.as_double() >= 0.001) text += fmt::format(", {} {}", item.name, line_text(item.value));
+    if (item.value.is_absent() || item.value.as_double() >= 0.001)
+      text += fmt::format(", {} {}", item.name, line_text(item.value));
 }
 
 }  // namespace
 
 std::string render_one_line(const Document& document) {
   std::string text = document.headline.empty() ? "ddl" : short_text(document.headline.front(), kLongestName);
-  for (size_t i = 1; i < document.headline.size(); ++i) text += fmt::format(", {}", short_text(document.headline[i], kLongestName));
+  for (size_t i = 1; i < document.headline.size(); ++i)
+    text += fmt::format(", {}", short_text(document.headline[i], kLongestName));
   if (const NumberLine* step = line_of(document, "step"); step != nullptr && !step->items.empty())
     text += fmt::format(": {} {}", document.saving_per, line_text(step->items.front().value));
   if (const NumberLine* where = line_of(document, "where_it_goes")) add_shares(*where, text);

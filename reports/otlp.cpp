@@ -22,7 +22,9 @@ const char* otlp_unit(std::string_view name) {
   return "";
 }
 
-Json attribute(const std::string& key, const std::string& value) { return {{"key", key}, {"value", {{"stringValue", value}}}}; }
+Json attribute(const std::string& key, const std::string& value) {
+  return {{"key", key}, {"value", {{"stringValue", value}}}};
+}
 
 class OtlpMetrics : public SeriesSink {
  public:
@@ -44,7 +46,8 @@ class OtlpMetrics : public SeriesSink {
     Json attributes = Json::array();
     for (const auto& [key, name] : labels) attributes.push_back(attribute(key, name));
     // 64-bit numbers are texts in the JSON of protocol buffers.
-    metrics_.back()[points_]["dataPoints"].push_back({{"attributes", std::move(attributes)}, {"timeUnixNano", time_}, {"asDouble", value}});
+    metrics_.back()[points_]["dataPoints"].push_back(
+        {{"attributes", std::move(attributes)}, {"timeUnixNano", time_}, {"asDouble", value}});
   }
   Json take() { return std::move(metrics_); }
 

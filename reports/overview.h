@@ -1,4 +1,5 @@
-// Builders: from an analyzed run to a Document. To add a section: a function that returns its Table, and a row in sections.cpp.
+// Builders: from an analyzed run to a Document. To add a section: a function that returns its Table, and a
+// row in sections.cpp.
 #pragma once
 
 #include <functional>
@@ -23,8 +24,10 @@ Document build_overview(const RunView& run, const std::string& source);
 /// `ddl report --json`: the same with whole tables, including those that the overview leaves out.
 Document build_everything(const RunView& run, const std::string& source);
 
-/// The same as JSON, written in pieces as it is made. `rows_by_rank`: the limit for tables with a row for each rank, or pair of ranks.
-void write_everything(const RunView& run, const std::string& source, size_t rows_by_rank, const std::function<void(std::string_view)>& out);
+/// The same as JSON, written in pieces as it is made. `rows_by_rank`: the limit for tables with a row for each
+/// rank, or pair of ranks.
+void write_everything(const RunView& run, const std::string& source, size_t rows_by_rank,
+                      const std::function<void(std::string_view)>& out);
 
 /// `ddl report --html`: in between, with tables cut where a page of a thousand ranks would be heavy.
 Document build_page(const RunView& run, const std::string& source);
@@ -64,8 +67,8 @@ void add_loss(const RunView& run, Document& document);
 void add_numbers(const RunView& run, Document& document);
 
 Table collectives_table(const RunView& run);
-/// Joins rows of collectives_table() that differ only in the number of their communicator (dp#0, dp#1, ...) into sums, least and largest
-/// time and median bandwidth, with the spread and the worst communicator by name.
+/// Joins rows of collectives_table() that differ only in the number of their communicator (dp#0, dp#1, ...) into sums,
+/// least and largest time and median bandwidth, with the spread and the worst communicator by name.
 void merge_like_groups(Table& collectives);
 Table axes_table(const RunView& run);
 Table axis_blame_table(const RunView& run);

@@ -37,7 +37,8 @@ constexpr Fixed kFixed[] = {
      "outside of computing; where some of it cannot be told apart it is the part not_split, where nothing can, they are one part, communication."},
     {"ddl_rank_lateness_seconds", "gauge",
      "How much later than the median rank it enters the collectives of a step; the latest ranks only."},
-    {"ddl_rank_wait_seconds", "gauge", "How long it waits for others in a step; of the ranks with ddl_rank_lateness_seconds."},
+    {"ddl_rank_wait_seconds", "gauge",
+     "How long it waits for others in a step; of the ranks with ddl_rank_lateness_seconds."},
     {"ddl_rank_step_seconds", "gauge", "How long it takes for a step; of the ranks with ddl_rank_lateness_seconds."},
     {"ddl_lateness_min_seconds", "gauge",
      "Minimum of ddl_rank_lateness_seconds over all ranks. Its median is 0: lateness is measured from the median rank."},
@@ -48,11 +49,14 @@ constexpr Fixed kFixed[] = {
     {"ddl_collective_seconds", "gauge",
      "Duration of a call, mean over calls and ranks: from its begin to its end, waiting included. Among calls of different sizes those that take the "
      "most time count: ddl_collective_bytes."},
-    {"ddl_collective_bytes", "gauge", "Size of the collective, by nccl-tests' convention, to which the other numbers of it belong."},
+    {"ddl_collective_bytes", "gauge",
+     "Size of the collective, by nccl-tests' convention, to which the other numbers of it belong."},
     {"ddl_collective_wait_seconds", "gauge", "Part of ddl_collective_seconds: waiting for ranks that came later."},
     {"ddl_collective_transfer_seconds", "gauge", "Part of ddl_collective_seconds: all but the waiting."},
-    {"ddl_collective_bus_bandwidth_bytes_per_second", "gauge", "Bus bandwidth by nccl-tests' convention, from the transfer time alone."},
-    {"ddl_left_out", "gauge", "What is not here because the number of series is bounded: ranks, and collectives or sizes of them."},
+    {"ddl_collective_bus_bandwidth_bytes_per_second", "gauge",
+     "Bus bandwidth by nccl-tests' convention, from the transfer time alone."},
+    {"ddl_left_out", "gauge",
+     "What is not here because the number of series is bounded: ranks, and collectives or sizes of them."},
     {"ddl_events_lost_total", "counter", "Events, ranges and threads that the job could not record."},
 };
 
@@ -76,7 +80,8 @@ constexpr BaseUnit kUnits[] = {{"ns", "_seconds", 1e9},
                                {"1", "", 1}};
 
 const BaseUnit& base_unit(const ddl::Metric& metric) {
-  return *std::find_if(std::begin(kUnits), std::end(kUnits) - 1, [&](const BaseUnit& unit) { return metric.unit == unit.unit; });
+  return *std::find_if(std::begin(kUnits), std::end(kUnits) - 1,
+                       [&](const BaseUnit& unit) { return metric.unit == unit.unit; });
 }
 
 std::string family_of(const ddl::Metric& metric) {
@@ -101,7 +106,8 @@ using Labels = std::vector<std::pair<const char*, std::string>>;
 class PrometheusPage : public SeriesSink {
  public:
   void family(const PrometheusFamily& family) override {
-    out_ += fmt::format("# HELP {} {}\n# TYPE {} {}\n", family.name, escaped(family.help, false), family.name, family.type);
+    out_ +=
+        fmt::format("# HELP {} {}\n# TYPE {} {}\n", family.name, escaped(family.help, false), family.name, family.type);
     name_ = family.name;
   }
   void sample(double value, const SeriesLabels& labels) override {
@@ -152,8 +158,8 @@ class Families {
   bool add(const char* name, std::optional<double> value, const Labels& labels = {}) {
     if (!value) return true;
     if (name_ != name) {
-      const Fixed& fixed =
-          *std::find_if(std::begin(kFixed), std::end(kFixed) - 1, [&](const Fixed& f) { return std::string_view(f.name) == name; });
+      const Fixed& fixed = *std::find_if(std::begin(kFixed), std::end(kFixed) - 1,
+                                         [&](const Fixed& f) { return std::string_view(f.name) == name; });
       page_.family({fixed.name, fixed.type, fixed.help});
       name_ = name;
     }
@@ -177,7 +183,8 @@ void add_ranks(const JobNumbers& job, size_t most, Families& page) {
     if (rank.late_ns) late.push_back(*rank.late_ns);
     if (rank.wait_ns) waits.push_back(*rank.wait_ns);
   }
-  std::stable_sort(latest.begin(), latest.end(), [](const auto* a, const auto* b) { return a->late_ns > b->late_ns; });  // unknown last
+  // unknown last
+  std::stable_sort(latest.begin(), latest.end(), [](const auto* a, const auto* b) { return a->late_ns > b->late_ns; });
   latest.resize(std::min(latest.size(), most));
   const auto each = [&](const char* family, std::optional<double> JobNumbers::Rank::*member) {
     for (const JobNumbers::Rank* rank : latest)
@@ -194,22 +201,25 @@ void add_ranks(const JobNumbers& job, size_t most, Families& page) {
   std::sort(waits.begin(), waits.end());
   if (!waits.empty()) {
     page.add("ddl_wait_min_seconds", seconds(waits.front()));
-    page.add("ddl_wait_median_seconds", seconds(waits[waits.size() / 2]));  // the upper one, from which lateness is measured
+    // the upper one, from which lateness is measured
+    page.add("ddl_wait_median_seconds", seconds(waits[waits.size() / 2]));
     page.add("ddl_wait_max_seconds", seconds(waits.back()));
   }
 }
 
-/// How many were left out. A size as a label would be a new series for every length of a sequence: of each operation and communicator the
-/// size that takes the most time stands for all.
+/// How many were left out. A size as a label would be a new series for every length of a sequence: of each operation
+/// and communicator the size that takes the most time stands for all.
 size_t add_collectives(const JobNumbers& job, size_t most, Families& page) {
   std::vector<const JobNumbers::Collective*> rows;
   const auto each = [&](const char* family, const auto& value_of) {
     for (const auto* row : rows) page.add(family, value_of(*row), {{"op", row->op}, {"comm", row->comm}});
   };
   for (const JobNumbers::Collective& row : job.collectives)
-    if (rows.size() < most && page.add("ddl_collective_seconds", seconds(row.time_ns), {{"op", row.op}, {"comm", row.comm}}))
+    if (rows.size() < most &&
+        page.add("ddl_collective_seconds", seconds(row.time_ns), {{"op", row.op}, {"comm", row.comm}}))
       rows.push_back(&row);
-  each("ddl_collective_bytes", [](const auto& row) { return row.bytes ? std::optional(static_cast<double>(*row.bytes)) : std::nullopt; });
+  each("ddl_collective_bytes",
+       [](const auto& row) { return row.bytes ? std::optional(static_cast<double>(*row.bytes)) : std::nullopt; });
   each("ddl_collective_wait_seconds", [](const auto& row) { return seconds(row.wait_ns); });
   each("ddl_collective_transfer_seconds", [](const auto& row) { return seconds(row.xfer_ns); });
   each("ddl_collective_bus_bandwidth_bytes_per_second", [](const auto& row) { return row.busbw; });
@@ -235,7 +245,8 @@ void tell_job_series(const JobNumbers& job, const PrometheusLimits& limits, Seri
   for (const auto& [part, share] : job.shares) fixed.add("ddl_time_share_ratio", share, {{"part", part}});
   add_ranks(job, limits.ranks, fixed);
   const size_t left_out = add_collectives(job, limits.collectives, fixed);
-  fixed.add("ddl_left_out", static_cast<double>(job.by_rank.size() - std::min(job.by_rank.size(), limits.ranks)), {{"what", "ranks"}});
+  fixed.add("ddl_left_out", static_cast<double>(job.by_rank.size() - std::min(job.by_rank.size(), limits.ranks)),
+            {{"what", "ranks"}});
   fixed.add("ddl_left_out", static_cast<double>(left_out), {{"what", "collectives"}});
   fixed.add("ddl_events_lost_total", static_cast<double>(job.lost_events));
   for (const ddl::Metric& metric : all_metrics()) {

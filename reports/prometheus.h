@@ -1,8 +1,9 @@
-// Numbers of a job in Prometheus' text format (0.0.4), for node_exporter's textfile collector or any scraper: base units, counters end in
-// _total, one HELP and TYPE a family, no time stamps. The definitions are those of the metrics (analyzer/metrics).
+// Numbers of a job in Prometheus' text format (0.0.4), for node_exporter's textfile collector or any scraper: base
+// units, counters end in _total, one HELP and TYPE a family, no time stamps. The definitions are those of the metrics
+// (analyzer/metrics).
 //
-// Bounds names and the number of ranks: names are made printable and cut, ranks and collectives beyond the limits are left out and counted
-// in ddl_left_out.
+// Bounds names and the number of ranks: names are made printable and cut, ranks and collectives beyond the limits are
+// left out and counted in ddl_left_out.
 #pragma once
 
 #include <cstdint>
@@ -40,8 +41,8 @@ struct PrometheusFamily {
 };
 std::vector<PrometheusFamily> prometheus_families();
 
-// ---- Numbers of a job as OpenTelemetry's metrics: an ExportMetricsServiceRequest in OTLP's JSON, in one line, as a collector takes it at /v1/metrics.
-// The same families, names and values as for Prometheus (reports/prometheus.h).
+// ---- Numbers of a job as OpenTelemetry's metrics: an ExportMetricsServiceRequest in OTLP's JSON, in one line, as a
+// collector takes it at /v1/metrics. The same families, names and values as for Prometheus (reports/prometheus.h).
 /// `time_ns`: Unix time of the numbers.
 std::string render_otlp(const JobNumbers& job, const PrometheusLimits& limits, int64_t time_ns);
 

@@ -27,33 +27,39 @@ std::string what_is_late(const RunView& run) {
       "SELECT EXISTS (SELECT 1 FROM message_blame WHERE world = ?1 AND wait_ns > 0), EXISTS (SELECT 1 FROM blame WHERE world = ?1 AND wait_ns > 0)");
   row.bind(run.world);
   if (!row.next() || row.integer(0) == 0) return "enters collectives later than the median rank";
-  return fmt::format("the median rank's waiting less its own, in {}messages", row.integer(1) != 0 ? "collectives and " : "");
+  return fmt::format("the median rank's waiting less its own, in {}messages",
+                     row.integer(1) != 0 ? "collectives and " : "");
 }
 
 }  // namespace
 
-// A rank's lateness: how much later than the median rank it enters the collectives of a step. Entering late and waiting little are the same
-// number: all members of a collective leave off waiting at the same moment. Waits for messages count as well, whose ends leave off apart.
+// A rank's lateness: how much later than the median rank it enters the collectives of a step. Entering late and waiting
+// little are the same number: all members of a collective leave off waiting at the same moment. Waits for messages
+// count as well, whose ends leave off apart.
 Table ranks_table(const RunView& run) {
-  Table table{.id = "ranks",
-              .caption = fmt::format("Ranks, {}{}. Late: {}{}.", run.has_steps ? "mean step" : "whole run",
-                                     run.facts.resource == Resource::kThread   ? ""
-                                     : run.facts.resource == Resource::kUnseen ? "; by their threads: what their GPUs did was not recorded"
-                                     : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
-                                     : run.facts.resource == Resource::kDevice ? ", by their GPUs"
-                                                                               : ", by their GPUs where they have any",
-                                     what_is_late(run), run.facts.parts.empty() ? "" : " of those that it may wait for"),
-              .columns = {{"rank", "Rank", Unit::kCount},
-                          {"late_ns", "Late", Unit::kDuration},
-                          {"wait_ns", "Wait", Unit::kDuration},
-                          {"xfer_ns", "Transfer", Unit::kDuration, 1},
-                          {"compute_ns", "Compute", Unit::kDuration},
-                          {"no_cpu_ratio", "No CPU(%)", Unit::kRatio, 0},
-                          {"ended", "Ended", Unit::kText},
-                          {"host", "Host", Unit::kText, 2},
-                          {"cpus", "CPUs", Unit::kText, 0}},
-              .when_empty = "No process is a rank of this world: ddl report processes lists those that recorded something."};
-  Query row(run.db, "SELECT rank, ended, abort_code, cpus FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank, process");
+  Table table{
+      .id = "ranks",
+      .caption = fmt::format(
+          "Ranks, {}{}. Late: {}{}.", run.has_steps ? "mean step" : "whole run",
+          run.facts.resource == Resource::kThread   ? ""
+          : run.facts.resource == Resource::kUnseen ? "; by their threads: what their GPUs did was not recorded"
+          : run.facts.waits_by == Resource::kThread ? "; compute: of their GPUs, all else: of their threads"
+          : run.facts.resource == Resource::kDevice ? ", by their GPUs"
+                                                    : ", by their GPUs where they have any",
+          what_is_late(run), run.facts.parts.empty() ? "" : " of those that it may wait for"),
+      .columns = {{"rank", "Rank", Unit::kCount},
+                  {"late_ns", "Late", Unit::kDuration},
+                  {"wait_ns", "Wait", Unit::kDuration},
+                  {"xfer_ns", "Transfer", Unit::kDuration, 1},
+                  {"compute_ns", "Compute", Unit::kDuration},
+                  {"no_cpu_ratio", "No CPU(%)", Unit::kRatio, 0},
+                  {"ended", "Ended", Unit::kText},
+                  {"host", "Host", Unit::kText, 2},
+                  {"cpus", "CPUs", Unit::kText, 0}},
+      .when_empty = "No process is a rank of this world: ddl report processes lists those that recorded something."};
+  Query row(
+      run.db,
+      "SELECT rank, ended, abort_code, cpus FROM v_rank WHERE world = ? AND rank IS NOT NULL ORDER BY rank, process");
   row.bind(run.world);
   constexpr size_t kNoCpu = 5, kCpus = 8;
   std::map<int64_t, double> no_cpu;
@@ -62,7 +68,8 @@ Table ranks_table(const RunView& run) {
   for (const RankFacts& rank : run.facts.ranks) {
     if (!row.next()) break;
     const auto per_step = [&](std::optional<int64_t> ns, Value::Bound bound = Value::Bound::kNone) {
-      return ns ? Value::duration_ns(*ns).bounded(rank.bounded ? bound : Value::Bound::kNone) : Value::absent(Unit::kDuration, rank.why);
+      return ns ? Value::duration_ns(*ns).bounded(rank.bounded ? bound : Value::Bound::kNone)
+                : Value::absent(Unit::kDuration, rank.why);
     };
     const auto without_cpu = [&](int64_t number) {
       const auto share = no_cpu.find(number);
@@ -74,31 +81,38 @@ Table ranks_table(const RunView& run) {
              per_step(rank.xfer_ns, Value::Bound::kUpper), per_step(rank.compute_ns), without_cpu(rank.rank),
              Value::text(how_it_ended(row, 1, 2)), Value::text(rank.host), cell(row, 3, Unit::kText, "NO_DATA")});
   }
-  if (std::ranges::any_of(no_cpu, [](const auto& share) { return share.second > kLeastCpuWait; })) table.columns[kNoCpu].keep = 1;
+  if (std::ranges::any_of(no_cpu, [](const auto& share) { return share.second > kLeastCpuWait; }))
+    table.columns[kNoCpu].keep = 1;
   if (bindings.size() > 1) table.columns[kCpus].keep = 1;  // of interest where ranks are bound, and not all to the same
   return table;
 }
 
 Table blame_table(const RunView& run) {
-  Table table{.id = "blame",
-              .caption = "Who waited for whom, whole run: in collectives for the last rank to enter, in messages for the other end",
-              .columns = {{"wait_ratio", "Wait(%)", Unit::kRatio, 9, "ZERO_DENOM"},
-                          {"wait_ns", "Wait", Unit::kDuration},
-                          {"sigma_ns", "Clock sigma", Unit::kDuration, 1},
-                          {"calls", "Calls", Unit::kCount, 2},
-                          {"late", "Late rank", Unit::kCount},
-                          {"waiter", "Waiting rank", Unit::kCount},
-                          {"kind", "In", Unit::kText}},
-              .when_empty = "No rank waited for another, or its waiting is not known (ddl report loss)."};
-  // Pairs of ranks: there may be millions. With a limit SQLite sorts no more than it returns, without one it does so on disk.
+  Table table{
+      .id = "blame",
+      .caption =
+          "Who waited for whom, whole run: in collectives for the last rank to enter, in messages for the other end",
+      .columns = {{"wait_ratio", "Wait(%)", Unit::kRatio, 9, "ZERO_DENOM"},
+                  {"wait_ns", "Wait", Unit::kDuration},
+                  {"sigma_ns", "Clock sigma", Unit::kDuration, 1},
+                  {"calls", "Calls", Unit::kCount, 2},
+                  {"late", "Late rank", Unit::kCount},
+                  {"waiter", "Waiting rank", Unit::kCount},
+                  {"kind", "In", Unit::kText}},
+      .when_empty = "No rank waited for another, or its waiting is not known (ddl report loss)."};
+  // Pairs of ranks: there may be millions. With a limit SQLite sorts no more than it returns, without one
+  // it does so on disk.
   Query all(run.db, "SELECT count(*), sum(wait_ns) FROM v_blame WHERE world = ?");
   all.bind(run.world);
   const size_t rows = all.next() ? static_cast<size_t>(all.integer(0)) : 0;
   const double all_ns = rows == 0 ? 0 : all.real(1);
   const bool limited = run.rows_wanted < rows;
-  Query row(run.db, std::string("SELECT wait_ns / nullif(?2, 0), wait_ns, sigma_ns, calls, late, waiter, kind FROM v_blame WHERE world = ?1"
-                                " ORDER BY wait_ns DESC, late, waiter, kind") +
-                        (limited ? " LIMIT ?3" : ""));
+  Query row(
+      run.db,
+      std::string(
+          "SELECT wait_ns / nullif(?2, 0), wait_ns, sigma_ns, calls, late, waiter, kind FROM v_blame WHERE world = ?1"
+          " ORDER BY wait_ns DESC, late, waiter, kind") +
+          (limited ? " LIMIT ?3" : ""));
   row.bind(run.world, all_ns);
   if (limited) row.bind(run.world, all_ns, static_cast<int64_t>(run.rows_wanted));
   while (row.next()) add_row(run, table, cells(row, table));
@@ -132,16 +146,18 @@ Table processes_table(const RunView& run) {
 }
 
 Table steps_table(const RunView& run) {
-  Table table{.id = "steps",
-              .caption = "Steps: the slowest rank's duration; the parts are means over ranks",
-              .columns = {{"step", "Step", Unit::kCount},
-                          {"duration_ns", "Duration", Unit::kDuration, 9, "NO_DATA"},
-                          {"compute_ns", "Compute", Unit::kDuration, 9, "NO_DATA"},
-                          {"xfer_ns", "Transfer", Unit::kDuration, 9, "NO_DATA"},
-                          {"wait_ns", "Wait", Unit::kDuration, 9, "NO_DATA"},
-                          {"ranks", "Ranks", Unit::kCount, 1},
-                          {"slowest_rank", "Slowest rank", Unit::kCount}},
-              .when_empty = "The job marks no steps. Mark them with ddl/annotate.h (ddl_step_begin), ddl_annotate.py (step) or NVTX."};
+  Table table{
+      .id = "steps",
+      .caption = "Steps: the slowest rank's duration; the parts are means over ranks",
+      .columns = {{"step", "Step", Unit::kCount},
+                  {"duration_ns", "Duration", Unit::kDuration, 9, "NO_DATA"},
+                  {"compute_ns", "Compute", Unit::kDuration, 9, "NO_DATA"},
+                  {"xfer_ns", "Transfer", Unit::kDuration, 9, "NO_DATA"},
+                  {"wait_ns", "Wait", Unit::kDuration, 9, "NO_DATA"},
+                  {"ranks", "Ranks", Unit::kCount, 1},
+                  {"slowest_rank", "Slowest rank", Unit::kCount}},
+      .when_empty =
+          "The job marks no steps. Mark them with ddl/annotate.h (ddl_step_begin), ddl_annotate.py (step) or NVTX."};
   // Each rank by its resource, as in facts.h: of several GPUs the mean.
   Query row(run.db, R"(
     WITH device AS (

@@ -17,12 +17,14 @@ namespace {
 
 constexpr const char* kReadOnly = "a recorded run is only read: use SELECT";
 
-// A list of what is allowed, since SQLite's list of what writes grows (VACUUM INTO creates files even on a read-only connection).
+// A list of what is allowed, since SQLite's list of what writes grows (VACUUM INTO creates files even on a
+// read-only connection).
 int allow_reading(void*, int action, const char* first, const char*, const char*, const char*) {
-  if (action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_FUNCTION || action == SQLITE_RECURSIVE) return SQLITE_OK;
+  if (action == SQLITE_SELECT || action == SQLITE_READ || action == SQLITE_FUNCTION || action == SQLITE_RECURSIVE)
+    return SQLITE_OK;
   constexpr std::string_view kPragmas[] = {"table_info", "table_xinfo", "table_list", "user_version", "application_id"};
-  const bool harmless =
-      action == SQLITE_PRAGMA && first != nullptr && std::find(std::begin(kPragmas), std::end(kPragmas), first) != std::end(kPragmas);
+  const bool harmless = action == SQLITE_PRAGMA && first != nullptr &&
+                        std::find(std::begin(kPragmas), std::end(kPragmas), first) != std::end(kPragmas);
   return harmless ? SQLITE_OK : SQLITE_DENY;
 }
 
@@ -69,7 +71,9 @@ Rows::Rows(SQLite::Database& db, const std::string& sql) : db_(db) {
     throw Error("SQL: more than one statement", "give one SELECT at a time", ExitCode::kUsage);
 }
 
-void Rows::Unlimited::operator()(SQLite::Database* db) const { sqlite3_progress_handler(db->getHandle(), 0, nullptr, nullptr); }
+void Rows::Unlimited::operator()(SQLite::Database* db) const {
+  sqlite3_progress_handler(db->getHandle(), 0, nullptr, nullptr);
+}
 
 void Rows::limit_time(double seconds) {
   constexpr int kInstructionsBetweenLooks = 10'000;  // a tenth of a millisecond
@@ -89,7 +93,8 @@ void Rows::limit_time(double seconds) {
 bool Rows::next() {
   const int code = sqlite3_step(statement_.get());
   if (code == SQLITE_INTERRUPT && deadline_ && deadline_->passed)
-    throw Error(fmt::format("SQL: stopped after {:g} s", deadline_->seconds), "give it more time: --timeout 10m", ExitCode::kUsage);
+    throw Error(fmt::format("SQL: stopped after {:g} s", deadline_->seconds), "give it more time: --timeout 10m",
+                ExitCode::kUsage);
   if (code == SQLITE_ROW) {
     cut_ = read_ == most_;
     read_ += cut_ ? 0 : 1;

@@ -20,7 +20,8 @@ std::optional<int64_t> scalar(SQLite::Database& db, std::string_view sql, int64_
 
 RunView::RunView(SQLite::Database& database, std::optional<int64_t> wanted_world) : db(database) {
   Query by_world(
-      db, "SELECT world, count(DISTINCT rank), max(world_size) FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY 2 DESC, 1");
+      db,
+      "SELECT world, count(DISTINCT rank), max(world_size) FROM process WHERE rank IS NOT NULL GROUP BY world ORDER BY 2 DESC, 1");
   worlds = 0;
   bool found = false;
   while (by_world.next()) {
@@ -34,20 +35,24 @@ RunView::RunView(SQLite::Database& database, std::optional<int64_t> wanted_world
   if (worlds == 0) {
     Query without_ranks(db, "SELECT min(world) FROM process");
     if (!without_ranks.next() || without_ranks.is_null(0))
-      throw Error("the run holds no process", "its spools could not be read: see ddl report loss", ExitCode::kDataMissing);
+      throw Error("the run holds no process", "its spools could not be read: see ddl report loss",
+                  ExitCode::kDataMissing);
     world = without_ranks.integer(0);
     worlds = 1;
     found = !wanted_world || *wanted_world == world;
   }
   if (!found)
-    throw Error(fmt::format("the run has no world {}", *wanted_world), fmt::format("its worlds are 0 to {}", worlds - 1), ExitCode::kUsage);
+    throw Error(fmt::format("the run has no world {}", *wanted_world),
+                fmt::format("its worlds are 0 to {}", worlds - 1), ExitCode::kUsage);
   hosts = scalar(db,
                  ranks > 0 ? "SELECT count(DISTINCT host) FROM process WHERE world = ? AND rank IS NOT NULL"
                            : "SELECT count(DISTINCT host) FROM process WHERE world = ?",
                  world)
               .value_or(0);
   all_steps =
-      scalar(db, "SELECT count(DISTINCT s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?", world).value_or(0);
+      scalar(db, "SELECT count(DISTINCT s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?",
+             world)
+          .value_or(0);
 
   Query basis(db, "SELECT annotated, inferred, warmup FROM steady_world WHERE world = ?");
   basis.bind(world);
@@ -67,14 +72,17 @@ std::string RunView::meta(std::string_view key) const {
 }
 
 std::optional<double> RunView::clock_sigma_ns() const {
-  Query variance(db,
-                 "SELECT sum(sigma_ns * sigma_ns), count(*) = count(sigma_ns) FROM (SELECT DISTINCT boot_id, offset_ns, sigma_ns FROM host"
-                 " WHERE id IN (SELECT host FROM process WHERE world = ?) ORDER BY sigma_ns IS NOT NULL, sigma_ns DESC LIMIT 2)");
+  Query variance(
+      db,
+      "SELECT sum(sigma_ns * sigma_ns), count(*) = count(sigma_ns) FROM (SELECT DISTINCT boot_id, offset_ns, sigma_ns FROM host"
+      " WHERE id IN (SELECT host FROM process WHERE world = ?) ORDER BY sigma_ns IS NOT NULL, sigma_ns DESC LIMIT 2)");
   variance.bind(world);
   if (!variance.next() || variance.integer(1) == 0 || variance.is_null(0)) return std::nullopt;
   return std::sqrt(variance.real(0));
 }
 
-std::string RunView::verdict() const { return meta(world == 0 ? "verdict.text" : fmt::format("verdict.{}.text", world)); }
+std::string RunView::verdict() const {
+  return meta(world == 0 ? "verdict.text" : fmt::format("verdict.{}.text", world));
+}
 
 }  // namespace ddl::reports

@@ -18,8 +18,9 @@ namespace ddl::reports {
 
 struct Table;
 
-/// Numbers describe one world. Per-step numbers are means over the steady steps: complete on all ranks, without the first ones. A run
-/// without annotated steps counts as one step, from leaving MPI_Init to entering MPI_Finalize (rank_part).
+/// Numbers describe one world. Per-step numbers are means over the steady steps: complete on all ranks, without
+/// the first ones. A run without annotated steps counts as one step, from leaving MPI_Init to entering
+/// MPI_Finalize (rank_part).
 struct RunView {
   /// `db`: an analyzed run. `world`: default is the one with most ranks. Throws ddl::Error
   /// (ExitCode::kDataMissing) if nothing was recorded, (ExitCode::kUsage) if there is no such world.

@@ -37,11 +37,14 @@ constexpr Section kSections[] = {
     {"gpu", "kernels and copies of GPUs", gpu_table, 8},
     {"gpu_layers", "what GPUs did for each layer", gpu_layers_table, 8},
     {"critical_path", "what a step's critical path through host and GPUs is made of", critical_path_table, 0},
-    {"what_if", "what a step would gain if operators took half their time, or none: replayed", what_if_table, 0, false, true},
-    {"launches", "kernels and copies: how long their launches take, how late they start", launches_table, 0, true, true},
+    {"what_if", "what a step would gain if operators took half their time, or none: replayed", what_if_table, 0, false,
+     true},
+    {"launches", "kernels and copies: how long their launches take, how late they start", launches_table, 0, true,
+     true},
     {"durations", "histograms of kernels, copies, launches and delays", durations_table, 0, false, true},
     {"queue", "what was launched and had not begun, by stream", queue_table, 0, true, true},
-    {"sequences", "sequences of kernels and copies that operators and layers launch most often", sequences_table, 0, false, true},
+    {"sequences", "sequences of kernels and copies that operators and layers launch most often", sequences_table, 0,
+     false, true},
     {"memory", "peak memory of allocators, by device, with step and range", memory_table, 0, true},
     {"links", "rates of GPU copies against the link's", links_table, 6},
     {"steps", "one line per step", steps_table, 0},
@@ -60,7 +63,8 @@ void cut(Table& table, size_t rows) {
 /// Where there is one axis, the tables of collectives and of blame say it all.
 bool says_nothing(const Section& section, const Table& table) {
   if (table.rows.empty()) return true;
-  if (section.build == axis_blame_table) return table.rows.front().back().as_text() == table.rows.back().back().as_text();
+  if (section.build == axis_blame_table)
+    return table.rows.front().back().as_text() == table.rows.back().back().as_text();
   return section.build == axes_table && table.rows.size() == 1;
 }
 
@@ -88,7 +92,8 @@ std::span<const Section> sections() { return kSections; }
 const Section* find_section(std::string_view name) {
   std::string spelled(name);
   std::replace(spelled.begin(), spelled.end(), '-', '_');
-  const auto section = std::find_if(std::begin(kSections), std::end(kSections), [&](const Section& s) { return s.name == spelled; });
+  const auto section =
+      std::find_if(std::begin(kSections), std::end(kSections), [&](const Section& s) { return s.name == spelled; });
   return section == std::end(kSections) ? nullptr : section;
 }
 
@@ -113,7 +118,9 @@ Document build_overview(const RunView& run, const std::string& source) {
     if (rows == 0) continue;
     brief.rows_wanted = rows;
     Table table = section.build(brief);
-    if (section.build == ranks_table && (table.rows.size() + table.left_out > kMostRanksShown || tells_only_of_hangs(run))) continue;
+    if (section.build == ranks_table &&
+        (table.rows.size() + table.left_out > kMostRanksShown || tells_only_of_hangs(run)))
+      continue;
     if (says_nothing(section, table)) continue;
     if (section.build == collectives_table) merge_like_groups(table);
     cut(table, rows);
@@ -123,7 +130,8 @@ Document build_overview(const RunView& run, const std::string& source) {
   document.more = {run.has_steps ? "ddl report steps" : "ddl report metrics", "ddl report --json",
                    fmt::format("ddl query {} 'select * from v_collective limit 5'", typed)};
   if (tells_only_of_hangs(run))
-    document.more = {"ddl report hang", "ddl report --html FILE", fmt::format("ddl query {} 'select * from v_flight where open'", typed)};
+    document.more = {"ddl report hang", "ddl report --html FILE",
+                     fmt::format("ddl query {} 'select * from v_flight where open'", typed)};
   return document;
 }
 
@@ -144,7 +152,8 @@ void write_everything(const RunView& run, const std::string& source, size_t rows
   part.each_row = [&](const Table& table, const std::vector<Value>& cells) { json.row(table.columns, cells); };
   std::vector<std::pair<std::string, size_t>> left_out;
   for (const Section& section : kSections) {
-    if (section.build == nullptr || section.build == metrics_table || section.build == loss_table || section.alone) continue;
+    if (section.build == nullptr || section.build == metrics_table || section.build == loss_table || section.alone)
+      continue;
     const size_t most = section.by_rank ? rows_by_rank : SIZE_MAX;
     part.rows_wanted = most;
     json.begin_table(section.name);
@@ -152,7 +161,8 @@ void write_everything(const RunView& run, const std::string& source, size_t rows
     const size_t rows = std::min(most, table.rows.size());
     for (size_t i = 0; i < rows; ++i) json.row(table.columns, table.rows[i]);
     json.end_table();
-    if (const size_t more = table.left_out + table.rows.size() - rows; more > 0) left_out.emplace_back(section.name, more);
+    if (const size_t more = table.left_out + table.rows.size() - rows; more > 0)
+      left_out.emplace_back(section.name, more);
   }
   json.left_out(left_out);
   json.end(document);
@@ -164,7 +174,8 @@ Document build_page(const RunView& run, const std::string& source) {
   RunView brief = run;
   brief.rows_wanted = kMostRows;
   for (const Section& section : kSections) {
-    if (section.build == nullptr || section.build == metrics_table || section.build == steps_table || section.alone) continue;
+    if (section.build == nullptr || section.build == metrics_table || section.build == steps_table || section.alone)
+      continue;
     if (section.build == ranks_table && tells_only_of_hangs(run)) continue;
     Table table = section.build(brief);
     if (says_nothing(section, table)) continue;
@@ -179,7 +190,8 @@ Document build_page(const RunView& run, const std::string& source) {
 
 Document build_section(const RunView& run, std::string_view name) {
   const Section* const section = find_section(name);
-  if (section == nullptr) throw Error(fmt::format("unknown section '{}'", name), "see: ddl report --help", ExitCode::kUsage);
+  if (section == nullptr)
+    throw Error(fmt::format("unknown section '{}'", name), "see: ddl report --help", ExitCode::kUsage);
   Document document;
   if (section->build == nullptr) {
     add_findings(run, document);

@@ -29,19 +29,24 @@ std::map<int64_t, ToldStall> stalls_with_ranks(const RunView& run) {
     rank.c_why = row.text(5);
     stalls[row.integer(0)].ranks.push_back(std::move(rank));
   }
-  Query stack(run.db, "SELECT stall, rank, language, thread, frames FROM stall_stack ORDER BY stall, rank, language, position");
+  Query stack(run.db,
+              "SELECT stall, rank, language, thread, frames FROM stall_stack ORDER BY stall, rank, language, position");
   while (stack.next()) {
     const auto stall = stalls.find(stack.integer(0));
     if (stall == stalls.end()) continue;
     auto& ranks = stall->second.ranks;
     const int64_t number = stack.integer(1);
-    const auto rank = std::lower_bound(ranks.begin(), ranks.end(), number, [](const StalledRank& r, int64_t n) { return r.rank < n; });
-    if (rank != ranks.end() && rank->rank == number) rank->threads.push_back({stack.text(2), stack.text(3), stack.text(4)});
+    const auto rank = std::lower_bound(ranks.begin(), ranks.end(), number,
+                                       [](const StalledRank& r, int64_t n) { return r.rank < n; });
+    if (rank != ranks.end() && rank->rank == number)
+      rank->threads.push_back({stack.text(2), stack.text(3), stack.text(4)});
   }
   return stalls;
 }
 
-Value text_or_none(const std::string& text) { return text.empty() ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(text); }
+Value text_or_none(const std::string& text) {
+  return text.empty() ? Value::absent(Unit::kText, "NOT_APPLICABLE") : Value::text(text);
+}
 
 }  // namespace
 
@@ -91,12 +96,14 @@ Table stacks_table(const RunView& run) {
     for (const StalledRank& rank : stall.ranks) roles[rank.rank] = rank.role;
     for (const StackGroup& group : group_stacks(stall)) {
       const std::string& role = roles[group.ranks.front()];
-      const bool same = std::all_of(group.ranks.begin(), group.ranks.end(), [&](int64_t rank) { return roles[rank] == role; });
-      table.rows.push_back({Value::count(number), Value::text(rank_list(group.ranks)),
-                            Value::count(static_cast<int64_t>(group.ranks.size())), Value::text(same ? role : "several"),
-                            text_or_none(group.state),
-                            Value::text(group.stack.empty() ? fmt::format("n/a ({})", group.why) : short_stack(group.stack, SIZE_MAX)),
-                            text_or_none(short_stack(group.inner, SIZE_MAX))});
+      const bool same =
+          std::all_of(group.ranks.begin(), group.ranks.end(), [&](int64_t rank) { return roles[rank] == role; });
+      table.rows.push_back(
+          {Value::count(number), Value::text(rank_list(group.ranks)),
+           Value::count(static_cast<int64_t>(group.ranks.size())), Value::text(same ? role : "several"),
+           text_or_none(group.state),
+           Value::text(group.stack.empty() ? fmt::format("n/a ({})", group.why) : short_stack(group.stack, SIZE_MAX)),
+           text_or_none(short_stack(group.inner, SIZE_MAX))});
     }
   }
   return table;

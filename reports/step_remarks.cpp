@@ -14,8 +14,8 @@
 namespace ddl::reports {
 namespace {
 
-/// Steps after the last one of a rank that ended its training before the others (Join of uneven inputs), or was ended. Not those that a rank did
-/// and did not keep.
+/// Steps after the last one of a rank that ended its training before the others (Join of uneven inputs), or was ended.
+/// Not those that a rank did and did not keep.
 int64_t add_steps_of_some(const RunView& run, int64_t unknown, std::string& remark) {
   std::vector<int64_t> ranks;
   std::set<int64_t> counts;
@@ -44,12 +44,14 @@ int64_t add_steps_of_some(const RunView& run, int64_t unknown, std::string& rema
   later.bind(run.world, last);
   const int64_t count = later.next() ? std::min(unknown, later.integer(0)) : 0;
   if (count <= 0) return 0;
-  remark += fmt::format("; {} of {} left out: {} {} made {}", count, run.all_steps, ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks),
+  remark += fmt::format("; {} of {} left out: {} {} made {}", count, run.all_steps,
+                        ranks.size() == 1 ? "rank" : "ranks", rank_list(ranks),
                         counts.size() == 1 ? fmt::format("{} only", plural(*counts.begin(), "step")) : "fewer steps");
   return count;
 }
 
-/// Steps that ended and do not count, besides the first ones: some rank has no record of them, or nobody knows what its training thread did.
+/// Steps that ended and do not count, besides the first ones: some rank has no record of them, or nobody knows what its
+/// training thread did.
 std::string unknown_steps(const RunView& run) {
   std::string remark;
   Query row(run.db, R"(
@@ -61,15 +63,16 @@ std::string unknown_steps(const RunView& run) {
   int64_t unknown = row.next() ? row.integer(0) - run.steps - run.warmup_steps : 0;
   if (unknown > 0) unknown -= add_steps_of_some(run, unknown, remark);
   if (unknown > 0)
-    remark +=
-        fmt::format("; {} of {} left out: not {} on every rank", unknown, run.all_steps, row.integer(1) != 0 ? "sampled" : "recorded");
+    remark += fmt::format("; {} of {} left out: not {} on every rank", unknown, run.all_steps,
+                          row.integer(1) != 0 ? "sampled" : "recorded");
   return remark;
 }
 
 /// What hooked steps are, where that is not plain.
 std::string hooked_steps(const RunView& run) {
-  Query row(run.db,
-            "SELECT f.value FROM process_fact f JOIN process p ON p.id = f.process WHERE p.world = ? AND f.key = 'torch.steps' LIMIT 1");
+  Query row(
+      run.db,
+      "SELECT f.value FROM process_fact f JOIN process p ON p.id = f.process WHERE p.world = ? AND f.key = 'torch.steps' LIMIT 1");
   row.bind(run.world);
   return row.next() ? "; " + row.text(0) : "";
 }
@@ -84,7 +87,8 @@ struct LongerTurn {
   double ns = 0, others_ns = 0;  ///< medians
 };
 
-/// Every k-th inferred step computes longer than the k - 1 behind it, as a step of k equal collectives would. The least such k.
+/// Every k-th inferred step computes longer than the k - 1 behind it, as a step of k equal collectives would.
+/// The least such k.
 std::optional<LongerTurn> longer_turn(const std::vector<double>& compute_ns) {
   for (size_t k = 2; k <= kMostInOne && k * kLeastTurns <= compute_ns.size(); ++k) {
     for (size_t first = 0; first < k; ++first) {
@@ -106,11 +110,13 @@ std::optional<LongerTurn> longer_turn(const std::vector<double>& compute_ns) {
   return std::nullopt;
 }
 
-/// Where all collectives are alike, nothing in them tells how many a step of the job has: what is computed between them may.
+/// Where all collectives are alike, nothing in them tells how many a step of the job has: what is computed
+/// between them may.
 std::string inferred_steps(const RunView& run) {
   if (!run.inferred_steps) return "";
   std::string text = "; inferred: the job marks no steps, its collectives repeat";
-  Query alike(run.db, "SELECT max(i.period) FROM inferred_steps i JOIN process p ON p.id = i.process WHERE p.world = ?");
+  Query alike(run.db,
+              "SELECT max(i.period) FROM inferred_steps i JOIN process p ON p.id = i.process WHERE p.world = ?");
   alike.bind(run.world);
   if (!alike.next() || alike.is_null(0) || alike.integer(0) != 1) return text;
   std::vector<double> compute_ns;
@@ -122,8 +128,8 @@ std::string inferred_steps(const RunView& run) {
   const auto turn = longer_turn(compute_ns);
   if (!turn) return text + "a step of the job may hold several";
   const char* th = turn->every == 2 ? "nd" : turn->every == 3 ? "rd" : "th";
-  return text + fmt::format("before every {}{} {} are computed, before the others {}: a step of the job may hold {}", turn->every, th,
-                            duration_text(turn->ns), duration_text(turn->others_ns), turn->every);
+  return text + fmt::format("before every {}{} {} are computed, before the others {}: a step of the job may hold {}",
+                            turn->every, th, duration_text(turn->ns), duration_text(turn->others_ns), turn->every);
 }
 
 }  // namespace

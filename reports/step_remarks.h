@@ -1,4 +1,5 @@
-// What must be known of the steps that the report counts: which were left out and why, what they are where the job marks none itself.
+// What must be known of the steps that the report counts: which were left out and why, what they are where the job
+// marks none itself.
 #pragma once
 
 #include <string>

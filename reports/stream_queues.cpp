@@ -20,8 +20,8 @@ struct ByLaunch {
 };
 
 /// Streams of a process, from the operations that it launched.
-std::vector<StreamQueue> queues_of_process(store::SortedRecords<QueuedOperation, ByLaunch>& operations, std::vector<StreamQueue> streams,
-                                           bool with_bins) {
+std::vector<StreamQueue> queues_of_process(store::SortedRecords<QueuedOperation, ByLaunch>& operations,
+                                           std::vector<StreamQueue> streams, bool with_bins) {
   // A launch comes before what begins at the same time: it may be itself.
   std::vector<OpenIntervals> queued(streams.size(), OpenIntervals(false));
   const auto held_by = [&](StreamQueue& queue) {
@@ -57,13 +57,16 @@ std::vector<StreamQueue> read_queues(const RunView& run, size_t drawn) {
   std::vector<StreamQueue> streams;
   const auto end_process = [&] {
     if (streams.empty()) return;
-    for (StreamQueue& queue : queues_of_process(*operations, std::move(streams), drawn > 0)) all.push_back(std::move(queue));
+    for (StreamQueue& queue : queues_of_process(*operations, std::move(streams), drawn > 0))
+      all.push_back(std::move(queue));
     streams.clear();
     const auto is_less = [](const StreamQueue& a, const StreamQueue& b) { return a.changes < b.changes; };
     keep_most_important(all, drawn, is_less);
   };
   // Rows lie by process.
-  Query row(run.db, "SELECT process, launch_ns, start_ns, device, stream FROM gpu_event WHERE kind IN (1, 2, 3) AND launch_ns IS NOT NULL");
+  Query row(
+      run.db,
+      "SELECT process, launch_ns, start_ns, device, stream FROM gpu_event WHERE kind IN (1, 2, 3) AND launch_ns IS NOT NULL");
   std::optional<int64_t> process;
   int64_t rank = -1;
   uint32_t at = 0;
@@ -113,8 +116,9 @@ Table table_of_queues(const RunView& run, const std::vector<StreamQueue>& queues
   for (const StreamQueue& queue : queues) {
     const std::optional<double> mean = queue.mean();
     add_row(run, table,
-            {Value::count(queue.rank), count_or_absent(queue.device), count_or_absent(queue.stream), Value::count(queue.changes),
-             Value::count(queue.most), mean ? Value::number(*mean) : Value::absent(Unit::kNumber, "ZERO_DENOM"),
+            {Value::count(queue.rank), count_or_absent(queue.device), count_or_absent(queue.stream),
+             Value::count(queue.changes), Value::count(queue.most),
+             mean ? Value::number(*mean) : Value::absent(Unit::kNumber, "ZERO_DENOM"),
              Value::duration_ns(queue.empty_ns), Value::duration_ns(queue.full_ns)});
   }
   return table;

@@ -25,7 +25,9 @@ struct StreamQueue {
   double length_ns = 0;  ///< sum of length * ns
   TimeBins bins;         ///< length over time, if requested
 
-  std::optional<double> mean() const { return time_ns == 0 ? std::nullopt : std::optional(length_ns / static_cast<double>(time_ns)); }
+  std::optional<double> mean() const {
+    return time_ns == 0 ? std::nullopt : std::optional(length_ns / static_cast<double>(time_ns));
+  }
 };
 
 /// By rank, GPU and stream; with bins for the `drawn` with most changes.

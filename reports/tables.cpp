@@ -1,5 +1,5 @@
-// The nvprof-like tables: Time(%) Time Calls Avg Min Max ... Name. Columns of our own stand between Max and Name only. Times are sums over
-// ranks.
+// The nvprof-like tables: Time(%) Time Calls Avg Min Max ... Name. Columns of our own stand between Max and Name only.
+// Times are sums over ranks.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -39,24 +39,25 @@ std::vector<Value> cells(const Query& row, const Table& table, const std::string
 }
 
 Table collectives_table(const RunView& run) {
-  Table table{.id = "collectives",
-              .caption = "Collectives, summed over ranks. Wait is for ranks that came later; the rest is transfer.",
-              .columns = {{"time_ratio", "Time(%)", Unit::kRatio, 9, "ZERO_DENOM"},
-                          {"time_ns", "Time", Unit::kDuration},
-                          {"calls", "Calls", Unit::kCount},
-                          {"avg_ns", "Avg", Unit::kDuration, 4, "ZERO_DENOM"},
-                          {"min_ns", "Min", Unit::kDuration, 1},
-                          {"max_ns", "Max", Unit::kDuration, 2},
-                          {"wait_ns", "Wait", Unit::kDuration, 9, ""},
-                          {"busbw_bytes_per_second", "Busbw", Unit::kBandwidth, 3, ""},
-                          {"name", "Name", Unit::kText},
-                          {"op", "", Unit::kText, 0},
-                          {"comm", "", Unit::kText, 0},
-                          {"bytes", "", Unit::kBytes, 0, ""},
-                          {"instances", "", Unit::kCount, 0},
-                          {"xfer_ns", "", Unit::kDuration, 0, ""},
-                          {"upper_bound", "", Unit::kCount, 0}},
-              .when_empty = "No collective was kept: the job calls none, or none ran in the window (--steps, --after)."};
+  Table table{
+      .id = "collectives",
+      .caption = "Collectives, summed over ranks. Wait is for ranks that came later; the rest is transfer.",
+      .columns = {{"time_ratio", "Time(%)", Unit::kRatio, 9, "ZERO_DENOM"},
+                  {"time_ns", "Time", Unit::kDuration},
+                  {"calls", "Calls", Unit::kCount},
+                  {"avg_ns", "Avg", Unit::kDuration, 4, "ZERO_DENOM"},
+                  {"min_ns", "Min", Unit::kDuration, 1},
+                  {"max_ns", "Max", Unit::kDuration, 2},
+                  {"wait_ns", "Wait", Unit::kDuration, 9, ""},
+                  {"busbw_bytes_per_second", "Busbw", Unit::kBandwidth, 3, ""},
+                  {"name", "Name", Unit::kText},
+                  {"op", "", Unit::kText, 0},
+                  {"comm", "", Unit::kText, 0},
+                  {"bytes", "", Unit::kBytes, 0, ""},
+                  {"instances", "", Unit::kCount, 0},
+                  {"xfer_ns", "", Unit::kDuration, 0, ""},
+                  {"upper_bound", "", Unit::kCount, 0}},
+      .when_empty = "No collective was kept: the job calls none, or none ran in the window (--steps, --after)."};
   Query row(run.db, R"(
     SELECT g.time_ns * 1.0 / nullif(sum(g.time_ns) OVER (), 0), g.time_ns, g.calls, (g.time_ns + g.calls / 2) / nullif(g.calls, 0),
            g.min_ns, g.max_ns, g.wait_ns, g.busbw_xfer, o.name || iif(g.upper_bound, '*', ''), o.name, c.label, g.bytes, g.instances,
@@ -77,11 +78,13 @@ Table collectives_table(const RunView& run) {
       group[6] = group[6].bounded(Value::Bound::kLower);
       group[13] = group[13].bounded(Value::Bound::kUpper);
     }
-    const std::string size = row.is_null(11) || row.integer(11) == 0 ? "" : fmt::format(" {}", size_text(row.integer(11)));
+    const std::string size =
+        row.is_null(11) || row.integer(11) == 0 ? "" : fmt::format(" {}", size_text(row.integer(11)));
     group[8] = Value::text(fmt::format("{}{} {}", row.text(8), size, row.integer(16) != 0 ? "world" : row.text(10)));
     table.rows.push_back(std::move(group));
   }
-  if (any_bound) table.note = "* non-blocking, from post to completion: hidden time included, so no bandwidth can be told";
+  if (any_bound)
+    table.note = "* non-blocking, from post to completion: hidden time included, so no bandwidth can be told";
   return table;
 }
 
@@ -90,12 +93,14 @@ void merge_like_groups(Table& collectives) {
   using Row = std::vector<Value>;
   const auto family = [](const Row& row) {
     const std::string comm = row[kComm].as_text();
-    return fmt::format("{} {} {}", row[kOp].as_text(), table_text(row[kBytes]), comm.substr(0, comm.find_last_not_of("0123456789") + 1));
+    return fmt::format("{} {} {}", row[kOp].as_text(), table_text(row[kBytes]),
+                       comm.substr(0, comm.find_last_not_of("0123456789") + 1));
   };
   std::map<std::string, std::vector<const Row*>> like;
   std::vector<std::string> order;
   for (const Row& row : collectives.rows) {
-    const bool numbered = !row[kComm].as_text().empty() && std::isdigit(static_cast<unsigned char>(row[kComm].as_text().back()));
+    const bool numbered =
+        !row[kComm].as_text().empty() && std::isdigit(static_cast<unsigned char>(row[kComm].as_text().back()));
     const std::string key = numbered ? family(row) : fmt::format("{} alone", order.size());
     if (like[key].empty()) order.push_back(key);
     like[key].push_back(&row);
@@ -122,44 +127,49 @@ void merge_like_groups(Table& collectives) {
         if (wait.bound() != Value::Bound::kNone) any_bound = &wait;
         wait_ns += wait.is_absent() ? 0 : wait.as_integer();
       }
-      const auto by_avg = std::minmax_element(rows.begin(), rows.end(), [&](const Row* a, const Row* b) { return avg_of(a) < avg_of(b); });
+      const auto by_avg = std::minmax_element(rows.begin(), rows.end(),
+                                              [&](const Row* a, const Row* b) { return avg_of(a) < avg_of(b); });
       if (!one[kRatio].is_absent()) one[kRatio] = Value::ratio(ratio);
       one[kTime] = Value::duration_ns(time_ns);
       one[kCalls] = Value::count(calls);
       one[kAvg] = average(time_ns, calls);
       one[kMin] = Value::duration_ns(min_ns);
       one[kMax] = Value::duration_ns(max_ns);
-      one[kWait] =
-          no_wait != nullptr ? *no_wait : Value::duration_ns(wait_ns).bounded(any_bound ? any_bound->bound() : Value::Bound::kNone);
+      one[kWait] = no_wait != nullptr
+                       ? *no_wait
+                       : Value::duration_ns(wait_ns).bounded(any_bound ? any_bound->bound() : Value::Bound::kNone);
       if (!busbw.empty()) one[kBusbw] = Value::bandwidth(median_of(busbw));
       const std::string first = one[kName].as_text();
       const std::string what = first.substr(0, first.size() - one[kComm].as_text().size());
       const std::string comm = one[kComm].as_text();
-      one[kName] = Value::text(fmt::format(
-          "{}{}*: {} groups, avg {} to {}, worst {}", what, comm.substr(0, comm.find_last_not_of("0123456789") + 1), rows.size(),
-          table_duration(avg_of(*by_avg.first)), table_duration(avg_of(*by_avg.second)), (**by_avg.second)[kComm].as_text()));
+      one[kName] = Value::text(fmt::format("{}{}*: {} groups, avg {} to {}, worst {}", what,
+                                           comm.substr(0, comm.find_last_not_of("0123456789") + 1), rows.size(),
+                                           table_duration(avg_of(*by_avg.first)),
+                                           table_duration(avg_of(*by_avg.second)), (**by_avg.second)[kComm].as_text()));
     }
     merged.push_back(std::move(one));
   }
-  std::stable_sort(merged.begin(), merged.end(), [](const Row& a, const Row& b) { return a[kTime].as_integer() > b[kTime].as_integer(); });
+  std::stable_sort(merged.begin(), merged.end(),
+                   [](const Row& a, const Row& b) { return a[kTime].as_integer() > b[kTime].as_integer(); });
   collectives.rows = std::move(merged);
 }
 
 Table axes_table(const RunView& run) {
-  Table table{.id = "axes",
-              .caption = "Collectives by axis of parallelism, summed over ranks. Exposed: GPUs compute nothing beside them.",
-              .columns = {{"time_ratio", "Time(%)", Unit::kRatio, 9, "ZERO_DENOM"},
-                          {"time_ns", "Time", Unit::kDuration},
-                          {"calls", "Calls", Unit::kCount, 3},
-                          {"wait_ns", "Wait", Unit::kDuration, 9, ""},
-                          {"xfer_ns", "Transfer", Unit::kDuration, 9, ""},
-                          {"exposed_ns", "Exposed", Unit::kDuration},
-                          {"late_rank", "Late rank", Unit::kCount, 2},
-                          {"late_ratio", "Its share", Unit::kRatio, 1},
-                          {"communicators", "Communicators", Unit::kCount, 0},
-                          {"source", "Known by", Unit::kText, 4},
-                          {"axis", "Axis", Unit::kText}},
-              .when_empty = "No collective ran on a communicator of two ranks."};
+  Table table{
+      .id = "axes",
+      .caption = "Collectives by axis of parallelism, summed over ranks. Exposed: GPUs compute nothing beside them.",
+      .columns = {{"time_ratio", "Time(%)", Unit::kRatio, 9, "ZERO_DENOM"},
+                  {"time_ns", "Time", Unit::kDuration},
+                  {"calls", "Calls", Unit::kCount, 3},
+                  {"wait_ns", "Wait", Unit::kDuration, 9, ""},
+                  {"xfer_ns", "Transfer", Unit::kDuration, 9, ""},
+                  {"exposed_ns", "Exposed", Unit::kDuration},
+                  {"late_rank", "Late rank", Unit::kCount, 2},
+                  {"late_ratio", "Its share", Unit::kRatio, 1},
+                  {"communicators", "Communicators", Unit::kCount, 0},
+                  {"source", "Known by", Unit::kText, 4},
+                  {"axis", "Axis", Unit::kText}},
+      .when_empty = "No collective ran on a communicator of two ranks."};
   Query row(run.db, R"(
     WITH axis AS (
       SELECT a.axis, min(a.source) AS source, count(DISTINCT g.comm) AS communicators, sum(g.calls) AS calls, sum(g.time_ns) AS time_ns,
@@ -202,9 +212,10 @@ Table axes_table(const RunView& run) {
 
 /// Whose calls were recorded: "MPI", "MPI and NCCL", ...
 std::string called_libraries(const RunView& run) {
-  Query row(run.db,
-            "SELECT DISTINCT CASE WHEN o.name LIKE 'nccl%' THEN 'NCCL' WHEN o.name LIKE 'gloo::%' THEN 'Gloo' ELSE 'MPI' END FROM profile f"
-            " JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op WHERE p.world = ? ORDER BY 1 = 'MPI' DESC, 1");
+  Query row(
+      run.db,
+      "SELECT DISTINCT CASE WHEN o.name LIKE 'nccl%' THEN 'NCCL' WHEN o.name LIKE 'gloo::%' THEN 'Gloo' ELSE 'MPI' END FROM profile f"
+      " JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op WHERE p.world = ? ORDER BY 1 = 'MPI' DESC, 1");
   row.bind(run.world);
   std::vector<std::string> names;
   while (row.next()) names.push_back(row.text(0));
@@ -237,7 +248,8 @@ Table calls_table(const RunView& run) {
   row.bind(run.world);
   while (row.next()) {
     table.rows.push_back(cells(row, table));
-    if (row.integer(8) != 0) table.note = "~ some of these calls were timed and the time scaled up; calls and bytes are exact";
+    if (row.integer(8) != 0)
+      table.note = "~ some of these calls were timed and the time scaled up; calls and bytes are exact";
   }
   return table;
 }
@@ -286,10 +298,13 @@ Table empty_metrics_table() {
 }
 
 void add_metric_row(const Metric& metric, const std::string& meaning, Table& table) {
-  const auto other = [&](const std::optional<double>& value) { return metric_value(value, metric.unit, "NOT_APPLICABLE"); };
+  const auto other = [&](const std::optional<double>& value) {
+    return metric_value(value, metric.unit, "NOT_APPLICABLE");
+  };
   const bool printed_with_unit = metric.unit == "ns" || metric.unit == "bytes" || metric.unit == "bytes/s";
-  table.rows.push_back({metric_value(metric.value, metric.unit, metric.why), other(metric.lo), other(metric.hi), other(metric.sigma),
-                        Value::text(printed_with_unit ? "" : metric.unit), Value::text(metric.id), Value::text(meaning)});
+  table.rows.push_back({metric_value(metric.value, metric.unit, metric.why), other(metric.lo), other(metric.hi),
+                        other(metric.sigma), Value::text(printed_with_unit ? "" : metric.unit), Value::text(metric.id),
+                        Value::text(meaning)});
   constexpr size_t kSigma = 3;
   if (metric.sigma.value_or(0) > 0) table.columns[kSigma].keep = 2;
 }
@@ -330,7 +345,8 @@ std::vector<Table> tried_metric(const ddl::Metric& metric, const MetricResult& r
 
 std::string describe_metric(const ddl::Metric& metric) {
   std::string text = fmt::format("{}  ({}; {}; {}; of a {}; {})\n", metric.id, metric.name, metric.unit,
-                                 metric.better == "none" ? "neither is better" : metric.better + " is better", metric.scope, metric.source);
+                                 metric.better == "none" ? "neither is better" : metric.better + " is better",
+                                 metric.scope, metric.source);
   for (const std::string& line : wrap(metric.sentence, 96)) text += "    " + line + "\n";
   return text;
 }

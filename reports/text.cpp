@@ -21,7 +21,8 @@ bool is_number(std::string_view word) {
 // Words that belong together: "rank 3", "4.93 ms".
 bool glued(std::string_view word, std::string_view next) {
   constexpr std::array<std::string_view, 5> kBefore = {"rank", "ranks", "step", "steps", "Try:"};
-  if (std::find(kBefore.begin(), kBefore.end(), word) != kBefore.end()) return is_number(next.substr(0, next.find_first_of(",.;:)")));
+  if (std::find(kBefore.begin(), kBefore.end(), word) != kBefore.end())
+    return is_number(next.substr(0, next.find_first_of(",.;:)")));
   constexpr std::array<std::string_view, 5> kAfter = {"ns", "us", "ms", "s", "%"};
   const std::string_view unit = next.substr(0, next.find_first_of(",.;:)/"));
   return is_number(word) && std::find(kAfter.begin(), kAfter.end(), unit) != kAfter.end();
@@ -135,8 +136,8 @@ class TextReport {
     // Three right-hand columns: saving, share, how sure.
     constexpr size_t kSaving = 12, kShare = 8, kSure = 8, kNumbers = kSaving + kShare + 2 + kSure;
     const size_t left = width_ - kNumbers;
-    line(left_aligned("WHAT TO FIX", left) + right_aligned("saves/" + document_.saving_per, kSaving) + right_aligned("share", kShare) +
-             "  how sure",
+    line(left_aligned("WHAT TO FIX", left) + right_aligned("saves/" + document_.saving_per, kSaving) +
+             right_aligned("share", kShare) + "  how sure",
          Style::kBold);
     int number = 0;
     for (const Finding& finding : document_.findings) {
@@ -144,10 +145,13 @@ class TextReport {
       for (size_t i = 0; i < parts.size(); ++i) {
         std::string text = i == 0 ? fmt::format("{:>2} {}", ++number, parts[i]) : "   " + parts[i];
         if (i == 0)
-          text = left_aligned(text, left) +
-                 right_aligned(finding.saving_ns ? sign_of(finding.bound) + short_duration(*finding.saving_ns) : "n/a", kSaving) +
-                 right_aligned(finding.share_ratio ? sign_of(finding.bound) + percent_text(*finding.share_ratio) : "n/a", kShare) + "  " +
-                 printable(finding.confidence);
+          text =
+              left_aligned(text, left) +
+              right_aligned(finding.saving_ns ? sign_of(finding.bound) + short_duration(*finding.saving_ns) : "n/a",
+                            kSaving) +
+              right_aligned(finding.share_ratio ? sign_of(finding.bound) + percent_text(*finding.share_ratio) : "n/a",
+                            kShare) +
+              "  " + printable(finding.confidence);
         line(text, i == 0 ? Style::kBold : Style::kPlain);
       }
       if (!finding.evidence.empty()) paragraph(finding.evidence, Style::kPlain, 5, 5);
@@ -158,7 +162,8 @@ class TextReport {
   void titled(std::string_view title, std::string_view text) {
     bool first = true;
     for (const std::string& part : wrap(printable(text), width_ - kTitleColumns, limited_)) {
-      out_ += first ? styled(left_aligned(title, kTitleColumns), Style::kBold, options_) : std::string(kTitleColumns, ' ');
+      out_ +=
+          first ? styled(left_aligned(title, kTitleColumns), Style::kBold, options_) : std::string(kTitleColumns, ' ');
       line(part);
       first = false;
     }
@@ -174,7 +179,8 @@ class TextReport {
       parts.push_back(std::move(part));
     }
     if (!numbers.remark.empty())
-      for (const std::string& part : wrap(printable("(" + numbers.remark + ")"), width_ - kTitleColumns, limited_)) parts.push_back(part);
+      for (const std::string& part : wrap(printable("(" + numbers.remark + ")"), width_ - kTitleColumns, limited_))
+        parts.push_back(part);
     const size_t start = out_.size();
     items(left_aligned(numbers.title, kTitleColumns), parts, "   ");
     if (options_.color) out_.replace(start, numbers.title.size(), styled(numbers.title, Style::kBold, options_));
@@ -203,7 +209,8 @@ std::vector<std::string> wrap(std::string_view text, size_t width, bool shorten)
     const size_t end = std::min(text.find(' ', at), text.size());
     const std::string_view word = text.substr(at, end - at);
     if (!word.empty()) {
-      const std::string_view last = words.empty() ? std::string_view() : std::string_view(words.back()).substr(words.back().rfind(' ') + 1);
+      const std::string_view last =
+          words.empty() ? std::string_view() : std::string_view(words.back()).substr(words.back().rfind(' ') + 1);
       if (!words.empty() && glued(last, word))
         words.back() += ' ' + std::string(word);
       else
@@ -227,6 +234,8 @@ std::vector<std::string> wrap(std::string_view text, size_t width, bool shorten)
   return lines;
 }
 
-std::string render_text(const Document& document, const TextOptions& options) { return TextReport(document, options).render(); }
+std::string render_text(const Document& document, const TextOptions& options) {
+  return TextReport(document, options).render();
+}
 
 }  // namespace ddl::reports

@@ -1,5 +1,5 @@
-// How a table is fitted to a width: first its names are shortened to a readable length, then the columns that matter least are left out
-// (and named below), then names are shortened further. Numbers are never touched.
+// How a table is fitted to a width: first its names are shortened to a readable length, then the columns that matter
+// least are left out (and named below), then names are shortened further. Numbers are never touched.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -78,8 +78,8 @@ class Grid {
   }
 
   bool drop_column() {
-    auto least =
-        std::min_element(shown_.begin(), shown_.end(), [&](size_t a, size_t b) { return table_.columns[a].keep < table_.columns[b].keep; });
+    auto least = std::min_element(shown_.begin(), shown_.end(),
+                                  [&](size_t a, size_t b) { return table_.columns[a].keep < table_.columns[b].keep; });
     if (least == shown_.end() || table_.columns[*least].keep >= kNeverDropped) return false;
     dropped_.push_back(titles_[*least]);
     shown_.erase(least);
@@ -120,7 +120,8 @@ std::string render_table(const Table& table, const TextOptions& options) {
   const size_t width = options.width ? std::max(*options.width, kNarrowest) : SIZE_MAX;
   std::string out;
   const auto say = [&](const std::string& text, Style style, size_t indent) {
-    for (const std::string& line : wrap(printable(text), std::min(width, kComfortable) - indent, options.width.has_value()))
+    for (const std::string& line :
+         wrap(printable(text), std::min(width, kComfortable) - indent, options.width.has_value()))
       out += std::string(indent, ' ') + styled(line, style, options) + "\n";
   };
   if (table.rows.empty()) {
@@ -134,7 +135,8 @@ std::string render_table(const Table& table, const TextOptions& options) {
   grid.fit(width);
   out += grid.print(options);
   if (!grid.reasons().empty()) say(fmt::format("n/a: {}", joined(grid.reasons())), Style::kDim, 1);
-  if (!grid.dropped().empty()) say(fmt::format("left out here, too narrow: {}", joined(grid.dropped())), Style::kDim, 1);
+  if (!grid.dropped().empty())
+    say(fmt::format("left out here, too narrow: {}", joined(grid.dropped())), Style::kDim, 1);
   if (!table.note.empty()) say(table.note, Style::kDim, 1);
   return out;
 }

@@ -1,5 +1,6 @@
-// A number over time in a bounded number of equal spans, with mean and maximum of each. A span is a power of two in nanoseconds, begins at
-// a multiple of itself, and doubles as the run grows: the run's length need not be known beforehand, and spans of several numbers align.
+// A number over time in a bounded number of equal spans, with mean and maximum of each. A span is a power of two in
+// nanoseconds, begins at a multiple of itself, and doubles as the run grows: the run's length need not be known
+// beforehand, and spans of several numbers align.
 #pragma once
 
 #include <algorithm>
@@ -43,8 +44,8 @@ class TimeBins {
   std::vector<Bin> bins_;
 };
 
-/// The sum of the weights of open intervals, which come in order of their begins. Calls `held(from_ns, to_ns, sum)` at each change;
-/// `ends_first` decides between an end and a begin at one time.
+/// The sum of the weights of open intervals, which come in order of their begins. Calls `held(from_ns, to_ns, sum)` at
+/// each change; `ends_first` decides between an end and a begin at one time.
 class OpenIntervals {
  public:
   explicit OpenIntervals(bool ends_first) : ends_first_(ends_first) {}

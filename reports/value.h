@@ -12,8 +12,8 @@ namespace ddl::reports {
 
 enum class Unit { kText, kCount, kNumber, kBytes, kDuration, kRatio, kShare, kBandwidth, kReal, kEfficiency, kFactor };
 
-/// Absent is not zero: a value without data carries the reason instead (NO_DATA, ZERO_DENOM, CLOCK_UNTRUSTED, PARTIAL_RANKS,
-/// NOT_APPLICABLE).
+/// Absent is not zero: a value without data carries the reason instead (NO_DATA, ZERO_DENOM, CLOCK_UNTRUSTED,
+/// PARTIAL_RANKS, NOT_APPLICABLE).
 class Value {
  public:
   static Value text(std::string text) { return Value(Unit::kText, std::move(text)); }
@@ -22,13 +22,15 @@ class Value {
   static Value bytes(int64_t bytes) { return Value(Unit::kBytes, bytes); }
   static Value duration_ns(int64_t duration_ns) { return Value(Unit::kDuration, duration_ns); }
   static Value ratio(double ratio) { return Value(Unit::kRatio, ratio); }
-  static Value share(double ratio) { return Value(Unit::kShare, ratio); }  ///< a ratio of which two decimals of the percentage are shown
+  /// a ratio of which two decimals of the percentage are shown
+  static Value share(double ratio) { return Value(Unit::kShare, ratio); }
   static Value bandwidth(double bytes_per_second) { return Value(Unit::kBandwidth, bytes_per_second); }
   static Value real(double number) { return Value(Unit::kReal, number); }            ///< printed in full
   static Value efficiency(double ratio) { return Value(Unit::kEfficiency, ratio); }  ///< 0.98: two decimals, halves up
-  static Value factor(double factor) { return Value(Unit::kFactor, factor); }        ///< 1.179: three decimals, halves up
-  static Value of(Unit unit, int64_t number) { return Value(unit, number); }         ///< of a unit that is_integer()
-  static Value of(Unit unit, double number) { return Value(unit, number); }          ///< of one that is not
+  /// 1.179: three decimals, halves up
+  static Value factor(double factor) { return Value(Unit::kFactor, factor); }
+  static Value of(Unit unit, int64_t number) { return Value(unit, number); }  ///< of a unit that is_integer()
+  static Value of(Unit unit, double number) { return Value(unit, number); }   ///< of one that is not
   static Value absent(Unit unit, std::string why = "NO_DATA");
 
   /// An unknown number with a lower or upper bound (specification.md J7).

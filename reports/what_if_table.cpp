@@ -1,4 +1,5 @@
-// What a step would take less if operators took less, by a replay of the steps: on the critical path alone each is a bound.
+// What a step would take less if operators took less, by a replay of the steps: on the critical path alone each is a
+// bound.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -40,13 +41,15 @@ Table what_if_table(const RunView& run) {
   for (const models::OperatorOnPath& o : models::operators_on_path(run.db, run.world, kMostOperators)) {
     const double removed_s = replay->saving_s(o.is_of, 0);
     add_row(run, table,
-            {Value::duration_ns(std::llround(o.path_ns)), Value::count(replay->operations(o.is_of) / std::max<int64_t>(1, replay->steps())),
+            {Value::duration_ns(std::llround(o.path_ns)),
+             Value::count(replay->operations(o.is_of) / std::max<int64_t>(1, replay->steps())),
              duration(replay->saving_s(o.is_of, 0.5)), duration(removed_s),
              Value::ratio(std::max(0.0, removed_s) / replay->replayed_step_s()), Value::text(o.name)});
   }
   table.note = fmt::format(
       "replayed, a step takes {}; recorded, {}. What gains less than it has on the path leaves another path the longest",
-      short_duration(std::llround(replay->replayed_step_s() * 1e9)), short_duration(std::llround(replay->recorded_step_s() * 1e9)));
+      short_duration(std::llround(replay->replayed_step_s() * 1e9)),
+      short_duration(std::llround(replay->recorded_step_s() * 1e9)));
   if (std::abs(replay->replayed_step_s() / replay->recorded_step_s() - 1) > models::kFarFromRecorded)
     table.note += ". Something that is not in the replay holds the ranks up: take the answers with that much salt";
   return table;

@@ -1,5 +1,5 @@
-// Values of the ingest as bytes, for another process of the same program (store/parts.h): written and read by the same list of members. No
-// format for people or other versions: readers must know that this program wrote it, undamaged.
+// Values of the ingest as bytes, for another process of the same program (store/parts.h): written and read by the same
+// list of members. No format for people or other versions: readers must know that this program wrote it, undamaged.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 
 namespace ddl::store {
 
-/// archive(a, b, c) writes the values, or reads them in the same order. Classes have `void archive(Archive&)`, structs a function
-/// `void fields(Archive&, Struct&)`, which both pass their members on.
+/// archive(a, b, c) writes the values, or reads them in the same order. Classes have `void archive(Archive&)`, structs
+/// a function `void fields(Archive&, Struct&)`, which both pass their members on.
 class Archive {
  public:
   /// Writes.

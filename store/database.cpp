@@ -42,7 +42,8 @@ bool was_a_store(const std::filesystem::path& path) {
 std::string uri_of(const std::filesystem::path& path) {
   std::string uri = "file:";
   for (const char c : path.string()) {
-    const bool plain = isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-' || (c == '/' && !uri.ends_with('/'));
+    const bool plain = isalnum(static_cast<unsigned char>(c)) != 0 || c == '.' || c == '_' || c == '-' ||
+                       (c == '/' && !uri.ends_with('/'));
     uri += plain ? std::string(1, c) : fmt::format("%{:02X}", static_cast<unsigned char>(c));
   }
   return uri + "?immutable=1";
@@ -52,11 +53,12 @@ constexpr int kReadOnly = SQLITE_OPEN_READONLY | SQLITE_OPEN_URI | SQLITE_OPEN_N
 
 constexpr uint64_t kLargeBytes = uint64_t{32} << 20;
 
-/// SQLite counts what it allocates, under one lock for all threads, unless it is told before its first use that nobody asks.
+/// SQLite counts what it allocates, under one lock for all threads, unless it is told before its first use
+/// that nobody asks.
 [[maybe_unused]] const int kAllocationsCounted = sqlite3_config(SQLITE_CONFIG_MEMSTATUS, 0);
 
-/// Tables and views without a row. SQLite takes 5 ms for the hundred statements that make them and 1 ms to copy what they made, so that who makes a second
-/// store copies those of the first.
+/// Tables and views without a row. SQLite takes 5 ms for the hundred statements that make them and 1 ms to copy what
+/// they made, so that who makes a second store copies those of the first.
 class Schemas {
  public:
   void write(SQLite::Database& db, int page_bytes) {
@@ -94,13 +96,14 @@ SQLite::Database create_store(const std::filesystem::path& path, uint64_t source
     // Names of what is attached may be URIs; that of the store, which begins with a slash, is none.
     SQLite::Database db(std::filesystem::absolute(path).string(),
                         SQLite::OPEN_READWRITE | SQLite::OPEN_NOFOLLOW | SQLite::OPEN_NOMUTEX | SQLite::OPEN_URI);
-    // The file is thrown away if anything fails, so nothing needs to be undone or to survive a power cut. Pages of 8 KiB: millions of
-    // rows are written and sorted faster by a tenth than with 4. Of 32 KiB another twelfth; but each of the tables has a page.
+    // The file is thrown away if anything fails, so nothing needs to be undone or to survive a power cut. Pages of 8
+    // KiB: millions of rows are written and sorted faster by a tenth than with 4. Of 32 KiB another twelfth; but each
+    // of the tables has a page.
     const int page_bytes = source_bytes < kLargeBytes ? 8192 : 32768;
-    db.exec(
-        fmt::format("PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
-                    " PRAGMA cache_size = -65536;",
-                    page_bytes));
+    db.exec(fmt::format(
+        "PRAGMA page_size = {}; PRAGMA journal_mode = OFF; PRAGMA synchronous = OFF; PRAGMA locking_mode = EXCLUSIVE;"
+        " PRAGMA cache_size = -65536;",
+        page_bytes));
     static Schemas schemas;
     schemas.write(db, page_bytes);
     return db;
@@ -115,11 +118,14 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access, in
   std::error_code ignored;
   if (!std::filesystem::exists(std::filesystem::symlink_status(path, ignored)))
     throw refused(path, "no such file", "record a job first: ddl record -- mpirun -np 2 ./train");
-  const Seal seal = access == Access::kRead ? check_seal(path) : access == Access::kReadCompared ? glance_at_seal(path) : Seal::kWhole;
+  const Seal seal = access == Access::kRead           ? check_seal(path)
+                    : access == Access::kReadCompared ? glance_at_seal(path)
+                                                      : Seal::kWhole;
   const auto damaged = [&](const char* why) {
-    return DamagedStore(fmt::format("cannot read {}: {}", path.string(), why),
-                        "an imported run: import it again; a recorded one: its spools are gone, from which it would be made again",
-                        ExitCode::kDataMissing);
+    return DamagedStore(
+        fmt::format("cannot read {}: {}", path.string(), why),
+        "an imported run: import it again; a recorded one: its spools are gone, from which it would be made again",
+        ExitCode::kDataMissing);
   };
   constexpr const char* kCut = "it is damaged: it was cut off, or another program wrote into it";
   constexpr const char* kDiffers = "it is damaged: its content is not what ddl wrote";
@@ -133,7 +139,8 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access, in
                               : SQLite::Database(uri_of(path), kReadOnly, 0, compared ? sealed_files() : "");
     if (pragma(db, "application_id") != application_id) {
       if (seal == Seal::kNone && was_a_store(path)) throw damaged(kCut);
-      throw refused(path, "an SQLite file, but not one of ddl's", "name a run directory (NAME.ddl) or the run.sqlite in it");
+      throw refused(path, "an SQLite file, but not one of ddl's",
+                    "name a run directory (NAME.ddl) or the run.sqlite in it");
     }
     const int version = pragma(db, "user_version");
     if (version > kSchemaVersion) {
@@ -149,14 +156,17 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access, in
     if (damaged_reads() != damaged_before) throw damaged(kDiffers);
     if (seal == Seal::kNone && was_a_store(path)) throw damaged(kCut);
     throw refused(path, error.what(),
-                  error.getErrorCode() == SQLITE_NOTADB ? "delete the file if it should be a run's; it is made again from the spools" : "");
+                  error.getErrorCode() == SQLITE_NOTADB
+                      ? "delete the file if it should be a run's; it is made again from the spools"
+                      : "");
   }
 }
 
 SQLite::Database open_beside(const SQLite::Database& db) {
   const sqlite3_vfs* files = nullptr;  // as they are compared there
   sqlite3_file_control(db.getHandle(), "main", SQLITE_FCNTL_VFS_POINTER, &files);
-  SQLite::Database beside(uri_of(sqlite3_db_filename(db.getHandle(), "main")), kReadOnly, 0, files == nullptr ? "" : files->zName);
+  SQLite::Database beside(uri_of(sqlite3_db_filename(db.getHandle(), "main")), kReadOnly, 0,
+                          files == nullptr ? "" : files->zName);
   beside.exec("PRAGMA cache_size = -16384");
   return beside;
 }
@@ -166,7 +176,8 @@ std::string checked_database(const std::filesystem::path& path, NamedBy by) {
     const std::string file = path.string() + suffix;
     const std::string why = why_no_file(file, *suffix == '\0' ? by : NamedBy::kFolder);
     std::error_code ignored;
-    if (!why.empty() || std::filesystem::is_fifo(file, ignored)) throw refused(file, why.empty() ? "a FIFO, not a file" : why, "remove it");
+    if (!why.empty() || std::filesystem::is_fifo(file, ignored))
+      throw refused(file, why.empty() ? "a FIFO, not a file" : why, "remove it");
   }
   return path.string();
 }

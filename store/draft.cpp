@@ -35,8 +35,8 @@ void Draft::finish() {
 void Draft::remove_abandoned() const {
   const std::string prefix = target_.filename().string() + ".tmp.";
   std::error_code error, ignored;
-  for (fs::directory_iterator entry(target_.has_parent_path() ? target_.parent_path() : ".", error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (fs::directory_iterator entry(target_.has_parent_path() ? target_.parent_path() : ".", error), end;
+       !error && entry != end; entry.increment(error)) {
     const bool draft = entry->path().filename().string().rfind(prefix, 0) == 0;
     if (draft && fs::file_time_type::clock::now() - entry->last_write_time(ignored) > std::chrono::hours(1))
       fs::remove(entry->path(), ignored);

@@ -1,4 +1,5 @@
-// The file that becomes the store once complete; removed otherwise. Readers of the target see the old one or all of the new one.
+// The file that becomes the store once complete; removed otherwise. Readers of the target see the old one or
+// all of the new one.
 #pragma once
 
 #include <filesystem>

@@ -1,8 +1,8 @@
-// Traces of other tools as runs: `ddl import FORMAT FILES... -o job.ddl` makes the run.sqlite of a recording, except what the analyzer
-// fills in.
+// Traces of other tools as runs: `ddl import FORMAT FILES... -o job.ddl` makes the run.sqlite of a recording, except
+// what the analyzer fills in.
 //
-// Files are streamed one after the other (store/import/imported_run.h says what is kept). An error in a file stops the import with an Error
-// that names the file and the byte, and leaves nothing behind.
+// Files are streamed one after the other (store/import/imported_run.h says what is kept). An error in a file stops the
+// import with an Error that names the file and the byte, and leaves nothing behind.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -48,8 +48,9 @@ struct ImportSummary {
   uint64_t losses = 0;  ///< rows of table loss
 };
 
-/// `paths`: files, and folders, whose files of the format are read in the order of their names. Throws Error: a file is unreadable or not
-/// such a trace, a folder has none (kDataMissing); CannotWrite.
-ImportSummary import_traces(const ImportFormat& format, const std::vector<std::filesystem::path>& paths, const ImportOptions& options);
+/// `paths`: files, and folders, whose files of the format are read in the order of their names. Throws Error: a file is
+/// unreadable or not such a trace, a folder has none (kDataMissing); CannotWrite.
+ImportSummary import_traces(const ImportFormat& format, const std::vector<std::filesystem::path>& paths,
+                            const ImportOptions& options);
 
 }  // namespace ddl

@@ -1,11 +1,12 @@
 // From the spools of a run to its run.sqlite (schema.sql), except the analyzer's part.
 //
-// Memory is bounded by the numbers of ranges, call sites, communicators, steps and profile keys and by a few chunks (megabytes) of records.
-// Events stream from the spool into SQLite; spools of less than a megabyte are read ahead, as many as there are threads. The same spools
-// give the same tables, row for row, whenever and wherever they are read (only meta.ingested_at differs).
+// Memory is bounded by the numbers of ranges, call sites, communicators, steps and profile keys and by a few chunks
+// (megabytes) of records. Events stream from the spool into SQLite; spools of less than a megabyte are read ahead, as
+// many as there are threads. The same spools give the same tables, row for row, whenever and wherever they are read
+// (only meta.ingested_at differs).
 //
-// The file is written under another name and renamed, so that readers see the old store or the whole new one. Unreadable data never stop
-// the ingest: they become rows of table `loss`.
+// The file is written under another name and renamed, so that readers see the old store or the whole new one.
+// Unreadable data never stop the ingest: they become rows of table `loss`.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -25,9 +26,11 @@ struct Progress {
 };
 
 struct IngestOptions {
-  std::filesystem::path output;                   ///< empty: run.store
-  std::function<void(const Progress&)> progress;  ///< called a few times per second of work from the calling thread; may throw to stop
-  std::function<void(SQLite::Database&)> finish;  ///< called with the filled store before it takes its place; may throw to stop
+  std::filesystem::path output;  ///< empty: run.store
+  /// called a few times per second of work from the calling thread; may throw to stop
+  std::function<void(const Progress&)> progress;
+  /// called with the filled store before it takes its place; may throw to stop
+  std::function<void(SQLite::Database&)> finish;
   unsigned threads = 0;  ///< that read spools, the calling one included; 0: one for each core. The store is the same
 };
 

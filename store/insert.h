@@ -1,7 +1,7 @@
 // One prepared INSERT: row(1, "text", std::nullopt, ...). For tables of modest size; events go through spool_table.h.
 //
-// A statement for thousands of processes is prepared once for all, and not before there is a row: SQLite takes longer to prepare it than to
-// insert a few rows.
+// A statement for thousands of processes is prepared once for all, and not before there is a row: SQLite takes longer
+// to prepare it than to insert a few rows.
 #pragma once
 
 #include <SQLiteCpp/Statement.h>
@@ -59,7 +59,9 @@ class Insert {
   }
   void bind(int index, const std::string& value) { statement_->bind(index, value); }
   void bind(int index, std::string_view value) { statement_->bind(index, std::string(value)); }
-  void bind(int index, std::span<const unsigned char> blob) { statement_->bind(index, blob.data(), static_cast<int>(blob.size())); }
+  void bind(int index, std::span<const unsigned char> blob) {
+    statement_->bind(index, blob.data(), static_cast<int>(blob.size()));
+  }
   void bind(int index, std::nullopt_t) { statement_->bind(index); }
   template <typename Value>
   void bind(int index, const std::optional<Value>& value) {

@@ -30,8 +30,8 @@ std::optional<int64_t> integer(const json& job, const char* name) {
 }
 
 bool is_own_field(const std::string& name) {
-  return name == "schema" || name == "command" || name == "started_realtime_ns" || name == "ended_realtime_ns" || name == "exit_code" ||
-         name == "signal";
+  return name == "schema" || name == "command" || name == "started_realtime_ns" || name == "ended_realtime_ns" ||
+         name == "exit_code" || name == "signal";
 }
 
 }  // namespace

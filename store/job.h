@@ -22,7 +22,8 @@ struct Job {
   std::string problem;
 };
 
-/// Fact of jobs that communicate through Gloo, which is not recorded if its library exports no functions: the word or script that shows it.
+/// Fact of jobs that communicate through Gloo, which is not recorded if its library exports no functions: the word or
+/// script that shows it.
 inline constexpr const char* kGlooFact = "gloo";
 inline constexpr const char* kGlooHint =
     "record steps and layers with ddl_annotate.py (docs/how-to/python.md), or trace it with torch.profiler: ddl import kineto";

@@ -1,4 +1,5 @@
-// Batches made by one thread while another uses the previous ones: the same batches in the same order, on one thread or two.
+// Batches made by one thread while another uses the previous ones: the same batches in the same order, on
+// one thread or two.
 #pragma once
 
 #include <condition_variable>
@@ -14,8 +15,8 @@ namespace ddl::store {
 template <class Batch>
 class MadeAhead {
  public:
-  /// `make` clears and fills its argument, which may be a used batch; false: the end. It runs on a thread of its own if `beside`, up to two
-  /// batches ahead, else in next().
+  /// `make` clears and fills its argument, which may be a used batch; false: the end. It runs on a thread of its own if
+  /// `beside`, up to two batches ahead, else in next().
   MadeAhead(bool beside, std::function<bool(Batch&)> make) : make_(std::move(make)) {
     if (!beside) return;
     try {

@@ -1,4 +1,5 @@
-// The SQLite virtual table `made_rows`: rows that C++ makes one at a time, so that they enter the store by one statement,
+// The SQLite virtual table `made_rows`: rows that C++ makes one at a time, so that they enter the store by one
+// statement,
 //   INSERT INTO t (a, b) SELECT c0, c1 FROM made_rows
 // A prepared INSERT that is bound and run for each row takes twice as long (store/ingest/spool_table.h).
 #pragma once
@@ -90,8 +91,8 @@ class MadeRows {
   MadeRows(const MadeRows&) = delete;
   MadeRows& operator=(const MadeRows&) = delete;
 
-  /// Runs `sql`, which reads made_rows once, and keeps it prepared. `next` sets the next row; false: the end. Rethrows its exceptions, else
-  /// throws SQLite::Exception.
+  /// Runs `sql`, which reads made_rows once, and keeps it prepared. `next` sets the next row; false: the end. Rethrows
+  /// its exceptions, else throws SQLite::Exception.
   void insert(std::string_view sql, const std::function<bool(MadeRow&)>& next);
   /// One row for each of `items`: `set(row, item)`.
   template <typename Items, typename Set>

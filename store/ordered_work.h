@@ -1,5 +1,5 @@
-// Results 0, 1, 2, ... of independent pieces of work, made by several threads and taken in order by one, which sees the same whatever the
-// number of threads. It works too while its next result is missing, and with one thread does all.
+// Results 0, 1, 2, ... of independent pieces of work, made by several threads and taken in order by one, which sees the
+// same whatever the number of threads. It works too while its next result is missing, and with one thread does all.
 #pragma once
 
 #include <algorithm>
@@ -20,7 +20,9 @@ namespace ddl::store {
 constexpr size_t kSpoolsAhead = 64;
 
 /// `asked` threads; 0: one for each core that this process may use.
-inline unsigned threads_for(unsigned asked) { return asked > 0 ? asked : std::max(1u, std::thread::hardware_concurrency()); }
+inline unsigned threads_for(unsigned asked) {
+  return asked > 0 ? asked : std::max(1u, std::thread::hardware_concurrency());
+}
 
 template <class Result>
 class OrderedWork {

@@ -35,8 +35,8 @@ std::vector<size_t> borders(const Plan& plan, unsigned parts) {
   std::vector<size_t> ends = {0};
   for (size_t i = 0; i < plan.processes.size(); before += plan.processes[i++].bytes) {
     // A process is in the part in which its middle lies.
-    const auto part =
-        static_cast<size_t>(static_cast<double>(2 * before + plan.processes[i].bytes) / 2 * parts / static_cast<double>(total));
+    const auto part = static_cast<size_t>(static_cast<double>(2 * before + plan.processes[i].bytes) / 2 * parts /
+                                          static_cast<double>(total));
     while (ends.size() <= std::min<size_t>(part, parts - 1)) ends.push_back(i);
   }
   ends.resize(parts + 1, plan.processes.size());
@@ -61,19 +61,22 @@ std::vector<fs::path> in_parts_folder(const RunDirectory& run) {
 unsigned complete_division(const RunDirectory& run) {
   std::map<unsigned, std::set<unsigned>> there;
   for (const fs::path& file : in_parts_folder(run))
-    if (const auto part = number_in(file.filename().string()); part && part->number <= part->of) there[part->of].insert(part->number);
+    if (const auto part = number_in(file.filename().string()); part && part->number <= part->of)
+      there[part->of].insert(part->number);
   unsigned nearest = 0;
   for (const auto& [of, numbers] : there) {
     if (numbers.size() == of) return of;
     if (nearest == 0 || of - numbers.size() < nearest - there[nearest].size()) nearest = of;
   }
   if (nearest == 0)
-    throw Error(fmt::format("{} has no parts", run.directory.string()), "make them: ddl analyze RUN --part K/N", ExitCode::kDataMissing);
+    throw Error(fmt::format("{} has no parts", run.directory.string()), "make them: ddl analyze RUN --part K/N",
+                ExitCode::kDataMissing);
   unsigned first = 1;
   while (there[nearest].contains(first)) ++first;
-  throw Error(fmt::format("{} of {} parts of {} are missing, among them part {}", nearest - there[nearest].size(), nearest,
-                          run.directory.string(), first),
-              fmt::format("make it: ddl analyze {} --part {}/{}", run.directory.string(), first, nearest), ExitCode::kDataMissing);
+  throw Error(fmt::format("{} of {} parts of {} are missing, among them part {}", nearest - there[nearest].size(),
+                          nearest, run.directory.string(), first),
+              fmt::format("make it: ddl analyze {} --part {}/{}", run.directory.string(), first, nearest),
+              ExitCode::kDataMissing);
 }
 
 }  // namespace
@@ -110,8 +113,9 @@ uint64_t prepare_parts(const RunDirectory& run, const IngestOptions& options) {
     write_names(db);
     const std::vector<int64_t> hosts = write_hosts(db, scans, agreed.worlds.order, agreed.clocks);
     for (const size_t i : agreed.worlds.order) {
-      plan.processes.push_back({places.at(scans[i].reader->path()), std::max<uint64_t>(1, scans[i].file_bytes), scans[i].rank,
-                                scans[i].world_size, scans[i].became_other, hosts[i], agreed.worlds.places[i], agreed.clocks.processes[i]});
+      plan.processes.push_back({places.at(scans[i].reader->path()), std::max<uint64_t>(1, scans[i].file_bytes),
+                                scans[i].rank, scans[i].world_size, scans[i].became_other, hosts[i],
+                                agreed.worlds.places[i], agreed.clocks.processes[i]});
     }
     keep(db, plan);
     transaction.commit();
@@ -151,7 +155,8 @@ void make_part(const RunDirectory& run, PartNumber number, const IngestOptions& 
   }
   std::vector<PlacedProcess> placed;
   for (size_t i = 0; i < count; ++i)
-    placed.push_back({&scans[i], static_cast<int64_t>(first + i) + 1, processes[i].host, processes[i].place, processes[i].clock});
+    placed.push_back(
+        {&scans[i], static_cast<int64_t>(first + i) + 1, processes[i].host, processes[i].place, processes[i].clock});
 
   Draft draft(part_file(run, number));
   try {
@@ -224,7 +229,8 @@ IngestSummary merge_parts(const RunDirectory& run, const IngestOptions& options)
     uint64_t processes = 0;
     for (unsigned number = 1; number <= of; ++number) {
       PartState part = read_part(run, {number, of}, plan);
-      if (part.first != processes) throw unusable(part_file(run, {number, of}), "it does not follow on the part before");
+      if (part.first != processes)
+        throw unusable(part_file(run, {number, of}), "it does not follow on the part before");
       processes += part.processes;
       summary.events += part.events;
       const PartIds ids = {tables.operations.append(part.operations), tables.gpu_names.append(part.gpu_names),

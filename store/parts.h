@@ -1,16 +1,17 @@
 // The store of a run made by several processes, on one machine or many with a common folder:
 //
-//   plan    who the processes are, the time axis, communicators: what all must agree on. One process, from the head of every spool and, with
-//           several hosts, from its collectives
-//   part    K of N takes the processes K's by the plan, about an Nth of the bytes, and makes their rows, as the ingest does
-//   merge   copies the rows of all parts into the store, in the order of the processes, numbers names anew where parts saw them in another
-//           order, makes indices; then the analyzer goes over the whole
+//   plan    who the processes are, the time axis, communicators: what all must agree on. One process, from the head of
+//           every spool and, with several hosts, from its collectives
+//   part    K of N takes the processes K's by the plan, about an Nth of the bytes, and makes their rows, as the ingest
+//           does
+//   merge   copies the rows of all parts into the store, in the order of the processes, numbers names anew where parts
+//           saw them in another order, makes indices; then the analyzer goes over the whole
 //
-// The store equals that of ingest() row for row, whatever N (docs/decisions/0053). The files lie in NAME.ddl/parts. They are sealed like
-// stores, and usable by the program that wrote them alone: each names its version.
+// The store equals that of ingest() row for row, whatever N (docs/decisions/0053). The files lie in NAME.ddl/parts.
+// They are sealed like stores, and usable by the program that wrote them alone: each names its version.
 //
-// Everything throws Error: kDataMissing, with a hint what to run again, if a file is missing, damaged, or of another plan or run, or the
-// run has changed since it was planned; CannotWrite.
+// Everything throws Error: kDataMissing, with a hint what to run again, if a file is missing, damaged, or of another
+// plan or run, or the run has changed since it was planned; CannotWrite.
 #pragma once
 
 #include <cstdint>

@@ -16,7 +16,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int64_t kSettleNs = 60'000'000'000;  // memory that a live process writes into reaches the file's time stamp within half a minute
+// memory that a live process writes into reaches the file's time stamp within half a minute
+constexpr int64_t kSettleNs = 60'000'000'000;
 const char* const kRecordHint = "record a job first: ddl record -- mpirun -np 2 ./train";
 
 RunDirectory in_directory(const fs::path& directory) { return {directory, directory / "run.sqlite"}; }
@@ -30,7 +31,8 @@ std::optional<RunDirectory> newest_run(const fs::path& parent) {
     if (entry->path().extension() != ".ddl" || !entry->is_directory(ignored)) continue;
     const RunDirectory run = in_directory(entry->path());
     const int64_t changed = std::max(run.changed_realtime_ns(), int64_t{0});
-    const bool later = changed > newest_ns || (changed == newest_ns && run.directory.filename() > newest->directory.filename());
+    const bool later =
+        changed > newest_ns || (changed == newest_ns && run.directory.filename() > newest->directory.filename());
     if (!newest || later) {
       newest = run;
       newest_ns = changed;
@@ -59,7 +61,8 @@ std::vector<fs::path> RunDirectory::spools() const {
 
 int64_t RunDirectory::changed_realtime_ns() const {
   int64_t newest = 0;
-  for (const fs::path& file : {job(), stalls(), last_look(), horovod_timeline()}) newest = std::max(newest, changed_ns(file).value_or(0));
+  for (const fs::path& file : {job(), stalls(), last_look(), horovod_timeline()})
+    newest = std::max(newest, changed_ns(file).value_or(0));
   for (const fs::path& spool : spools()) newest = std::max(newest, changed_ns(spool).value_or(0));
   return newest;
 }
@@ -72,14 +75,16 @@ RunDirectory find_run(const std::optional<std::string>& argument) {
   const fs::path path = *argument;
   std::error_code error;
   const fs::file_status status = fs::status(path, error);
-  if (!fs::exists(status)) throw Error(fmt::format("there is no {}", path.string()), kRecordHint, ExitCode::kDataMissing);
+  if (!fs::exists(status))
+    throw Error(fmt::format("there is no {}", path.string()), kRecordHint, ExitCode::kDataMissing);
   if (fs::is_directory(status)) {
     RunDirectory run = in_directory(path);
     const bool has_store = fs::exists(fs::symlink_status(run.store, error));
     if (!has_store && !fs::exists(run.job(), error) && run.spools().empty()) {
       const auto inside = newest_run(path);
       throw Error(fmt::format("{} is not a run directory: no spools, no run.sqlite", path.string()),
-                  inside ? fmt::format("did you mean {}?", inside->directory.string()) : kRecordHint, ExitCode::kDataMissing);
+                  inside ? fmt::format("did you mean {}?", inside->directory.string()) : kRecordHint,
+                  ExitCode::kDataMissing);
     }
     return run;
   }
@@ -87,7 +92,8 @@ RunDirectory find_run(const std::optional<std::string>& argument) {
     throw Error(fmt::format("{} is the spool of one process, not a run", path.string()),
                 fmt::format("name its directory: {}", fs::absolute(path).parent_path().string()), ExitCode::kUsage);
   }
-  const fs::path file = fs::is_symlink(path, error) ? fs::canonical(path) : path;  // the user may name a link; what it names is the store
+  // the user may name a link; what it names is the store
+  const fs::path file = fs::is_symlink(path, error) ? fs::canonical(path) : path;
   return {file.has_parent_path() ? file.parent_path() : fs::path("."), file};
 }
 
@@ -106,7 +112,8 @@ std::optional<SQLite::Database> open_if_ingested(const RunDirectory& run, Access
         "(SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'spools')");
     if (!query.executeStep() || query.getColumn(0).isNull()) return std::nullopt;
     // Spools that were fetched from another host later may carry any time stamp.
-    if (!query.getColumn(2).isNull() && static_cast<uint64_t>(query.getColumn(2).getInt64()) < spools) return std::nullopt;
+    if (!query.getColumn(2).isNull() && static_cast<uint64_t>(query.getColumn(2).getInt64()) < spools)
+      return std::nullopt;
     const int64_t ingested_at = query.getColumn(0).getInt64();
     const bool may_have_run_on = query.getColumn(1).getInt64() > 0;
     if (ingested_at < run.changed_realtime_ns() + (may_have_run_on ? kSettleNs : 0)) return std::nullopt;

@@ -38,8 +38,9 @@ uint64_t word(const unsigned char* at) {
   memcpy(&value, at, sizeof value);
   return value;
 }
-/// Digits of pi: what they are does not matter, but that no two are alike, and that no page holds them. A word that is equal to what it is combined with
-/// makes a factor of 0, which hides the other one: so lanes do not begin with small numbers either.
+/// Digits of pi: what they are does not matter, but that no two are alike, and that no page holds them. A word that
+/// is equal to what it is combined with makes a factor of 0, which hides the other one: so lanes do not begin with
+/// small numbers either.
 constexpr uint64_t kDigits[] = {0x243F6A8885A308D3, 0x13198A2E03707344, 0xA4093822299F31D0, 0x082EFA98EC4E6C89};
 constexpr uint64_t kBegin[] = {0x452821E638D01377, 0xBE5466CF34E90C6C, 0xC0AC29B7C97C50DD, 0x3F84D5B5B5470917};
 
@@ -66,10 +67,11 @@ class Descriptor {
   int fd_;
 };
 
-/// The checksums of all pages, which several threads compute: of what lies in memory already, reading takes as long as computing. False: the file
-/// ends earlier, or cannot be read.
+/// The checksums of all pages, which several threads compute: of what lies in memory already, reading takes as long as
+/// computing. False: the file ends earlier, or cannot be read.
 bool sum_pages(int fd, SealedPages& pages) {
-  const uint64_t page = pages.page_bytes, count = pages.bytes / page, at_once = std::max<uint64_t>(kBlockBytes / page, 1);
+  const uint64_t page = pages.page_bytes, count = pages.bytes / page,
+                 at_once = std::max<uint64_t>(kBlockBytes / page, 1);
   pages.sums.resize(count);
   std::atomic<uint64_t> next = 0;
   std::atomic<bool> good = true;
@@ -81,8 +83,8 @@ bool sum_pages(int fd, SealedPages& pages) {
       for (uint64_t i = 0; i < read; ++i) pages.sums[first + i] = checksum(block.data() + i * page, page);
     }
   };
-  const uint64_t most =
-      std::min<uint64_t>(count / at_once / kBlocksWorthAThread, std::min(std::thread::hardware_concurrency(), kMostThreads));
+  const uint64_t most = std::min<uint64_t>(count / at_once / kBlocksWorthAThread,
+                                           std::min(std::thread::hardware_concurrency(), kMostThreads));
   std::vector<std::thread> helpers;
   try {
     for (uint64_t i = 1; i < most; ++i) helpers.emplace_back(work);
@@ -97,7 +99,8 @@ template <class Failure>
 void write_whole(int fd, const void* from, size_t bytes, uint64_t offset, const Failure& cannot) {
   for (size_t done = 0; done < bytes;) {
     errno = ENOSPC;
-    const ssize_t got = pwrite(fd, static_cast<const char*>(from) + done, bytes - done, static_cast<off_t>(offset + done));
+    const ssize_t got =
+        pwrite(fd, static_cast<const char*>(from) + done, bytes - done, static_cast<off_t>(offset + done));
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0) throw cannot();
     done += static_cast<size_t>(got);
@@ -127,7 +130,9 @@ SealedPages pages_of(int fd) {
   return {page * big_endian(header + 28, 4), page, {}};
 }
 
-Descriptor opened(const std::filesystem::path& path) { return Descriptor(open_regular_file(path.string(), NamedBy::kFolder)); }
+Descriptor opened(const std::filesystem::path& path) {
+  return Descriptor(open_regular_file(path.string(), NamedBy::kFolder));
+}
 
 }  // namespace
 
@@ -142,8 +147,8 @@ bool read_whole(int fd, void* to, size_t bytes, uint64_t offset) {
 }
 
 uint64_t checksum(const unsigned char* bytes, size_t count) {
-  // Lanes by name, independent of each other, since a core multiplies one a cycle; words where they lie: arrays would go through the stack, which is
-  // half of the instructions.
+  // Lanes by name, independent of each other, since a core multiplies one a cycle; words where they lie: arrays would
+  // go through the stack, which is half of the instructions.
   uint64_t a = kBegin[0], b = kBegin[1], c = kBegin[2], d = kBegin[3];
   for (const unsigned char* const end = bytes + count / kPieceBytes * kPieceBytes; bytes != end; bytes += kPieceBytes) {
     a = folded(word(bytes) ^ a, word(bytes + 8) ^ kDigits[0]);
@@ -159,7 +164,9 @@ uint64_t checksum(const unsigned char* bytes, size_t count) {
 }
 
 Seal read_seal(int fd, const std::filesystem::path& path, SealedPages& pages) {
-  const auto cannot = [&] { return Error(fmt::format("cannot read {}: {}", path.string(), strerror(errno)), "", ExitCode::kDataMissing); };
+  const auto cannot = [&] {
+    return Error(fmt::format("cannot read {}: {}", path.string(), strerror(errno)), "", ExitCode::kDataMissing);
+  };
   struct stat status;
   SealText seal;
   if (fstat(fd, &status) != 0 || status.st_size < static_cast<off_t>(sizeof seal)) return Seal::kNone;
@@ -167,7 +174,8 @@ Seal read_seal(int fd, const std::filesystem::path& path, SealedPages& pages) {
   if (!read_whole(fd, &seal, sizeof seal, before)) throw cannot();
   if (memcmp(seal.magic, kSealMagic, sizeof seal.magic) != 0) return Seal::kNone;
   // What the words say must be what lies before them, before anything is allocated for it.
-  if (seal.page_bytes == 0 || seal.page_bytes % kPieceBytes != 0 || seal.bytes % seal.page_bytes != 0) return Seal::kBroken;
+  if (seal.page_bytes == 0 || seal.page_bytes % kPieceBytes != 0 || seal.bytes % seal.page_bytes != 0)
+    return Seal::kBroken;
   const uint64_t count = seal.bytes / seal.page_bytes;
   if (seal.bytes > before || (before - seal.bytes) % sizeof count != 0 || count != (before - seal.bytes) / sizeof count)
     return Seal::kBroken;
@@ -196,7 +204,8 @@ void seal_store(const std::filesystem::path& path) {
   if (*file < 0) throw cannot();
   SealedPages pages = pages_of(*file);
   errno = EIO;
-  if (pages.bytes == 0 || ftruncate(*file, static_cast<off_t>(pages.bytes)) != 0 || !sum_pages(*file, pages)) throw cannot();
+  if (pages.bytes == 0 || ftruncate(*file, static_cast<off_t>(pages.bytes)) != 0 || !sum_pages(*file, pages))
+    throw cannot();
   SealText seal = {{}, pages.bytes, pages.page_bytes, sum_of(pages)};
   memcpy(seal.magic, kSealMagic, sizeof seal.magic);
   write_whole(*file, pages.sums.data(), pages.sums.size() * sizeof pages.sums[0], pages.bytes, cannot);

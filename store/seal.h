@@ -1,11 +1,11 @@
-// The seal behind the last page of a finished store: a checksum of each page, and one of these. A store never changes once it has its name, so one
-// that differs from its seal was damaged or written by another program, and its content cannot be relied on. SQLite reads as many pages as its header
-// says and ignores the seal.
+// The seal behind the last page of a finished store: a checksum of each page, and one of these. A store never changes
+// once it has its name, so one that differs from its seal was damaged or written by another program, and its content
+// cannot be relied on. SQLite reads as many pages as its header says and ignores the seal.
 //
 //   checksum of each page   "ddlseal3"   bytes of the pages   bytes of one   checksum of these two and the checksums        8 bytes each, little-endian
 //
-// So a store can be verified as a whole, or page by page as it is read (store/sealed_file.h): a page of another run, or of another place, differs from
-// the seal as well.
+// So a store can be verified as a whole, or page by page as it is read (store/sealed_file.h): a page of another run, or
+// of another place, differs from the seal as well.
 #pragma once
 
 #include <cstddef>
@@ -27,7 +27,8 @@ struct SealedPages {
   std::vector<uint64_t> sums;
 };
 
-/// The seal alone, of a file that is open: where that is kWhole, `pages` is what was sealed. Throws Error (kDataMissing): cannot be read.
+/// The seal alone, of a file that is open: where that is kWhole, `pages` is what was sealed. Throws Error
+/// (kDataMissing): cannot be read.
 Seal read_seal(int fd, const std::filesystem::path& path, SealedPages& pages);
 
 /// Reads the whole file. Throws Error (kDataMissing): not a regular file, cannot be read.

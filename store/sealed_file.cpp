@@ -85,7 +85,8 @@ const sqlite3_io_methods kMethods = {
         },
     .xRead =
         [](sqlite3_file* file, void* to, int count, sqlite3_int64 offset) {
-          return of(file).read(static_cast<unsigned char*>(to), static_cast<uint64_t>(count), static_cast<uint64_t>(offset));
+          return of(file).read(static_cast<unsigned char*>(to), static_cast<uint64_t>(count),
+                               static_cast<uint64_t>(offset));
         },
     .xWrite = [](sqlite3_file*, const void*, int, sqlite3_int64) { return SQLITE_READONLY; },
     .xTruncate = [](sqlite3_file*, sqlite3_int64) { return SQLITE_READONLY; },

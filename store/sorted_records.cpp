@@ -24,7 +24,8 @@ std::string temporary_folder() {
 }
 
 [[noreturn]] void fail(const char* what, int reason) {
-  throw CannotWrite(fmt::format("{} {}: {}", what, temporary_folder(), strerror(reason)), "name another folder in TMPDIR");
+  throw CannotWrite(fmt::format("{} {}: {}", what, temporary_folder(), strerror(reason)),
+                    "name another folder in TMPDIR");
 }
 
 }  // namespace

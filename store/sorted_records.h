@@ -1,5 +1,5 @@
-// More records than memory should hold, in order: blocks are sorted in memory, written to an unnamed file, and merged while being read.
-// Equal records keep their order of insertion, so that the result depends on nothing else.
+// More records than memory should hold, in order: blocks are sorted in memory, written to an unnamed file, and merged
+// while being read. Equal records keep their order of insertion, so that the result depends on nothing else.
 //
 //   SortedRecords<Record, Before> records;  // bool Before()(const Record&, const Record&)
 //   records.add(...);
@@ -85,7 +85,8 @@ class SortedRecords {
     places_.resize(block_.size());
     std::iota(places_.begin(), places_.end(), 0U);
     const auto before = [this](uint32_t a, uint32_t b) { return Before()(block_[a], block_[b]); };
-    if (!std::is_sorted(places_.begin(), places_.end(), before)) std::stable_sort(places_.begin(), places_.end(), before);
+    if (!std::is_sorted(places_.begin(), places_.end(), before))
+      std::stable_sort(places_.begin(), places_.end(), before);
   }
 
   void spill() {

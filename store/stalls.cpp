@@ -47,9 +47,11 @@ StalledRank rank_of(const json& object) {
   rank.state = text_of(object, "state");
   rank.python_why = text_of(object, "python_why");
   rank.c_why = text_of(object, "c_why");
-  if (const auto ratio = object.find("cpu_ratio"); ratio != object.end() && ratio->is_number()) rank.cpu_ratio = ratio->get<double>();
+  if (const auto ratio = object.find("cpu_ratio"); ratio != object.end() && ratio->is_number())
+    rank.cpu_ratio = ratio->get<double>();
   for (const json& thread : list_of(object, "threads")) {
-    if (thread.is_object()) rank.threads.push_back({text_of(thread, "language"), text_of(thread, "name"), text_of(thread, "frames")});
+    if (thread.is_object())
+      rank.threads.push_back({text_of(thread, "language"), text_of(thread, "name"), text_of(thread, "frames")});
   }
   return rank;
 }
@@ -96,7 +98,8 @@ std::string below_python(const std::string& frames) {
 }
 
 const StalledThread* first_of(const StalledRank& rank, const char* language) {
-  const auto found = std::find_if(rank.threads.begin(), rank.threads.end(), [&](const StalledThread& t) { return t.language == language; });
+  const auto found = std::find_if(rank.threads.begin(), rank.threads.end(),
+                                  [&](const StalledThread& t) { return t.language == language; });
   return found == rank.threads.end() ? nullptr : &*found;
 }
 
@@ -146,7 +149,8 @@ std::vector<ToldStall> read_stalls(const std::filesystem::path& path) {
         stalls[told->second].resumed_ns = integer_of(object, "resumed_ns");
       continue;
     }
-    if ((stall.kind != "stall" && stall.kind != "waiting") || stall.number <= 0 || places.contains(stall.number)) continue;
+    if ((stall.kind != "stall" && stall.kind != "waiting") || stall.number <= 0 || places.contains(stall.number))
+      continue;
     stall.told_ns = integer_of(object, "told_ns").value_or(0);
     stall.since_ns = integer_of(object, "since_ns").value_or(0);
     stall.limit_ns = integer_of(object, "limit_ns").value_or(0);
@@ -186,7 +190,8 @@ std::vector<StackGroup> group_stacks(const ToldStall& stall) {
   }
   std::vector<StackGroup> sorted;
   for (auto& [key, group] : groups) sorted.push_back(std::move(group));
-  std::stable_sort(sorted.begin(), sorted.end(), [](const StackGroup& a, const StackGroup& b) { return a.ranks.size() > b.ranks.size(); });
+  std::stable_sort(sorted.begin(), sorted.end(),
+                   [](const StackGroup& a, const StackGroup& b) { return a.ranks.size() > b.ranks.size(); });
   return sorted;
 }
 
@@ -195,7 +200,8 @@ std::string stack_line(const StackGroup& group) {
   for (size_t i = 0; i < group.ranks.size();) {
     size_t last = i;
     while (last + 1 < group.ranks.size() && group.ranks[last + 1] == group.ranks[last] + 1) ++last;
-    ranges.push_back(last == i ? fmt::format("{}", group.ranks[i]) : fmt::format("{}-{}", group.ranks[i], group.ranks[last]));
+    ranges.push_back(last == i ? fmt::format("{}", group.ranks[i])
+                               : fmt::format("{}-{}", group.ranks[i], group.ranks[last]));
     i = last + 1;
   }
   std::string line = fmt::format("{} {}", group.ranks.size() == 1 ? "rank" : "ranks", fmt::join(ranges, ", "));

@@ -1,5 +1,5 @@
-// stalls.jsonl of a run directory: reports of `ddl record`'s watch while the job ran (docs/how-to/hangs.md). One JSON object per line,
-// appended, so that ddl-top and an ingest can read it at any time; an incomplete line is ignored.
+// stalls.jsonl of a run directory: reports of `ddl record`'s watch while the job ran (docs/how-to/hangs.md). One JSON
+// object per line, appended, so that ddl-top and an ingest can read it at any time; an incomplete line is ignored.
 #pragma once
 
 #include <cstdint>
@@ -34,10 +34,12 @@ struct StalledRank {
 };
 
 struct ToldStall {
-  std::string kind;                   ///< stall: no rank finished anything; waiting: some wait for unusually long while others go on
-  int64_t number = 0;                 ///< 1, 2, ... in the run
-  int64_t told_ns = 0;                ///< Unix time
-  int64_t since_ns = 0;               ///< Unix time: the last call or step that any rank finished; waiting: when the call was entered
+  /// stall: no rank finished anything; waiting: some wait for unusually long while others go on
+  std::string kind;
+  int64_t number = 0;   ///< 1, 2, ... in the run
+  int64_t told_ns = 0;  ///< Unix time
+  /// Unix time: the last call or step that any rank finished; waiting: when the call was entered
+  int64_t since_ns = 0;
   int64_t limit_ns = 0;               ///< --stall
   std::string call;                   ///< that the others wait in: operation, number, group; empty: unknown
   std::string sentence;               ///< as reported
@@ -65,7 +67,8 @@ struct StackGroup {
 /// Most ranks first.
 std::vector<StackGroup> group_stacks(const ToldStall& stall);
 
-/// The innermost frames, files without folders, and the outermost one: "all_reduce train.py:81 <- ... <- main train.py:120".
+/// The innermost frames, files without folders, and the outermost one: "all_reduce train.py:81 <- ... <-
+/// main train.py:120".
 std::string short_stack(const std::string& frames, size_t most = 5);
 
 /// "ranks 0-6: all_reduce train.py:81 <- ...": one line.

@@ -8,12 +8,17 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-/// Length of the valid UTF-8 sequence at the begin of `bytes`; 0 if there is none. Overlong forms, surrogates and what is beyond U+10FFFF
-/// are invalid.
+/// Length of the valid UTF-8 sequence at the begin of `bytes`; 0 if there is none. Overlong forms, surrogates and what
+/// is beyond U+10FFFF are invalid.
 size_t utf8_length(std::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   const unsigned char first = at(0);
-  const size_t length = first < 0x80 ? 1 : first < 0xC2 ? 0 : first < 0xE0 ? 2 : first < 0xF0 ? 3 : first < 0xF5 ? 4 : 0;
+  const size_t length = first < 0x80   ? 1
+                        : first < 0xC2 ? 0
+                        : first < 0xE0 ? 2
+                        : first < 0xF0 ? 3
+                        : first < 0xF5 ? 4
+                                       : 0;
   if (length == 0 || length > bytes.size()) return 0;
   for (size_t i = 1; i < length; ++i) {
     if ((at(i) & 0xC0) != 0x80) return 0;
@@ -64,7 +69,8 @@ std::vector<std::string> without_secrets(const std::vector<std::string>& command
   SecretArguments secrets;
   for (const std::string& argument : command) {
     std::string& shown = result.emplace_back();
-    secrets.tell(argument.data(), argument.size(), [&](const char* piece, size_t length) { shown.append(piece, length); });
+    secrets.tell(argument.data(), argument.size(),
+                 [&](const char* piece, size_t length) { shown.append(piece, length); });
   }
   return result;
 }

@@ -7,12 +7,12 @@
 
 namespace ddl {
 
-/// Valid UTF-8 without control characters: each control character and each invalid byte becomes U+FFFD. SQLite would cut at a NUL, JSON
-/// would refuse the rest.
+/// Valid UTF-8 without control characters: each control character and each invalid byte becomes U+FFFD. SQLite would
+/// cut at a NUL, JSON would refuse the rest.
 std::string clean_text(std::string_view bytes);
 
-/// The same for names of ranges, communicators and operations: cut at 255 bytes as recorders do, so that a damaged length cannot fill the
-/// store.
+/// The same for names of ranges, communicators and operations: cut at 255 bytes as recorders do, so that a damaged
+/// length cannot fill the store.
 std::string clean_name(std::string_view bytes);
 constexpr size_t kMaxCleanNameBytes = 255;
 

@@ -72,7 +72,7 @@ def metrics(tree):
 
 
 def findings(tree):
-    known = rows(tree.all("analyzer/findings/*.cpp"), r'^DDL_FINDING\((\w+), \w+,\s*"([\w-]*)"', 17)
+    known = rows(tree.all("analyzer/findings/*.cpp"), r'^DDL_FINDING\(\s*(\w+), \w+,\s*"([\w-]*)"', 17)
     figures = {name for name, _ in figure_rows(tree)}
     page, tests = tree.text("docs/findings.md"), tree.all("tests/analyzer/**/*.*")
     for name, figure in known:
@@ -181,7 +181,7 @@ def sections(tree):
             yield f"sections.cpp: {name}: {function}() is not declared in reports/overview.h"
         if f'"{name}"' not in tests and function not in words(tests):
             yield f"sections.cpp: {name}: no test names it"
-        alone = re.search("(true|false), true$", rest) is not None  # Section::alone: only where it is asked for
+        alone = re.search(r"(true|false),\s*true$", rest) is not None  # Section::alone: only where it is asked for
         if (name in schema["required"]) == alone or name not in schema["properties"]:
             yield f"sections.cpp: {name}: not in docs/reference/ddl-report.schema.json, or not required there"
 

@@ -19,7 +19,8 @@ struct CollectiveUse {
   int64_t split_calls = 0;
   int64_t wait_ns = 0;
   bool nonblocking = false;
-  bool coordination = false;        ///< if background threads make the job's MPI calls, they only agree on what to move by it
+  /// if background threads make the job's MPI calls, they only agree on what to move by it
+  bool coordination = false;
   std::vector<double> transfer_ns;  ///< one per instance, see collective_groups.h
 
   bool is_same_kind(const CollectiveUse& other) const {
@@ -31,8 +32,8 @@ struct CollectiveUse {
 struct Bandwidth {
   double algbw = 0, busbw = 0;  ///< bytes per second
 };
-/// From the median transfer; nothing for operations without one (barriers, one rank), and for non-blocking ones, whose transfer is only
-/// bounded from above.
+/// From the median transfer; nothing for operations without one (barriers, one rank), and for non-blocking ones, whose
+/// transfer is only bounded from above.
 std::optional<Bandwidth> bandwidth_of(const Job& job, const CollectiveUse& use);
 
 }  // namespace ddl::tui

@@ -6,8 +6,9 @@
 namespace ddl::tui {
 namespace {
 
-constexpr int64_t kFlushNs = 2'500'000'000;  // what was launched before has come by then: the recorder asks CUPTI once a second
-constexpr int64_t kGoneNs = 5'000'000'000;   // what has not come by then will not
+// what was launched before has come by then: the recorder asks CUPTI once a second
+constexpr int64_t kFlushNs = 2'500'000'000;
+constexpr int64_t kGoneNs = 5'000'000'000;  // what has not come by then will not
 constexpr size_t kMaxInstances = 1 << 18;
 
 bool is_before(const DeviceWork& work, uint64_t ticks) { return work.start_ticks < ticks; }
@@ -37,7 +38,8 @@ void Devices::take(Job& job) {
 bool Devices::is_pending(const Job& job, const Rank& rank, const EndedStep& step) {
   const RankDevices& devices = rank.devices;
   if (!devices.launches || job.ended || is_over(rank.life)) return false;
-  if (devices.seen.empty() && job.now_ns - devices.since_ns > kGoneNs) return false;  // as of a host whose live files have none
+  // as of a host whose live files have none
+  if (devices.seen.empty() && job.now_ns - devices.since_ns > kGoneNs) return false;
   if (!devices.awaited_ticks || *devices.awaited_ticks >= step.end_ticks) return false;
   const int64_t age_ns = job.now_ns - rank.clock.time_ns(step.end_ticks);
   return age_ns < (devices.answered_ticks >= step.end_ticks ? kFlushNs : kGoneNs);
@@ -60,10 +62,11 @@ std::optional<Devices::Cut> Devices::cut(const Job& job, const Rank& rank, const
   const Interval window{rank.clock.time_ns(step.start_ticks), rank.clock.time_ns(step.end_ticks)};
   Cut cut;
   cut.part.duration_ns = std::max<int64_t>(0, window.length_ns());
-  // Who ends by itself asks CUPTI for everything; who is killed loses the last second, and what was launched then has no answer.
+  // Who ends by itself asks CUPTI for everything; who is killed loses the last second, and what was launched
+  // then has no answer.
   const bool ended_itself = rank.life == Life::kFinalized || rank.life == Life::kExited;
-  const bool has_all =
-      !devices.awaited_ticks || *devices.awaited_ticks >= step.end_ticks || devices.answered_ticks >= step.end_ticks || ended_itself;
+  const bool has_all = !devices.awaited_ticks || *devices.awaited_ticks >= step.end_ticks ||
+                       devices.answered_ticks >= step.end_ticks || ended_itself;
   cut.left_out = devices.from_ns > window.begin_ns;
   if (devices.seen.empty() || cut.left_out || !has_all || step.end_ticks > devices.until_ticks) return cut;
   cut.is_known = true;

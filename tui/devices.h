@@ -1,10 +1,10 @@
-// The work of a running job's GPUs in a step, by the analyzer's rules (analyzer/passes/device_partition.h; devices.cpp there on waiting
-// inside kernels): a kernel of a collective waits until the last member has begun its own, known if all members are seen and share one
-// host's clock.
+// The work of a running job's GPUs in a step, by the analyzer's rules (analyzer/passes/device_partition.h; devices.cpp
+// there on waiting inside kernels): a kernel of a collective waits until the last member has begun its own, known if
+// all members are seen and share one host's clock.
 //
-// CUPTI delivers GPU activities about a second late and in any order. A step is cut when every launch in it is answered. A launch without
-// device work (a copy of nothing) is answered by work launched after the step, after some time. If nothing comes, the GPUs' work is
-// unknown, and nothing replaces it.
+// CUPTI delivers GPU activities about a second late and in any order. A step is cut when every launch in it is
+// answered. A launch without device work (a copy of nothing) is answered by work launched after the step, after some
+// time. If nothing comes, the GPUs' work is unknown, and nothing replaces it.
 #pragma once
 
 #include <cstdint>

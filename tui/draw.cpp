@@ -9,8 +9,8 @@ namespace ddl::tui {
 namespace {
 
 bool is_panel(Area area) {
-  return area == Area::kRanks || area == Area::kStatus || area == Area::kCollectives || area == Area::kLayers || area == Area::kAdvice ||
-         area == Area::kHistory;
+  return area == Area::kRanks || area == Area::kStatus || area == Area::kCollectives || area == Area::kLayers ||
+         area == Area::kAdvice || area == Area::kHistory;
 }
 
 void draw_panel(Canvas& c, const Placed& part) {
@@ -80,7 +80,8 @@ int page_rows(const Snapshot& s, Size size, const View& view) {
 }
 
 int scroll_limit(const Snapshot& s, Size size, const View& view) {
-  return shows_ranks(view) ? 0 : page_extent(s, view, page_rect(layout(size, contents_of(s, view)), size)).last_scroll();
+  return shows_ranks(view) ? 0
+                           : page_extent(s, view, page_rect(layout(size, contents_of(s, view)), size)).last_scroll();
 }
 
 Contents contents_of(const Snapshot& s, const View& view) {
@@ -103,9 +104,11 @@ Frame draw(const Snapshot& s, Size size, const Theme& theme, const View& view) {
     for (const Placed& part : parts) draw_panel(canvas, part);
     if (is_wide({frame.width(), frame.height()})) {  // what divides panels that stand side by side
       for (const Placed& part : parts) {
-        for (int y = part.rect.y; part.rect.x > 0 && (part.area == Area::kLayers || part.area == Area::kAdvice) && y < part.rect.bottom();
+        for (int y = part.rect.y;
+             part.rect.x > 0 && (part.area == Area::kLayers || part.area == Area::kAdvice) && y < part.rect.bottom();
              ++y)
-          frame.put_glyph(part.rect.x - 1, y, theme.unicode ? (y == part.rect.y ? U'┬' : U'│') : (y == part.rect.y ? U'+' : U'|'),
+          frame.put_glyph(part.rect.x - 1, y,
+                          theme.unicode ? (y == part.rect.y ? U'┬' : U'│') : (y == part.rect.y ? U'+' : U'|'),
                           Style::kDim);
       }
     }

@@ -11,9 +11,24 @@ namespace ddl::tui {
 
 // ---- Layout: a pure function of the size and of how much there is to show.
 //
-// Below 120x30 everything is stacked in one column, by importance. What does not fit is dropped in this order: layers and history,
-// collectives, the status line, the legend, the trend, the bar, the numbers. Always left: who, the sentence, one rank, the keys.
-enum class Area { kTitle, kNumbers, kTrend, kBar, kHeadline, kRanks, kStatus, kCollectives, kLayers, kAdvice, kHistory, kLegend, kKeys };
+// Below 120x30 everything is stacked in one column, by importance. What does not fit is dropped in this order: layers
+// and history, collectives, the status line, the legend, the trend, the bar, the numbers. Always left: who, the
+// sentence, one rank, the keys.
+enum class Area {
+  kTitle,
+  kNumbers,
+  kTrend,
+  kBar,
+  kHeadline,
+  kRanks,
+  kStatus,
+  kCollectives,
+  kLayers,
+  kAdvice,
+  kHistory,
+  kLegend,
+  kKeys
+};
 
 struct Rect {
   int x = 0, y = 0, width = 0, height = 0;

@@ -1,5 +1,5 @@
-// The lines around the panels: who and when, the three numbers, the trend, where the job's step goes, the one sentence, the legend, the
-// keys.
+// The lines around the panels: who and when, the three numbers, the trend, where the job's step goes, the one sentence,
+// the legend, the keys.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -55,7 +55,8 @@ std::string step_word(const Snapshot& s) {
 void draw_title(Canvas& c, const Rect& r) {
   const Snapshot& s = c.s;
   const bool full = r.width >= kFull;
-  const std::string nodes = s.nodes > 1 ? fmt::format("{} ranks/{} nodes", s.world_size, s.nodes) : fmt::format("{} ranks", s.world_size);
+  const std::string nodes =
+      s.nodes > 1 ? fmt::format("{} ranks/{} nodes", s.world_size, s.nodes) : fmt::format("{} ranks", s.world_size);
   int end = r.right();
   if (!s.clock.empty() && full) {
     c.frame.put_right(r.x, r.y, s.clock, Style::kDim, end);
@@ -69,7 +70,8 @@ void draw_title(Canvas& c, const Rect& r) {
               {s.other_worlds > 0 ? fmt::format("+{} worlds", s.other_worlds) : "", 2},
               {step_word(s), 8},
               {state(c), 9, state_style(c)},
-              {is_wide({r.width, c.frame.height()}) ? reports::shorten_middle(reports::printable(s.run), 40) : "", 0, Style::kDim}});
+              {is_wide({r.width, c.frame.height()}) ? reports::shorten_middle(reports::printable(s.run), 40) : "", 0,
+               Style::kDim}});
 }
 
 std::string ratio_text(const std::optional<double>& ratio) { return ratio ? fmt::format("{:.2f}", *ratio) : "-"; }
@@ -85,7 +87,8 @@ void draw_numbers(Canvas& c, const Rect& r) {
     return ns ? fmt::format("{} {:.{}f}", name, *ns * 1e-6, ms_decimals(s)) : "";
   };
   std::vector<Piece> pieces;
-  if (s.now_ns && s.annotated) pieces.push_back({full ? "step " + step_text(s, *s.now_ns) : step_text(s, *s.now_ns), 9, Style::kBold});
+  if (s.now_ns && s.annotated)
+    pieces.push_back({full ? "step " + step_text(s, *s.now_ns) : step_text(s, *s.now_ns), 9, Style::kBold});
   pieces.push_back({plain("p50", s.p50_ns), 8});
   pieces.push_back({full ? plain("p99", s.p99_ns) : "", 6});
   if (s.samples_per_s) pieces.push_back({fmt::format("{} samples/s", reports::number_text(*s.samples_per_s)), 6});
@@ -93,17 +96,22 @@ void draw_numbers(Canvas& c, const Rect& r) {
   pieces.push_back({ratio_piece(s.gpus ? (s.mpi ? "in MPI" : "in collectives") : exposed, s.exposed_ratio), 7});
   pieces.push_back({ratio_piece("overlap", s.overlap_ratio), 4});
   if (s.gpu_ratios && full)
-    pieces.push_back({fmt::format(fmt::runtime(r.width >= 120 ? "comp/comm {} raw {} xfer {} exposed" : "comp/comm {} {} {}"),
-                                  ratio_text(s.gpu_ratios->raw), ratio_text(s.gpu_ratios->transfer), ratio_text(s.gpu_ratios->exposed)),
-                      7});
+    pieces.push_back(
+        {fmt::format(fmt::runtime(r.width >= 120 ? "comp/comm {} raw {} xfer {} exposed" : "comp/comm {} {} {}"),
+                     ratio_text(s.gpu_ratios->raw), ratio_text(s.gpu_ratios->transfer),
+                     ratio_text(s.gpu_ratios->exposed)),
+         7});
   if (r.width >= 100) {
     pieces.push_back({parts_text(s), 5});
     pieces.push_back({fmt::format("window {} {}", s.window, s.annotated ? "steps" : "s"), 1});
-    pieces.push_back({fmt::format("lost {} events", s.lost), s.lost > 0 ? 7 : 3, s.lost > 0 ? Style::kAlarm : Style::kPlain});
+    pieces.push_back(
+        {fmt::format("lost {} events", s.lost), s.lost > 0 ? 7 : 3, s.lost > 0 ? Style::kAlarm : Style::kPlain});
     pieces.push_back({unreadable_text(s), 7, Style::kAlarm});
-    if (s.spools_in_turns > 0) pieces.push_back({fmt::format("{} in turns: descriptors", reports::plural(s.spools_in_turns, "spool")), 6});
+    if (s.spools_in_turns > 0)
+      pieces.push_back({fmt::format("{} in turns: descriptors", reports::plural(s.spools_in_turns, "spool")), 6});
     if (s.overhead_ratio) pieces.push_back({fmt::format("overhead {:.1f}%", 100 * *s.overhead_ratio), 3});
-    if (s.own_cpu_ratio) pieces.push_back({fmt::format("ddl-top {:.1f}% of a core", 100 * *s.own_cpu_ratio), 2, Style::kDim});
+    if (s.own_cpu_ratio)
+      pieces.push_back({fmt::format("ddl-top {:.1f}% of a core", 100 * *s.own_cpu_ratio), 2, Style::kDim});
   }
   put_pieces(c, r.x, r.y, r.right(), pieces);
 }
@@ -125,8 +133,10 @@ void draw_trend(Canvas& c, const Rect& r) {
   if (s.annotated) {
     for (const double ns : longest) c.frame.put_glyph(x++, r.y, spark(c.theme, ns, low, high), Style::kPlain);
     const int decimals = ms_decimals(s);
-    c.frame.put_right(x + 1, r.y, fmt::format("max {} now {}", ms_text(high, decimals, 8), ms_text(s.history.back().step_ns, decimals, 8)),
-                      Style::kPlain, r.right());
+    c.frame.put_right(
+        x + 1, r.y,
+        fmt::format("max {} now {}", ms_text(high, decimals, 8), ms_text(s.history.back().step_ns, decimals, 8)),
+        Style::kPlain, r.right());
   }
 }
 
@@ -141,10 +151,11 @@ void draw_bar(Canvas& c, const Rect& r) {
   const auto p = [&](size_t i) { return std::to_string(percents[i]); };
   const std::string wait = c.s.waiting_known ? p(kWaiting) : "-";
   // Of GPUs nothing is known: what their hosts do outside MPI is not computing, and may be idling.
-  const std::string words = c.s.gpus ? fmt::format("outside {} {} +{} comm {} wait {}", c.s.mpi ? "MPI" : "collectives", p(kCompute),
-                                                   p(kOverlapped), p(kTransfer), wait)
-                                     : fmt::format("comp {} +{} comm {} wait {}{} idle {}", p(kCompute), p(kOverlapped), p(kTransfer), wait,
-                                                   shares[kCopy] > 0 ? " copy " + p(kCopy) : "", p(kIdle));
+  const std::string words =
+      c.s.gpus ? fmt::format("outside {} {} +{} comm {} wait {}", c.s.mpi ? "MPI" : "collectives", p(kCompute),
+                             p(kOverlapped), p(kTransfer), wait)
+               : fmt::format("comp {} +{} comm {} wait {}{} idle {}", p(kCompute), p(kOverlapped), p(kTransfer), wait,
+                             shares[kCopy] > 0 ? " copy " + p(kCopy) : "", p(kIdle));
   const int end = r.right() - static_cast<int>(words.size()) - 2;
   const int x = c.frame.put(r.x, r.y, c.s.gpus ? "hosts   " : c.s.gpu_ratios ? "GPUs    " : "job     ", Style::kDim);
   put_bar(c, x, r.y, shares, end - x);
@@ -169,7 +180,8 @@ void draw_headline(Canvas& c, const Rect& r) {
   }
   const Style style = h.alarm ? Style::kAlarm : Style::kPlain;
   if (mark && h.alarm) c.frame.put(r.x, r.y, "!", Style::kAlarm);
-  for (size_t i = 0; i < lines.size(); ++i) c.frame.put(r.x + (mark ? 2 : 0), r.y + static_cast<int>(i), lines[i], style, r.right());
+  for (size_t i = 0; i < lines.size(); ++i)
+    c.frame.put(r.x + (mark ? 2 : 0), r.y + static_cast<int>(i), lines[i], style, r.right());
 }
 
 void draw_legend(Canvas& c, const Rect& r) {
@@ -180,8 +192,9 @@ void draw_legend(Canvas& c, const Rect& r) {
   constexpr const char* kHostShort[] = {"host", "both", "comm", "wait"};
   const bool copies = c.s.shares && (*c.s.shares)[kCopy] > 0;  // GPUs alone have any
   const bool full = r.width >= (copies ? 86 : 74);
-  const std::span<const char* const> words = c.s.gpus ? (full ? std::span<const char* const>(c.s.mpi ? kMpiLong : kHostLong) : kHostShort)
-                                                      : (full ? std::span<const char* const>(kLong) : kShort);
+  const std::span<const char* const> words =
+      c.s.gpus ? (full ? std::span<const char* const>(c.s.mpi ? kMpiLong : kHostLong) : kHostShort)
+               : (full ? std::span<const char* const>(kLong) : kShort);
   int x = r.x + (full ? 2 : 0);
   for (size_t i = 0; i < words.size(); ++i) {
     if (i == kCopy && !copies) continue;
@@ -216,7 +229,10 @@ void draw_keys(Canvas& c, const Rect& r) {
   };
   if (r.width < kFull) {
     put_pieces(c, r.x, r.y, r.right(),
-               {{"? help", 9, Style::kKey}, {"/ filter", 7, Style::kKey}, {"> sort", 6, Style::kKey}, {"q quit", 8, Style::kKey}});
+               {{"? help", 9, Style::kKey},
+                {"/ filter", 7, Style::kKey},
+                {"> sort", 6, Style::kKey},
+                {"q quit", 8, Style::kKey}});
     return;
   }
   std::vector<std::pair<std::string, const char*>> keys;
@@ -224,10 +240,12 @@ void draw_keys(Canvas& c, const Rect& r) {
     if (*f.label == '\0') continue;
     const std::string all = f.keys;
     const size_t at = all.find('F');
-    keys.emplace_back(at == std::string::npos ? all.substr(0, all.find(' ')) : all.substr(at, all.find(' ', at) - at), f.label);
+    keys.emplace_back(at == std::string::npos ? all.substr(0, all.find(' ')) : all.substr(at, all.find(' ', at) - at),
+                      f.label);
   }
-  std::sort(keys.begin(), keys.end(),
-            [](const auto& a, const auto& b) { return std::pair(a.first.size(), a.first) < std::pair(b.first.size(), b.first); });
+  std::sort(keys.begin(), keys.end(), [](const auto& a, const auto& b) {
+    return std::pair(a.first.size(), a.first) < std::pair(b.first.size(), b.first);
+  });
   int x = r.x;
   for (const auto& [key, label] : keys) {
     const int columns = static_cast<int>(key.size() + std::string_view(label).size());

@@ -37,9 +37,11 @@ void put_curve(Canvas& c, const Rect& r, const Curve& curve, size_t first) {
   c.frame.put_right(r.x + 5, r.y, curve.text(high), Style::kDim, r.x + kAxis - 1);
   if (r.height > 1) {
     c.frame.put(r.x, r.y + 1, curve.unit, Style::kDim, r.x + kAxis - 1);
-    if (r.height > 2 || *curve.unit == '\0') c.frame.put_right(r.x + 5, r.bottom() - 1, curve.text(low), Style::kDim, r.x + kAxis - 1);
+    if (r.height > 2 || *curve.unit == '\0')
+      c.frame.put_right(r.x + 5, r.bottom() - 1, curve.text(low), Style::kDim, r.x + kAxis - 1);
   }
-  for (int y = r.y; y < r.bottom(); ++y) c.frame.put_glyph(r.x + kAxis - 1, y, c.theme.unicode ? U'│' : U'|', Style::kDim);
+  for (int y = r.y; y < r.bottom(); ++y)
+    c.frame.put_glyph(r.x + kAxis - 1, y, c.theme.unicode ? U'│' : U'|', Style::kDim);
   const int eighths = c.theme.unicode ? 8 : 7;
   for (size_t i = first; i < history.size(); ++i) {
     const auto v = curve.value(history[i]);
@@ -62,13 +64,14 @@ void draw_history(Canvas& c, const Rect& r) {
   put_rule(c, {r.x, r.y, r.width, 1}, "History",
            fmt::format("{} {}, newest right", s.history.size() - first, s.annotated ? "steps" : "seconds"));
   const int decimals = ms_decimals(s);
-  const std::vector<Curve> curves = {
-      {"step", "ms", [](const HistoryPoint& p) { return std::optional(p.step_ns); }, [&](double v) { return ms_text(v, decimals, 7); },
-       false},
-      {"exposed", "comm %", [](const HistoryPoint& p) { return p.exposed_ratio; }, [](double v) { return fmt::format("{:.0f}", 100 * v); },
-       true},
-      {"waiting", "%", [](const HistoryPoint& p) { return p.wait_ratio; }, [](double v) { return fmt::format("{:.0f}", 100 * v); }, true},
-      {"busbw", "GB/s", [](const HistoryPoint& p) { return p.busbw; }, [](double v) { return fmt::format("{:.3g}", v * 1e-9); }, true}};
+  const std::vector<Curve> curves = {{"step", "ms", [](const HistoryPoint& p) { return std::optional(p.step_ns); },
+                                      [&](double v) { return ms_text(v, decimals, 7); }, false},
+                                     {"exposed", "comm %", [](const HistoryPoint& p) { return p.exposed_ratio; },
+                                      [](double v) { return fmt::format("{:.0f}", 100 * v); }, true},
+                                     {"waiting", "%", [](const HistoryPoint& p) { return p.wait_ratio; },
+                                      [](double v) { return fmt::format("{:.0f}", 100 * v); }, true},
+                                     {"busbw", "GB/s", [](const HistoryPoint& p) { return p.busbw; },
+                                      [](double v) { return fmt::format("{:.3g}", v * 1e-9); }, true}};
   std::vector<const Curve*> known;
   for (const Curve& curve : curves) {
     const bool seconds = !s.annotated && &curve == &curves.front();  // all are as long
@@ -99,7 +102,8 @@ void draw_history(Canvas& c, const Rect& r) {
     const int column = r.x + kAxis + static_cast<int>(at - s.history.begin()) - static_cast<int>(first);
     const int end = both ? right - static_cast<int>(to.size()) - 1 : right;
     if (column <= x || column >= end) continue;
-    x = c.frame.put(column, y, wrap((c.theme.unicode ? "▲" : "^") + text, end - column, 1).front(), Style::kBold, end) + 1;
+    x = c.frame.put(column, y, wrap((c.theme.unicode ? "▲" : "^") + text, end - column, 1).front(), Style::kBold, end) +
+        1;
   }
 }
 

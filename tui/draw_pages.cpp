@@ -47,17 +47,22 @@ std::vector<HelpLine> help_lines(const Theme& theme, int width) {
       {"LATE", "how much later than the median rank it enters the collectives of a step; waiting least is the same"},
       {"groups apart", "their ranks never wait for each other: LATE is against the median of its group"},
       {"WAIT", "waiting for others inside of collectives, ms per step"},
-      {"WAIT XFER", "waiting, and moving data: BUSBW is of XFER alone, of BEST compares with the best this job has shown"},
+      {"WAIT XFER",
+       "waiting, and moving data: BUSBW is of XFER alone, of BEST compares with the best this job has shown"},
       {"-", "not known. Waiting in messages is split by ddl report only"},
   };
-  constexpr const char* kCategoryTexts[] = {
-      "compute", "compute+comm: both at once", "exposed comm: transfer that nothing hides", "waiting for others", "exposed copies of GPUs",
-      "idle"};
+  constexpr const char* kCategoryTexts[] = {"compute",
+                                            "compute+comm: both at once",
+                                            "exposed comm: transfer that nothing hides",
+                                            "waiting for others",
+                                            "exposed copies of GPUs",
+                                            "idle"};
   std::vector<HelpLine> lines;
   for (const auto& [keys, text] : kRows) {
     std::string label = keys;
     if (label.empty()) lines.push_back({});
-    for (const std::string& part : wrap(text, width - help_column(width) - 1, 9)) lines.push_back({std::exchange(label, ""), part});
+    for (const std::string& part : wrap(text, width - help_column(width) - 1, 9))
+      lines.push_back({std::exchange(label, ""), part});
   }
   for (size_t i = 0; i < kCategories; ++i) lines.push_back({utf8(glyph_of(theme, i)), kCategoryTexts[i]});
   return lines;
@@ -86,7 +91,9 @@ PageExtent page_extent(const Snapshot& s, const View& view, const Rect& r) {
   return {0, below_rule};
 }
 
-int first_line_of_page(const Canvas& c, const Rect& r) { return std::clamp(c.view.scroll, 0, page_extent(c.s, c.view, r).last_scroll()); }
+int first_line_of_page(const Canvas& c, const Rect& r) {
+  return std::clamp(c.view.scroll, 0, page_extent(c.s, c.view, r).last_scroll());
+}
 
 void draw_help(Canvas& c, const Rect& r) {
   put_rule(c, {r.x, r.y, r.width, 1}, "Help", "Esc: back   up down: more");
@@ -128,7 +135,8 @@ void draw_why(Canvas& c, const Rect& r) {
     put_rule(c, {r.x, r.y, r.width, 1}, "Why", "Backspace: back");
     return;
   }
-  const RankRow& rank = *lines[static_cast<size_t>(std::clamp(c.view.cursor, 0, static_cast<int>(lines.size()) - 1))].row;
+  const RankRow& rank =
+      *lines[static_cast<size_t>(std::clamp(c.view.cursor, 0, static_cast<int>(lines.size()) - 1))].row;
   put_rule(c, {r.x, r.y, r.width, 1}, fmt::format("Why rank {}?", rank.rank),
            fmt::format("against the median of {}, ms per {}; Backspace: back", rank.part ? "its group" : "all others",
                        s.annotated ? "step" : "second"));
@@ -149,42 +157,51 @@ void draw_why(Canvas& c, const Rect& r) {
   const auto transfer = [](const RankRow& row) {
     return row.exposed_ns && row.wait_ns ? std::optional(*row.exposed_ns - *row.wait_ns) : std::nullopt;
   };
-  add(!s.gpus ? "computing" : s.mpi ? "outside MPI" : "outside collectives", [](const RankRow& row) { return row.compute_ns; });
+  add(!s.gpus ? "computing"
+      : s.mpi ? "outside MPI"
+              : "outside collectives",
+      [](const RankRow& row) { return row.compute_ns; });
   add("waiting for others", [](const RankRow& row) { return row.wait_ns; });
   add("exposed transfer", transfer);
   for (size_t i = 0; i < s.layers.size(); ++i) {
     add("layer " + s.layers[i].name, [i](const RankRow& row) -> std::optional<double> {
-      const auto found = std::find_if(row.layers.begin(), row.layers.end(), [i](const auto& l) { return l.first == i; });
+      const auto found =
+          std::find_if(row.layers.begin(), row.layers.end(), [i](const auto& l) { return l.first == i; });
       return found == row.layers.end() ? std::nullopt : std::optional(found->second);
     });
   }
-  std::stable_sort(differences.begin(), differences.end(),
-                   [](const Difference& a, const Difference& b) { return std::abs(a.own - a.others) > std::abs(b.own - b.others); });
+  std::stable_sort(differences.begin(), differences.end(), [](const Difference& a, const Difference& b) {
+    return std::abs(a.own - a.others) > std::abs(b.own - b.others);
+  });
   const int decimals = ms_decimals(s);
   const int name = std::clamp(r.width - 2 - 3 * 10, 8, 40);
   int y = r.y + 1;
   if (!rank.stack.empty()) {
-    for (const std::string& line : wrap("stack: " + reports::printable(rank.stack), r.width - 3, std::max(1, r.height - 6)))
+    for (const std::string& line :
+         wrap("stack: " + reports::printable(rank.stack), r.width - 3, std::max(1, r.height - 6)))
       c.frame.put(r.x + 2, y++, line, Style::kPlain, r.right());
   }
   for (int x = r.x; x < r.right(); ++x) c.frame.put_glyph(x, y, U' ', Style::kHeader);
   c.frame.put(r.x + 2, y, "WHAT", Style::kHeader);
   const char* heads[] = {"THIS RANK", "OTHERS", "MORE"};
-  for (int i = 0; i < 3; ++i) c.frame.put_right(r.x + 2 + name, y, heads[i], Style::kHeader, r.x + 2 + name + (i + 1) * 10);
+  for (int i = 0; i < 3; ++i)
+    c.frame.put_right(r.x + 2 + name, y, heads[i], Style::kHeader, r.x + 2 + name + (i + 1) * 10);
   ++y;
   for (const Difference& d : differences) {
     if (y >= r.bottom() - 2) break;
-    c.frame.put(r.x + 2, y, reports::shorten_middle(reports::printable(d.what), static_cast<size_t>(name - 1)), Style::kPlain,
-                r.x + 2 + name);
+    c.frame.put(r.x + 2, y, reports::shorten_middle(reports::printable(d.what), static_cast<size_t>(name - 1)),
+                Style::kPlain, r.x + 2 + name);
     const std::string numbers[] = {ms_text(d.own, decimals, 9), ms_text(d.others, decimals, 9),
                                    ms_text(d.own - d.others, decimals, 9, true)};
-    for (int i = 0; i < 3; ++i) c.frame.put_right(r.x + 2 + name, y, numbers[i], Style::kPlain, r.x + 2 + name + (i + 1) * 10);
+    for (int i = 0; i < 3; ++i)
+      c.frame.put_right(r.x + 2 + name, y, numbers[i], Style::kPlain, r.x + 2 + name + (i + 1) * 10);
     ++y;
   }
   if (differences.empty()) c.frame.put(r.x + 2, y++, "none of its steps is known yet", Style::kDim, r.right());
   if (y < r.bottom()) {
     std::string more = rank.node + fmt::format("/{}", rank.slot);
-    if (!rank.call.empty()) more += fmt::format(", in {} for {}", rank.call, reports::short_duration(static_cast<int64_t>(rank.call_ns)));
+    if (!rank.call.empty())
+      more += fmt::format(", in {} for {}", rank.call, reports::short_duration(static_cast<int64_t>(rank.call_ns)));
     if (rank.lost > 0) more += fmt::format(", {} events lost", rank.lost);
     c.frame.put(r.x + 2, y, more, Style::kDim, r.right());
   }
@@ -196,8 +213,9 @@ void draw_matrix(Canvas& c, const Rect& r) {
            fmt::format("ms per {}, in collectives; Backspace: back", s.annotated ? "step" : "second"));
   const std::vector<int32_t> lates = late_ranks(s), waiters = waiting_ranks(s);
   if (lates.empty()) {
-    const char* why = s.negotiates ? "-: background threads make its MPI calls; ddl report says whose training thread is late"
-                                   : "nobody waited in a collective";
+    const char* why = s.negotiates
+                          ? "-: background threads make its MPI calls; ddl report says whose training thread is late"
+                          : "nobody waited in a collective";
     c.frame.put(r.x + 2, r.y + 1, why, Style::kDim, r.right());
     return;
   }
@@ -206,13 +224,15 @@ void draw_matrix(Canvas& c, const Rect& r) {
   const size_t columns = std::min(lates.size(), static_cast<size_t>(std::max(1, (r.width - 12) / kCell)));
   c.frame.put(r.x + 2, r.y + 1, "WAITER", Style::kHeader);
   for (size_t i = 0; i < columns; ++i)
-    c.frame.put_right(r.x, r.y + 1, fmt::format("for {}", lates[i]), Style::kHeader, r.x + 12 + static_cast<int>(i + 1) * kCell);
+    c.frame.put_right(r.x, r.y + 1, fmt::format("for {}", lates[i]), Style::kHeader,
+                      r.x + 12 + static_cast<int>(i + 1) * kCell);
   int y = r.y + 2;
   for (auto w = static_cast<size_t>(first_line_of_page(c, r)); w < waiters.size() && y < r.bottom(); ++w, ++y) {
     c.frame.put(r.x + 2, y, fmt::format("rank {}", waiters[w]), Style::kPlain, r.x + 12);
     for (size_t i = 0; i < columns; ++i) {
       const auto found = s.blame.find({lates[i], waiters[w]});
-      const std::string text = found == s.blame.end() ? (c.theme.unicode ? "·" : ".") : ms_text(found->second, decimals, kCell - 1);
+      const std::string text =
+          found == s.blame.end() ? (c.theme.unicode ? "·" : ".") : ms_text(found->second, decimals, kCell - 1);
       c.frame.put_right(r.x, y, text, Style::kPlain, r.x + 12 + static_cast<int>(i + 1) * kCell);
     }
   }
@@ -241,12 +261,13 @@ void draw_map(Canvas& c, const Rect& r) {
                         style);
     }
   }
-  put_pieces(c, r.x, r.bottom() - 1, r.right(),
-             {{utf8(spark(c.theme, 0, 0, 1)) + " not late", 5, Style::kDim},
-              {fmt::format("{} {} ms late", utf8(spark(c.theme, 1, 0, 1)), ms_text(high, ms_decimals(s), 8)), 5, Style::kDim},
-              {"! alarm", 3, Style::kDim},
-              {"x ended", 2, Style::kDim},
-              {"? not known", 1, Style::kDim}});
+  put_pieces(
+      c, r.x, r.bottom() - 1, r.right(),
+      {{utf8(spark(c.theme, 0, 0, 1)) + " not late", 5, Style::kDim},
+       {fmt::format("{} {} ms late", utf8(spark(c.theme, 1, 0, 1)), ms_text(high, ms_decimals(s), 8)), 5, Style::kDim},
+       {"! alarm", 3, Style::kDim},
+       {"x ended", 2, Style::kDim},
+       {"? not known", 1, Style::kDim}});
 }
 
 }  // namespace ddl::tui

@@ -1,4 +1,5 @@
-// The rank table: who is late, who waits, where the step goes. Columns keep their width while values move, and fall away from the right.
+// The rank table: who is late, who waits, where the step goes. Columns keep their width while values move, and fall
+// away from the right.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,10 +29,12 @@ Columns columns_for(const Snapshot& s, int width) {
     return c;
   }
   size_t longest = 4;
-  for (const RankRow& row : s.ranks) longest = std::max(longest, reports::display_width(reports::printable(row.node)) + 2 + (row.slot > 9));
+  for (const RankRow& row : s.ranks)
+    longest = std::max(longest, reports::display_width(reports::printable(row.node)) + 2 + (row.slot > 9));
   c.node = static_cast<int>(std::clamp<size_t>(longest, 9, width >= 100 ? 24 : 12));
   left -= c.node + 2;
-  const bool gpu = std::any_of(s.ranks.begin(), s.ranks.end(), [](const RankRow& row) { return row.gpu_ratio.has_value(); });
+  const bool gpu =
+      std::any_of(s.ranks.begin(), s.ranks.end(), [](const RankRow& row) { return row.gpu_ratio.has_value(); });
   if (gpu && left >= 50) left -= c.gpu = 5;
   if (gpu && left >= 50) left -= c.memory = 5;
   c.trend = std::clamp(left / 4, 6, 30) + 1;
@@ -41,7 +44,8 @@ Columns columns_for(const Snapshot& s, int width) {
 
 std::string node_text(const RankRow& row, int width) {
   const std::string slot = fmt::format("/{}", row.slot);
-  return reports::shorten_middle(reports::printable(row.node), static_cast<size_t>(std::max(1, width - static_cast<int>(slot.size())))) +
+  return reports::shorten_middle(reports::printable(row.node),
+                                 static_cast<size_t>(std::max(1, width - static_cast<int>(slot.size())))) +
          slot;
 }
 
@@ -50,7 +54,8 @@ std::string instead(const Snapshot& s, const RankRow& row) {
   const bool runs = row.life == Life::kRunning;
   std::string text = runs ? "" : name_of(row.life);
   if (!row.call.empty()) {
-    const bool named = !runs || s.feed == Feed::kHung || s.feed == Feed::kStale || row.call_ns > 3 * s.p50_ns.value_or(0);
+    const bool named =
+        !runs || s.feed == Feed::kHung || s.feed == Feed::kStale || row.call_ns > 3 * s.p50_ns.value_or(0);
     if (named)
       text += fmt::format("{}in {} {}", text.empty() ? "" : ", ", row.call,
                           !runs ? "" : reports::short_duration(static_cast<int64_t>(row.call_ns)));
@@ -91,8 +96,8 @@ void draw_header(Canvas& c, const Columns& k, int x, int y, int end) {
   c.frame.put_right(x, y, label(Column::kLate, delta + (unit ? "LATEms" : "LATE")), Style::kHeader, x + k.late);
   x += k.late;
   if (k.wait > 0)
-    c.frame.put_right(x, y, label(Column::kWait, delta + (unit && c.view.sort != Column::kWait ? "WAITms" : "WAIT")), Style::kHeader,
-                      x + k.wait);
+    c.frame.put_right(x, y, label(Column::kWait, delta + (unit && c.view.sort != Column::kWait ? "WAITms" : "WAIT")),
+                      Style::kHeader, x + k.wait);
   x += k.wait + 2;
   if (k.bar > 0)
     c.frame.put(x, y,
@@ -107,7 +112,11 @@ void draw_header(Canvas& c, const Columns& k, int x, int y, int end) {
   if (k.memory > 0) c.frame.put_right(x, y, "MEM%", Style::kHeader, x + k.memory);
   x += k.memory;
   if (k.trend > 0)
-    c.frame.put(x + 1, y, k.trend < 16 ? "TREND" : c.s.annotated ? "LATE, by step" : "LATE, by second", Style::kHeader, x + k.trend);
+    c.frame.put(x + 1, y,
+                k.trend < 16    ? "TREND"
+                : c.s.annotated ? "LATE, by step"
+                                : "LATE, by second",
+                Style::kHeader, x + k.trend);
 }
 
 }  // namespace
@@ -138,7 +147,9 @@ void draw_ranks(Canvas& c, const Rect& r) {
     const Line& line = lines[static_cast<size_t>(i)];
     const RankRow& row = *line.row;
     const RankRow* base = c.view.baseline != nullptr ? same_rank(*c.view.baseline, row.rank) : nullptr;
-    const Style text = row.alarm ? Style::kAlarm : is_over(row.life) || s.feed == Feed::kStale ? Style::kDim : Style::kPlain;
+    const Style text = row.alarm                                     ? Style::kAlarm
+                       : is_over(row.life) || s.feed == Feed::kStale ? Style::kDim
+                                                                     : Style::kPlain;
     if (i == cursor) c.frame.put(r.x, y, ">", Style::kBold);
     if (row.alarm) c.frame.put(r.x + 1, y, "!", Style::kAlarm);
     int x = r.x + 2;
@@ -146,10 +157,11 @@ void draw_ranks(Canvas& c, const Rect& r) {
     x += k.rank;
     if (k.node > 0) {
       const std::string name =
-          line.node
-              ? fmt::format("{} x{}", reports::shorten_middle(reports::printable(row.node), static_cast<size_t>(std::max(1, k.node - 6))),
-                            line.ranks)
-              : std::string(line.inside ? " " : "") + node_text(row, k.node - (line.inside ? 1 : 0));
+          line.node ? fmt::format("{} x{}",
+                                  reports::shorten_middle(reports::printable(row.node),
+                                                          static_cast<size_t>(std::max(1, k.node - 6))),
+                                  line.ranks)
+                    : std::string(line.inside ? " " : "") + node_text(row, k.node - (line.inside ? 1 : 0));
       c.frame.put(x + 1, y, name, text, x + 1 + k.node);
       x += k.node + 2;
     }
@@ -167,7 +179,8 @@ void draw_ranks(Canvas& c, const Rect& r) {
       } else if (row.shares) {
         put_bar(c, x, y, *row.shares, k.bar);
       } else if (row.computing_ratio) {
-        c.frame.put(x, y, fmt::format("computes {} of the last second", reports::percent_text(*row.computing_ratio)), text, x + k.bar);
+        c.frame.put(x, y, fmt::format("computes {} of the last second", reports::percent_text(*row.computing_ratio)),
+                    text, x + k.bar);
       }
     }
     x += k.bar;
@@ -186,7 +199,9 @@ void draw_ranks(Canvas& c, const Rect& r) {
     }
     if (i == cursor) c.frame.select_row(r.x, y, r.right());
   }
-  if (lines.empty()) c.frame.put(r.x + 2, y, c.view.filter.empty() ? "no ranks yet" : "no rank passes the filter", Style::kDim, r.right());
+  if (lines.empty())
+    c.frame.put(r.x + 2, y, c.view.filter.empty() ? "no ranks yet" : "no rank passes the filter", Style::kDim,
+                r.right());
 }
 
 Place place_at(const Snapshot& s, Size size, const View& view, int x, int y) {
@@ -217,8 +232,8 @@ void draw_status(Canvas& c, const Rect& r) {
   put_pieces(c, r.x + 2, r.y, r.right(),
              {{fmt::format("{} of {} ranks", lines, s.ranks.size()), 6, Style::kDim},
               {fmt::format("sort {}{}", name_of(c.view.sort), c.view.inverted ? " inverted" : ""), 5, Style::kDim},
-              {fmt::format("filter {}", c.view.filter.empty() ? "none" : c.view.filter.text()), c.view.filter.empty() ? 1 : 9,
-               c.view.filter.empty() ? Style::kDim : Style::kBold},
+              {fmt::format("filter {}", c.view.filter.empty() ? "none" : c.view.filter.text()),
+               c.view.filter.empty() ? 1 : 9, c.view.filter.empty() ? Style::kDim : Style::kBold},
               {parts_text(s), 7},
               {fmt::format("window {} {}", s.window, s.annotated ? "steps" : "s"), 4, Style::kDim},
               {unreadable_text(s), 8, Style::kAlarm},

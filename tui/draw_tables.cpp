@@ -29,7 +29,8 @@ void put_table(Canvas& c, const Rect& r, const std::vector<TextColumn>& columns,
     if (x + column.width > r.right()) break;
     const auto put = [&](int y, const std::string& text, Style style) {
       if (column.left) {
-        c.frame.put(x, y, reports::shorten_middle(text, static_cast<size_t>(column.width - 1)), style, x + column.width);
+        c.frame.put(x, y, reports::shorten_middle(text, static_cast<size_t>(column.width - 1)), style,
+                    x + column.width);
       } else {
         c.frame.put_right(x, y, text, style, x + column.width);
       }
@@ -54,7 +55,8 @@ std::string per_step_text(double n) {
 /// Whether some rows are the same operation with the same bytes, as of groups that do the same.
 bool are_told_apart_by_comm(const std::vector<CollectiveRow>& rows) {
   std::set<std::pair<std::string_view, std::optional<int64_t>>> seen;
-  return !std::all_of(rows.begin(), rows.end(), [&](const CollectiveRow& row) { return seen.emplace(row.op, row.bytes).second; });
+  return !std::all_of(rows.begin(), rows.end(),
+                      [&](const CollectiveRow& row) { return seen.emplace(row.op, row.bytes).second; });
 }
 
 /// Room for a name: what the other columns leave.
@@ -84,7 +86,8 @@ void draw_axes(Canvas& c, const Rect& r) {
     for (const AxisRow& row : s.axes) col.cells.push_back(text(row));
     columns.push_back(std::move(col));
   };
-  column("AXIS", name_width(r.width, 9 + 7 + 7 + 7 + 3 * 8, longest), true, [](const AxisRow& row) { return row.axis; });
+  column("AXIS", name_width(r.width, 9 + 7 + 7 + 7 + 3 * 8, longest), true,
+         [](const AxisRow& row) { return row.axis; });
   column("FROM", 9, true, [](const AxisRow& row) { return row.source; });
   column("COMMS", 7, false, [](const AxisRow& row) { return std::to_string(row.communicators); });
   column("RANKS", 7, false, [](const AxisRow& row) { return std::to_string(row.ranks); });
@@ -130,10 +133,12 @@ void draw_collectives(Canvas& c, const Rect& whole) {
     col.left = left;
     for (const CollectiveRow& row : s.collectives) col.cells.push_back(text(row));
   };
-  column("COLLECTIVE", name_width(r.width, others, longest), true, [](const CollectiveRow& row) { return reports::printable(row.op); });
+  column("COLLECTIVE", name_width(r.width, others, longest), true,
+         [](const CollectiveRow& row) { return reports::printable(row.op); });
   if (comm) column("COMM", comm_width, true, [](const CollectiveRow& row) { return reports::printable(row.comm); });
   column("BYTES", 10, false, [](const CollectiveRow& row) { return row.bytes ? reports::size_text(*row.bytes) : "-"; });
-  column(s.annotated ? "n/STEP" : "n/s", 7, false, [](const CollectiveRow& row) { return per_step_text(row.per_step); });
+  column(s.annotated ? "n/STEP" : "n/s", 7, false,
+         [](const CollectiveRow& row) { return per_step_text(row.per_step); });
   column("TIMEms", 8, false, [&](const CollectiveRow& row) { return ms_text(row.time_ns, decimals, 7); });
   column("WAITms", 8, false, [&](const CollectiveRow& row) { return maybe_ms(row.wait_ns, decimals, 7); });
   column("XFERms", 8, false, [&](const CollectiveRow& row) { return maybe_ms(row.transfer_ns, decimals, 7); });
@@ -148,26 +153,31 @@ void draw_layers(Canvas& c, const Rect& r) {
   const Snapshot& s = c.s;
   Rect body = r;
   if (is_wide({c.frame.width(), c.frame.height()}) || c.view.page == Page::kLayers) {
-    put_rule(c, {r.x, r.y, r.width, 1}, "Layers", fmt::format("own time, median rank, ms per {}", s.annotated ? "step" : "second"));
+    put_rule(c, {r.x, r.y, r.width, 1}, "Layers",
+             fmt::format("own time, median rank, ms per {}", s.annotated ? "step" : "second"));
     body = {r.x, r.y + 1, r.width, r.height - 1};
   }
   const int decimals = ms_decimals(s);
   size_t longest = 5;
-  for (const LayerRow& row : s.layers) longest = std::max(longest, reports::display_width(reports::printable(row.name)));
+  for (const LayerRow& row : s.layers)
+    longest = std::max(longest, reports::display_width(reports::printable(row.name)));
   std::vector<TextColumn> columns;
   const auto column = [&](std::string header, int width, bool left, const auto& text) {
     TextColumn col{std::move(header), width, left, {}};
     for (const LayerRow& row : s.layers) col.cells.push_back(text(row));
     columns.push_back(std::move(col));
   };
-  column("LAYER", name_width(r.width, 4 * 8, longest), true, [](const LayerRow& row) { return reports::printable(row.name); });
+  column("LAYER", name_width(r.width, 4 * 8, longest), true,
+         [](const LayerRow& row) { return reports::printable(row.name); });
   column("FWD", 8, false, [&](const LayerRow& row) { return maybe_ms(row.forward_ns, decimals, 7); });
   column("BWD", 8, false, [&](const LayerRow& row) { return maybe_ms(row.backward_ns, decimals, 7); });
   column("OTHER", 8, false, [&](const LayerRow& row) { return maybe_ms(row.other_ns, decimals, 7); });
   column("COMM", 8, false, [&](const LayerRow& row) { return maybe_ms(row.comm_ns, decimals, 7); });
-  put_table(c, body, columns, s.layers.size(), c.view.page == Page::kLayers ? static_cast<size_t>(first_line_of_page(c, r)) : 0);
+  put_table(c, body, columns, s.layers.size(),
+            c.view.page == Page::kLayers ? static_cast<size_t>(first_line_of_page(c, r)) : 0);
   if (s.layers.empty())
-    c.frame.put(body.x + 2, body.y + 1, "the job marks no layers (NVTX, ddl/annotate.h, ddl_annotate.py)", Style::kDim, body.right());
+    c.frame.put(body.x + 2, body.y + 1, "the job marks no layers (NVTX, ddl/annotate.h, ddl_annotate.py)", Style::kDim,
+                body.right());
 }
 
 void draw_advice(Canvas& c, const Rect& r) {
@@ -178,20 +188,23 @@ void draw_advice(Canvas& c, const Rect& r) {
     if (y < r.bottom()) c.frame.put(r.x + 1, y++, text, style, r.right());
   };
   if (s.unreadable_spools > 0) {
-    const std::string text = fmt::format("{} unreadable: {}", reports::plural(s.unreadable_spools, "spool"), s.unreadable_why);
+    const std::string text =
+        fmt::format("{} unreadable: {}", reports::plural(s.unreadable_spools, "spool"), s.unreadable_why);
     for (const std::string& part : wrap(reports::printable(text), r.width - 2, 2)) line(part, Style::kAlarm);
   }
   if (!s.devices_unknown.empty()) {
-    const std::string text =
-        fmt::format("GPUs of ranks {}: n/a (their records had not come for some steps)", reports::rank_list(s.devices_unknown, 4));
+    const std::string text = fmt::format("GPUs of ranks {}: n/a (their records had not come for some steps)",
+                                         reports::rank_list(s.devices_unknown, 4));
     for (const std::string& part : wrap(text, r.width - 2, 2)) line(part, Style::kAlarm);
   }
   if (!s.headline.next.empty()) {
     for (const std::string& part : wrap("next: " + s.headline.next, r.width - 2, 2)) line(part, Style::kPlain);
   }
-  // The waiting, largest first: who keeps whom. Less than what makes a straggler (specification.md R8) is not worth a line.
+  // The waiting, largest first: who keeps whom. Less than what makes a straggler (specification.md R8) is
+  // not worth a line.
   constexpr double kWorthTelling = 0.02;  // of the others' time
-  const double others_ns = (s.annotated ? s.p50_ns.value_or(0) : 1e9) * std::max(0.0, static_cast<double>(s.ranks.size()) - 1);
+  const double others_ns =
+      (s.annotated ? s.p50_ns.value_or(0) : 1e9) * std::max(0.0, static_cast<double>(s.ranks.size()) - 1);
   std::vector<std::pair<double, int32_t>> order;  // ns, rank
   double all = 0;
   for (const auto& [pair, ns] : s.blame) {
@@ -202,10 +215,12 @@ void draw_advice(Canvas& c, const Rect& r) {
   std::erase_if(order, [&](const auto& rank) { return rank.first < kWorthTelling * others_ns; });
   std::sort(order.rbegin(), order.rend());
   if (!order.empty())
-    line(s.annotated ? "waiting in collectives, by who came last:" : "waiting by who came last, per second:", Style::kDim);
+    line(s.annotated ? "waiting in collectives, by who came last:" : "waiting by who came last, per second:",
+         Style::kDim);
   for (const auto& [ns, rank] : order) {
     if (y >= r.bottom()) break;
-    line(fmt::format("  rank {:<5} kept others {} ms  {}", rank, ms_text(ns, ms_decimals(s), 8), percent(ns / all)), Style::kPlain);
+    line(fmt::format("  rank {:<5} kept others {} ms  {}", rank, ms_text(ns, ms_decimals(s), 8), percent(ns / all)),
+         Style::kPlain);
   }
 }
 

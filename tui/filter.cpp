@@ -12,8 +12,8 @@ namespace ddl::tui {
 namespace {
 
 [[noreturn]] void fail(std::string_view text, size_t at, std::string_view why) {
-  throw Error(fmt::format("filter '{}': {} at column {}", text, why, at + 1), "for example: late>5 & node~nid004, rank=8..15",
-              ExitCode::kUsage);
+  throw Error(fmt::format("filter '{}': {} at column {}", text, why, at + 1),
+              "for example: late>5 & node~nid004, rank=8..15", ExitCode::kUsage);
 }
 
 size_t skip_blanks(std::string_view text, size_t at) {
@@ -38,27 +38,29 @@ bool number_at(std::string_view text, size_t& at, double& value) {
 }  // namespace
 
 Filter::Filter(std::string_view text) : text_(text) {
-  constexpr std::pair<std::string_view, Field> kFields[] = {{"rank", Field::kRank}, {"late", Field::kLate}, {"wait", Field::kWait},
-                                                            {"step", Field::kStep}, {"node", Field::kNode}, {"call", Field::kCall}};
+  constexpr std::pair<std::string_view, Field> kFields[] = {{"rank", Field::kRank}, {"late", Field::kLate},
+                                                            {"wait", Field::kWait}, {"step", Field::kStep},
+                                                            {"node", Field::kNode}, {"call", Field::kCall}};
   constexpr std::pair<std::string_view, Compare> kCompares[] = {
-      {">=", Compare::kMoreOrEqual}, {"<=", Compare::kLessOrEqual}, {"!=", Compare::kNotEqual}, {"~", Compare::kContains},
-      {">", Compare::kMore},         {"<", Compare::kLess},         {"=", Compare::kEqual}};
+      {">=", Compare::kMoreOrEqual}, {"<=", Compare::kLessOrEqual}, {"!=", Compare::kNotEqual},
+      {"~", Compare::kContains},     {">", Compare::kMore},         {"<", Compare::kLess},
+      {"=", Compare::kEqual}};
   for (size_t at = skip_blanks(text, 0); at < text.size();) {
     Term term{};
     const size_t begin = at;
     while (at < text.size() && text[at] >= 'a' && text[at] <= 'z') ++at;
-    const auto field =
-        std::find_if(std::begin(kFields), std::end(kFields), [&](const auto& f) { return f.first == text.substr(begin, at - begin); });
+    const auto field = std::find_if(std::begin(kFields), std::end(kFields),
+                                    [&](const auto& f) { return f.first == text.substr(begin, at - begin); });
     if (field == std::end(kFields)) fail(text, begin, "expected rank, late, wait, step, node or call");
     term.field = field->second;
     at = skip_blanks(text, at);
-    const auto compare =
-        std::find_if(std::begin(kCompares), std::end(kCompares), [&](const auto& c) { return text.substr(at).starts_with(c.first); });
+    const auto compare = std::find_if(std::begin(kCompares), std::end(kCompares),
+                                      [&](const auto& c) { return text.substr(at).starts_with(c.first); });
     if (compare == std::end(kCompares)) fail(text, at, "expected = != < <= > >= or ~");
     term.compare = compare->second;
     const bool is_text = term.field == Field::kNode || term.field == Field::kCall;
-    const bool fits =
-        term.compare == Compare::kEqual || term.compare == Compare::kNotEqual || (term.compare == Compare::kContains) == is_text;
+    const bool fits = term.compare == Compare::kEqual || term.compare == Compare::kNotEqual ||
+                      (term.compare == Compare::kContains) == is_text;
     if (!fits) fail(text, at, is_text ? "expected = != or ~" : "~ is for node and call");
     at = skip_blanks(text, at + compare->first.size());
     const size_t value = at;
@@ -105,8 +107,8 @@ bool Filter::matches(const RankRow& row) const {
                                         : t.field == Field::kWait ? in_ms(row.wait_ns)
                                                                   : in_ms(row.step_ns);
     if (!value) return false;
-    const bool inside =
-        std::any_of(t.ranges.begin(), t.ranges.end(), [&](const auto& r) { return *value >= r.first && *value <= r.second; });
+    const bool inside = std::any_of(t.ranges.begin(), t.ranges.end(),
+                                    [&](const auto& r) { return *value >= r.first && *value <= r.second; });
     switch (t.compare) {
       case Compare::kEqual:
         return inside;

@@ -19,7 +19,9 @@ int Frame::put(int x, int y, std::string_view text, Style style, int end) {
     const size_t begin = offset;
     const char32_t code = reports::next_code_point(harmless, offset);
     const auto columns =
-        ascii_ && code >= 0x80 ? 1 : static_cast<int>(reports::display_width(std::string_view(harmless).substr(begin, offset - begin)));
+        ascii_ && code >= 0x80
+            ? 1
+            : static_cast<int>(reports::display_width(std::string_view(harmless).substr(begin, offset - begin)));
     if (x + columns > end) break;
     Cell& cell = cells_[static_cast<size_t>(y * size_.width + x)];
     cell.glyph = ascii_ && code >= 0x80 ? U'?' : code;
@@ -68,7 +70,8 @@ std::string utf8(char32_t code) {
   if (code < 0x80) return {byte(code)};
   if (code < 0x800) return {byte(0xc0 | code >> 6), byte(0x80 | (code & 0x3f))};
   if (code < 0x10000) return {byte(0xe0 | code >> 12), byte(0x80 | (code >> 6 & 0x3f)), byte(0x80 | (code & 0x3f))};
-  return {byte(0xf0 | code >> 18), byte(0x80 | (code >> 12 & 0x3f)), byte(0x80 | (code >> 6 & 0x3f)), byte(0x80 | (code & 0x3f))};
+  return {byte(0xf0 | code >> 18), byte(0x80 | (code >> 12 & 0x3f)), byte(0x80 | (code >> 6 & 0x3f)),
+          byte(0x80 | (code & 0x3f))};
 }
 
 }  // namespace ddl::tui

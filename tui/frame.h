@@ -47,8 +47,8 @@ class Frame {
   int height() const { return size_.height; }
   const Cell& at(int x, int y) const { return cells_[static_cast<size_t>(y * size_.width + x)]; }
 
-  /// Writes `text` from (x, y) on, made harmless (reports/safe_text.h) and cut before column `end` (and at the frame's edge). Returns the
-  /// column behind it.
+  /// Writes `text` from (x, y) on, made harmless (reports/safe_text.h) and cut before column `end` (and at the frame's
+  /// edge). Returns the column behind it.
   int put(int x, int y, std::string_view text, Style style, int end = INT32_MAX);
   /// The same, ending before column `end`. Writes nothing if it does not fit in [x, end).
   void put_right(int x, int y, std::string_view text, Style style, int end);

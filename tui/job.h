@@ -1,7 +1,7 @@
 // The job as the live view knows it so far: from the spools of its ranks, or from a replayed store.
 //
-// A Source (source.h) appends to it; Steps (steps.h) removes finished steps. Only what unfinished steps need stays, so memory does not grow
-// with the job. Times are ticks of the rank's clock until they are compared (Rank::clock).
+// A Source (source.h) appends to it; Steps (steps.h) removes finished steps. Only what unfinished steps need stays, so
+// memory does not grow with the job. Times are ticks of the rank's clock until they are compared (Rank::clock).
 #pragma once
 
 #include <algorithm>
@@ -50,10 +50,12 @@ struct Event {
   uint64_t sequence = 0;  ///< number of a collective on the communicator; 0: not an instance
   uint32_t thread = 0;
   int32_t peer = -1;
-  int8_t coordination_vote = -1;  ///< as coordination_vote() (analyzer/passes/background.h); of what no background thread called: -1
+  /// as coordination_vote() (analyzer/passes/background.h); of what no background thread called: -1
+  int8_t coordination_vote = -1;
   bool request = false;
-  bool device = false;      ///< carried out by a device, its kernel's time
-  int64_t share_begin = 0;  ///< if several collectives share the kernel: this one's part is [share_begin, share_end) of share_total
+  bool device = false;  ///< carried out by a device, its kernel's time
+  /// if several collectives share the kernel: this one's part is [share_begin, share_end) of share_total
+  int64_t share_begin = 0;
   int64_t share_end = 1;
   int64_t share_total = 1;
   bool is_sized = true;            ///< false: bytes are not known
@@ -82,7 +84,8 @@ struct RankPart {
 struct DeviceWork {
   uint64_t start_ticks = 0;
   uint64_t end_ticks = 0;
-  uint64_t sequence = 0;   ///< number of a collective on the communicator, a captured one's repetition in the high half; 0: unknown
+  /// number of a collective on the communicator, a captured one's repetition in the high half; 0: unknown
+  uint64_t sequence = 0;
   uint32_t comm = kNone;   ///< Job::communicators
   int32_t comm_rank = -1;  ///< in it: a process may be several
   uint16_t device = 0;     ///< the process's number for it
@@ -154,8 +157,8 @@ struct Rank {
   bool uses_mpi = true;  ///< false: a rank of NCCL or Gloo only, whose exit is a normal end
   store::ProcessClock clock;
   uint64_t newest_ticks = 0;  ///< its last sign of life
-  uint64_t finished_ticks =
-      0;  ///< end of the last call, step or range that it finished; of calls by which background threads only coordinate: not
+  /// end of the last call, step or range that it finished; of calls by which background threads only coordinate: not
+  uint64_t finished_ticks = 0;
   uint64_t begin_ticks = 0;
   uint64_t overhead_ticks = 0;
   uint64_t lost = 0;                  ///< events not recorded, or overwritten before they were read
@@ -186,22 +189,25 @@ struct JobLayer {
 };
 
 struct Job {
-  uint32_t generation = 0;  ///< another one: the source shows another job, and what is known of the earlier one does not count
-  std::string name;         ///< of the program
-  std::string job_id;       ///< of the batch system; empty: none
-  std::string mpi;          ///< its library and version, of a running job; empty: not known
-  std::string run;          ///< the directory as the user would type it
+  /// another one: the source shows another job, and what is known of the earlier one does not count
+  uint32_t generation = 0;
+  std::string name;    ///< of the program
+  std::string job_id;  ///< of the batch system; empty: none
+  std::string mpi;     ///< its library and version, of a running job; empty: not known
+  std::string run;     ///< the directory as the user would type it
   int32_t world_size = 0;
   int32_t other_worlds = 0;
   std::optional<int64_t> exit_code, signal;  ///< how it ended, by `ddl record`
   bool recorded_end = false;                 ///< `ddl record` has seen it end
   bool ended = false;                        ///< nothing more will come from its ranks
-  bool may_go_on = false;                    ///< it has, not long ago, but the command of `ddl record` has not: another mpirun may come
-  bool joined = false;                       ///< joined while running: earlier records of some process were left out
-  bool gpus = false;                         ///< its ranks use GPUs that are not, or cannot be, shown
-  bool device_collectives = false;           ///< such GPUs carry out some of its collectives (NCCL)
-  bool by_device = false;                    ///< of a replay: by its GPUs
-  bool background = false;        ///< background threads make its MPI calls, which do not show where the other threads' time goes
+  /// it has, not long ago, but the command of `ddl record` has not: another mpirun may come
+  bool may_go_on = false;
+  bool joined = false;              ///< joined while running: earlier records of some process were left out
+  bool gpus = false;                ///< its ranks use GPUs that are not, or cannot be, shown
+  bool device_collectives = false;  ///< such GPUs carry out some of its collectives (NCCL)
+  bool by_device = false;           ///< of a replay: by its GPUs
+  /// background threads make its MPI calls, which do not show where the other threads' time goes
+  bool background = false;
   std::optional<ToldStall> told;  ///< the last stall reported by `ddl record --stall`, if it goes on
   int32_t spools_in_turns = 0;    ///< opened for each look only: more than descriptors
   int32_t unreadable_spools = 0;

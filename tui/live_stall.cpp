@@ -22,7 +22,8 @@ bool sits_in_collective(const Rank& rank) {
 }
 
 const Rank* rank_of(const Job& job, int32_t number) {
-  const auto found = std::lower_bound(job.ranks.begin(), job.ranks.end(), number, [](const Rank& r, int32_t n) { return r.rank < n; });
+  const auto found =
+      std::lower_bound(job.ranks.begin(), job.ranks.end(), number, [](const Rank& r, int32_t n) { return r.rank < n; });
   return found != job.ranks.end() && found->rank == number ? &*found : nullptr;
 }
 
@@ -43,8 +44,9 @@ std::vector<int64_t> members_behind(const Job& job, uint32_t comm, uint32_t sequ
 std::string describe(const Job& job, const OpenCall& call) {
   const Operation& operation = job.operations[call.op].operation;
   const std::string& label = job.communicators[call.comm].label;
-  return operation.op_class == OpClass::kCompletion ? fmt::format("collective number {} on {} ({})", call.sequence, label, operation.name)
-                                                    : fmt::format("{} number {} on {}", operation.name, call.sequence, label);
+  return operation.op_class == OpClass::kCompletion
+             ? fmt::format("collective number {} on {} ({})", call.sequence, label, operation.name)
+             : fmt::format("{} number {} on {}", operation.name, call.sequence, label);
 }
 
 /// The longest that a rank may sit in the call and the job still be well.
@@ -57,10 +59,12 @@ double patience_ns(const OpenCall& call, const std::vector<CollectiveUse>& windo
 }
 
 /// A collective that all its members have entered and some do not leave.
-std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<CollectiveUse>& window, const Patience& patience) {
+std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<CollectiveUse>& window,
+                                       const Patience& patience) {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::vector<const Rank*>> together;
   for (const Rank& rank : job.ranks) {
-    if (sits_in_collective(rank)) together[{rank.sits_in->comm, rank.sits_in->sequence, rank.sits_in->op}].push_back(&rank);
+    if (sits_in_collective(rank))
+      together[{rank.sits_in->comm, rank.sits_in->sequence, rank.sits_in->op}].push_back(&rank);
   }
   std::optional<Stall> worst;
   for (const auto& [key, ranks] : together) {
@@ -69,7 +73,8 @@ std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<Collect
     for (const Rank* rank : ranks) since_ns = std::max(since_ns, entered_ns(*rank));
     Stall stall;
     stall.waited_ns = static_cast<double>(job.now_ns - since_ns);
-    if (stall.waited_ns < patience_ns(call, window, patience) || (worst && ranks.size() <= worst->waiting.size())) continue;
+    if (stall.waited_ns < patience_ns(call, window, patience) || (worst && ranks.size() <= worst->waiting.size()))
+      continue;
     if (!members_behind(job, call.comm, call.sequence).empty()) continue;
     stall.call = describe(job, call);
     for (const Rank* rank : ranks) stall.waiting.push_back(rank->rank);
@@ -80,11 +85,15 @@ std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<Collect
 
 /// The rank of the world whose message the rank sits waiting for; nothing: it waits for none, or nobody knows whose.
 std::optional<int64_t> awaited_peer(const Job& job, const Rank& rank) {
-  if (!rank.sits_in || rank.sits_in->op == kNone || rank.sits_in->comm == kNone || rank.sits_in->peer < 0) return std::nullopt;
+  if (!rank.sits_in || rank.sits_in->op == kNone || rank.sits_in->comm == kNone || rank.sits_in->peer < 0)
+    return std::nullopt;
   const JobCommunicator& communicator = job.communicators[rank.sits_in->comm];
   const auto peer = static_cast<size_t>(rank.sits_in->peer);
-  if (!communicator.comparable || peer >= communicator.ranks.size() || communicator.ranks[peer] == rank.rank) return std::nullopt;
-  return waits_for_its_peer(job.operations[rank.sits_in->op].operation) ? std::optional<int64_t>(communicator.ranks[peer]) : std::nullopt;
+  if (!communicator.comparable || peer >= communicator.ranks.size() || communicator.ranks[peer] == rank.rank)
+    return std::nullopt;
+  return waits_for_its_peer(job.operations[rank.sits_in->op].operation)
+             ? std::optional<int64_t>(communicator.ranks[peer])
+             : std::nullopt;
 }
 
 /// A message that never comes, as the report finds it (analyzer/findings/message_case.h).
@@ -160,7 +169,8 @@ std::optional<Stall> stuck_in_negotiation(const Job& job, const Patience& patien
   for (const Rank& rank : job.ranks) {
     const Negotiating& n = rank.negotiating;
     const char* sleeps_in = name_of_code(kBlockingCalls, n.sleeps_in);
-    ranks.push_back({rank.rank, requested_bytes[ranks.size()], n.ready_bits, state_of(rank, job.now_ns), sleeps_in ? sleeps_in : ""});
+    ranks.push_back({rank.rank, requested_bytes[ranks.size()], n.ready_bits, state_of(rank, job.now_ns),
+                     sleeps_in ? sleeps_in : ""});
   }
   const auto found = find_unready_case(ranks);
   if (!found) return std::nullopt;
@@ -181,7 +191,9 @@ std::optional<LastSecond> last_second(const Rank& rank, int64_t now_ns) {
   if (samples.size() < 2 || now_ns - rank.clock.time_ns(samples.back().at_ticks) > kFreshNs) return std::nullopt;
   const auto& first = samples.front();
   const auto& last = samples.back();
-  const auto part = [](uint64_t before, uint64_t after) { return after > before ? static_cast<double>(after - before) : 0; };
+  const auto part = [](uint64_t before, uint64_t after) {
+    return after > before ? static_cast<double>(after - before) : 0;
+  };
   const auto whole_ns = static_cast<double>(rank.clock.time_ns(last.at_ticks) - rank.clock.time_ns(first.at_ticks));
   return LastSecond{part(first.busy_ns, last.busy_ns) / whole_ns,
                     part(first.spun_ticks, last.spun_ticks) / static_cast<double>(last.at_ticks - first.at_ticks)};
@@ -199,7 +211,8 @@ std::optional<NoData> find_no_data(const Job& job, const Patience& patience) {
     if (of_rank_ns > since_ns) found.at_least = n.moved == 0;
     since_ns = std::max(since_ns, of_rank_ns);
     if (n.moved < 2) continue;
-    const auto between_ns = static_cast<double>(rank.clock.time_ns(n.moved_ticks) - rank.clock.time_ns(n.first_moved_ticks));
+    const auto between_ns =
+        static_cast<double>(rank.clock.time_ns(n.moved_ticks) - rank.clock.time_ns(n.first_moved_ticks));
     apart_ns = std::max(apart_ns, between_ns / static_cast<double>(n.moved - 1));
   }
   found.silent_ns = static_cast<double>(job.now_ns - since_ns);
@@ -207,7 +220,8 @@ std::optional<NoData> find_no_data(const Job& job, const Patience& patience) {
   return found;
 }
 
-std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window, const Patience& patience) {
+std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window,
+                                     const Patience& patience) {
   if (auto by_message = stuck_in_messages(job, patience)) return by_message;
   std::vector<WaitingRank> waiting;
   std::map<std::pair<int64_t, int64_t>, OpenCall> calls;
@@ -217,9 +231,10 @@ std::optional<Stall> find_live_stall(const Job& job, const std::vector<Collectiv
     waiting.push_back({rank.rank, call.comm, call.sequence, entered_ns(rank)});
     calls[{call.comm, call.sequence}] = call;
   }
-  const auto found = find_stall_case(waiting, job.now_ns - static_cast<int64_t>(patience.least_ns), [&](int64_t comm, int64_t sequence) {
-    return members_behind(job, static_cast<uint32_t>(comm), static_cast<uint32_t>(sequence));
-  });
+  const auto found = find_stall_case(
+      waiting, job.now_ns - static_cast<int64_t>(patience.least_ns), [&](int64_t comm, int64_t sequence) {
+        return members_behind(job, static_cast<uint32_t>(comm), static_cast<uint32_t>(sequence));
+      });
   std::optional<Stall> stall;
   if (found) {
     const OpenCall& call = calls.at({found->comm, found->seq});

@@ -22,7 +22,8 @@ void Negotiating::take_sample(const Record& r, const store::ProcessClock& clock)
     sleeps_in = 0;  // of another sleep
   }
   if (since_ticks == 0) since_ticks = r.start_ticks;
-  const Sample sample{r.start_ticks, times.cpu_ns + (times.ready_ns == kUnknownTime ? 0 : times.ready_ns), times.spun_ticks};
+  const Sample sample{r.start_ticks, times.cpu_ns + (times.ready_ns == kUnknownTime ? 0 : times.ready_ns),
+                      times.spun_ticks};
   const auto before_ns = [&](const Sample& earlier) { return clock.span_ns(r.start_ticks - earlier.at_ticks); };
   if (samples.size() >= 2 && before_ns(samples[samples.size() - 2]) < kApartNs) {
     samples.back() = sample;
@@ -72,7 +73,9 @@ std::vector<std::optional<int64_t>> open_requests(const std::vector<const Negoti
     least_bytes = std::min(least_bytes, rank->least_bytes);
   }
   // A rank that never sent an empty list asked for something with its least, too.
-  const auto always_asked = [&](const Negotiating& rank) { return rank.sent_since != 0 && rank.least_bytes > least_bytes; };
+  const auto always_asked = [&](const Negotiating& rank) {
+    return rank.sent_since != 0 && rank.least_bytes > least_bytes;
+  };
   for (const Negotiating* rank : ranks)
     if (always_asked(*rank)) from = std::max(from, rank->least_sent_since);
   struct Entry {
@@ -88,7 +91,8 @@ std::vector<std::optional<int64_t>> open_requests(const std::vector<const Negoti
     for (const uint32_t sequence : ranks[i]->least_sent)
       if (sequence >= from) entries.push_back({sequence, i, ranks[i]->least_bytes - least_bytes});
   }
-  for (const uint32_t sequence : ranks.empty() ? std::deque<uint32_t>() : ranks.front()->moved_in) entries.push_back({sequence, 0, 0});
+  for (const uint32_t sequence : ranks.empty() ? std::deque<uint32_t>() : ranks.front()->moved_in)
+    entries.push_back({sequence, 0, 0});
   std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.sequence < b.sequence; });
   RequestedBytes requested;
   std::vector<std::optional<int64_t>> found(ranks.size());

@@ -29,7 +29,8 @@ uint32_t Numbering::layer(Job& job, const std::string& phase, const std::string&
 }
 
 uint32_t Numbering::communicator(Job& job, const Description& d) {
-  const auto [known, is_new] = communicator_ids_.try_emplace({d.world_key, d.meta.uid}, static_cast<uint32_t>(communicators_.size()));
+  const auto [known, is_new] =
+      communicator_ids_.try_emplace({d.world_key, d.meta.uid}, static_cast<uint32_t>(communicators_.size()));
   if (is_new) {
     store::Communicator c;
     c.world = static_cast<int64_t>(d.world_key);  // tells worlds apart; their order does not matter here
@@ -42,7 +43,8 @@ uint32_t Numbering::communicator(Job& job, const Description& d) {
     c.first_rank = d.rank;
     JobCommunicator shown;
     shown.size = c.size;
-    for (const int64_t rank : store::members_of(c.flags, c.size, c.runs, d.max_members)) shown.ranks.push_back(static_cast<int32_t>(rank));
+    for (const int64_t rank : store::members_of(c.flags, c.size, c.runs, d.max_members))
+      shown.ranks.push_back(static_cast<int32_t>(rank));
     shown.comparable = !(c.flags & kCommInter) && !shown.ranks.empty() &&
                        std::all_of(shown.ranks.begin(), shown.ranks.end(), [](int32_t rank) { return rank >= 0; });
     communicators_.push_back(std::move(c));

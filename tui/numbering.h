@@ -1,5 +1,5 @@
-// One numbering of operations, communicators and layers, since every process has its own in its spool. Communicators get the store's labels
-// (store/ingest/communicators.h).
+// One numbering of operations, communicators and layers, since every process has its own in its spool. Communicators
+// get the store's labels (store/ingest/communicators.h).
 #pragma once
 
 #include <map>
@@ -21,7 +21,8 @@ class Numbering {
   /// Place in Job::layers.
   uint32_t layer(Job& job, const std::string& phase, const std::string& name);
 
-  /// A process's description of a communicator. `creator`: the operation that made it, or empty. More than `max_members` are damage.
+  /// A process's description of a communicator. `creator`: the operation that made it, or empty. More than
+  /// `max_members` are damage.
   struct Description {
     uint64_t world_key = 0;
     int32_t rank = 0;  ///< of the process

@@ -52,7 +52,9 @@ std::string how_it_ended(const Job& job) {
                                      {Life::kGone, "ended abnormally"},
                                      {Life::kExited, mpi ? "exited without MPI_Finalize" : "exited"}}) {
       const auto& ranks = lives[life];
-      if (!ranks.empty()) parts.push_back(fmt::format("{} {}", ranks.size() == job.ranks.size() ? "all ranks" : ranks_phrase(ranks), word));
+      if (!ranks.empty())
+        parts.push_back(
+            fmt::format("{} {}", ranks.size() == job.ranks.size() ? "all ranks" : ranks_phrase(ranks), word));
     }
   }
   if (job.exit_code && *job.exit_code != 0) parts.push_back(fmt::format("exit code {}", *job.exit_code));
@@ -69,7 +71,8 @@ Snapshot Observer::look(Job& job, bool replay) {
   steps_.advance(job);
   window_.clear();
   const auto& finished = steps_.finished();
-  for (size_t i = finished.size() - std::min(finished.size(), kWindow); i < finished.size(); ++i) window_.push_back(&finished[i]);
+  for (size_t i = finished.size() - std::min(finished.size(), kWindow); i < finished.size(); ++i)
+    window_.push_back(&finished[i]);
   by_device_ = are_gpus_shown(job);
   background_ = job.background && !by_device_;
   take_history(job);
@@ -81,8 +84,9 @@ Snapshot Observer::look(Job& job, bool replay) {
   s.generation = job.generation;
   s.world_size = std::max(job.world_size, static_cast<int32_t>(job.ranks.size()));
   s.other_worlds = job.other_worlds;
-  s.mpi = job.operations.empty() || std::any_of(job.operations.begin(), job.operations.end(),
-                                                [](const JobOperation& op) { return op.operation.name.starts_with("MPI_"); });
+  s.mpi = job.operations.empty() ||
+          std::any_of(job.operations.begin(), job.operations.end(),
+                      [](const JobOperation& op) { return op.operation.name.starts_with("MPI_"); });
   s.by_device = by_device_;
   s.gpus = job.gpus && !by_device_;
   s.device_collectives = job.device_collectives && !by_device_;
@@ -140,16 +144,18 @@ bool Observer::are_gpus_shown(const Job& job) const {
   return any && (thread_exposed_ns == 0 || device_wait_ns > thread_wait_ns);
 }
 
-/// As the report finds them (parts_of_world() in analyzer/waiting_parts.h), over the window. Where the waiting of some step is not known, nor is
-/// for whom, and any message may have kept its receiver waiting.
+/// As the report finds them (parts_of_world() in analyzer/waiting_parts.h), over the window. Where the waiting of some
+/// step is not known, nor is for whom, and any message may have kept its receiver waiting.
 void Observer::find_parts(const Job& job) {
   std::pair<size_t, std::set<uint32_t>> from{job.ranks.size(), {}};
-  bool known = static_cast<size_t>(std::max(job.world_size, 0)) <= job.ranks.size() && job.ranks.size() >= kLeastRanksInParts;
+  bool known =
+      static_cast<size_t>(std::max(job.world_size, 0)) <= job.ranks.size() && job.ranks.size() >= kLeastRanksInParts;
   for (const FinishedStep* step : window_) {
     known &= step->unknown.empty();
     for (const RankPart& part : parts(*step)) known &= !part.is_there() || part.wait_ns.has_value();
     for (const RankPart& part : step->thread_parts) known &= !part.messages;
-    each_lateness(*step, [&](const Lateness& lateness) { from.second.insert(lateness.comms.begin(), lateness.comms.end()); });
+    each_lateness(*step,
+                  [&](const Lateness& lateness) { from.second.insert(lateness.comms.begin(), lateness.comms.end()); });
   }
   for (const uint32_t comm : from.second) known &= job.communicators[comm].ranks.size() < job.ranks.size();
   if (!known || background_) from.second.clear();
@@ -212,7 +218,8 @@ void Observer::feed(const Job& job, bool replay, Snapshot& s) const {
   if (replay) return;
   const Patience patience{std::max(static_cast<double>(kHangNs), kStallSteps * step_ns)};
   s.stall = find_live_stall(job, collectives_, patience);
-  if (const auto no_data = find_no_data(job, patience); no_data && job.background && !s.stall) s.no_data_ns = no_data->silent_ns;
+  if (const auto no_data = find_no_data(job, patience); no_data && job.background && !s.stall)
+    s.no_data_ns = no_data->silent_ns;
   const double stale_ns = std::max(kStaleNs, kStaleSteps * step_ns);
   if (s.stall) {
     s.feed = Feed::kHung;

@@ -13,10 +13,11 @@
 namespace ddl::tui {
 namespace {
 
-constexpr double kWorthShare = 0.02;     // of a step: less than this is not a problem
-constexpr double kByFar = 4;             // as late as the next rank
-constexpr size_t kLeastSteps = 5;        // of the window
-constexpr double kMostOfLateness = 0.5;  // of how late a rank is, what others wait for it directly: less, and they hand it on
+constexpr double kWorthShare = 0.02;  // of a step: less than this is not a problem
+constexpr double kByFar = 4;          // as late as the next rank
+constexpr size_t kLeastSteps = 5;     // of the window
+// of how late a rank is, what others wait for it directly: less, and they hand it on
+constexpr double kMostOfLateness = 0.5;
 
 std::string who(const RankRow& row) {
   return row.node.empty() ? fmt::format("rank {}", row.rank) : fmt::format("rank {} ({})", row.rank, row.node);
@@ -34,8 +35,10 @@ Headline of_stall(const Stall& stall, int64_t now_s) {
     h.brief = fmt::format("no data for {}: {}", duration(stall.waited_ns), missing);
     h.next = "gdb -p PID or py-spy dump on the rank that does not come shows what blocks it";
   } else if (!stall.message.empty()) {
-    h.brief = stall.circular ? fmt::format("{} wait for each other", missing) : fmt::format("{} holds up {}", missing, waiting);
-    h.next = stall.circular ? stall.advice : "gdb -p PID or py-spy dump on the rank that does not come shows what blocks it";
+    h.brief = stall.circular ? fmt::format("{} wait for each other", missing)
+                             : fmt::format("{} holds up {}", missing, waiting);
+    h.next =
+        stall.circular ? stall.advice : "gdb -p PID or py-spy dump on the rank that does not come shows what blocks it";
   } else if (stall.missing.empty()) {
     h.brief = fmt::format("hung in {}", stall.call);
     h.next = "gdb -p PID or py-spy dump on one of them shows what blocks it";
@@ -49,7 +52,8 @@ Headline of_stall(const Stall& stall, int64_t now_s) {
   return h;
 }
 
-/// For a job whose MPI calls come from background threads. Waiting follows from all that ranks told each other in a step, which is for the report.
+/// For a job whose MPI calls come from background threads. Waiting follows from all that ranks told each other in a
+/// step, which is for the report.
 Headline of_training_threads(const Snapshot& s) {
   Headline h;
   h.next = "ddl report";
@@ -88,41 +92,45 @@ Headline of_shares(const Snapshot& s) {
     h.brief = "GPU job: see ddl report";
     h.next = "ddl report";
   } else if (!s.waiting_known && s.by_device && *s.exposed_ratio >= kWorthShare) {
-    h.text = fmt::format("GPUs spend {} of the time in collectives that nothing hides; how much of it is waiting is not known", in_calls);
+    h.text = fmt::format(
+        "GPUs spend {} of the time in collectives that nothing hides; how much of it is waiting is not known",
+        in_calls);
     h.brief = fmt::format("{} in collectives", in_calls);
     h.next = "ddl report";
   } else if (!s.waiting_known && *s.exposed_ratio >= kWorthShare) {
-    h.text = fmt::format("{} of the time is spent inside {}; see ddl report for who waits in messages", in_calls, inside);
+    h.text =
+        fmt::format("{} of the time is spent inside {}; see ddl report for who waits in messages", in_calls, inside);
     h.brief = fmt::format("{} inside {}", in_calls, inside);
   } else if (s.gpus) {
-    h.text = fmt::format("hosts spend {} of the time inside {}, {} waiting; see ddl report for what their GPUs do", in_calls, inside,
-                         reports::percent_text(waiting));
+    h.text = fmt::format("hosts spend {} of the time inside {}, {} waiting; see ddl report for what their GPUs do",
+                         in_calls, inside, reports::percent_text(waiting));
     h.brief = fmt::format("{} in {}, GPUs unknown", in_calls, s.mpi ? "MPI" : "collectives");
     h.next = "ddl report";
   } else if (std::max(transfer, waiting) < kWorthShare) {
-    h.text =
-        fmt::format("nothing above 2 %: exposed transfer {}, waiting {}", reports::percent_text(transfer), reports::percent_text(waiting));
+    h.text = fmt::format("nothing above 2 %: exposed transfer {}, waiting {}", reports::percent_text(transfer),
+                         reports::percent_text(waiting));
     h.brief = "nothing above 2 %";
   } else if (transfer >= waiting) {
-    h.text =
-        fmt::format("{} of the step is exposed transfer: overlap it with computing, or move fewer bytes", reports::percent_text(transfer));
+    h.text = fmt::format("{} of the step is exposed transfer: overlap it with computing, or move fewer bytes",
+                         reports::percent_text(transfer));
     h.brief = fmt::format("{} exposed transfer", reports::percent_text(transfer));
     h.next = "ddl tune";
   } else {
-    h.text = fmt::format("{} of the step is waiting, and no rank stands out: jitter, or uneven work", reports::percent_text(waiting));
+    h.text = fmt::format("{} of the step is waiting, and no rank stands out: jitter, or uneven work",
+                         reports::percent_text(waiting));
     h.brief = fmt::format("{} waiting, nobody stands out", reports::percent_text(waiting));
   }
   return h;
 }
 
-/// A rank that is later than all others by far, of those that may wait for it. On several communicators the others are late in turn because of it, and the blame is spread over
-/// them; who waits least is not.
+/// A rank that is later than all others by far, of those that may wait for it. On several communicators the others are
+/// late in turn because of it, and the blame is spread over them; who waits least is not.
 bool name_latest(Snapshot& s) {
   if (!s.annotated || !s.p50_ns || s.window < kLeastSteps || s.ranks.empty()) return false;
   for (const RankRow& row : s.ranks)
     if (!row.late_ns) return false;
-  RankRow* latest =
-      &*std::max_element(s.ranks.begin(), s.ranks.end(), [](const RankRow& a, const RankRow& b) { return *a.late_ns < *b.late_ns; });
+  RankRow* latest = &*std::max_element(s.ranks.begin(), s.ranks.end(),
+                                       [](const RankRow& a, const RankRow& b) { return *a.late_ns < *b.late_ns; });
   double next_ns = 0;
   size_t others = 0;
   for (const RankRow& row : s.ranks) {
@@ -136,28 +144,31 @@ bool name_latest(Snapshot& s) {
   latest->alarm = true;
   const std::string median = s.parts > 1 ? fmt::format("median of its {} ranks", others + 1) : "median rank";
   const std::string next = next_ns > 0 ? fmt::format(", the next one {}", duration(next_ns)) : "";
-  s.headline = {fmt::format("{} enters collectives {}/step later than the {}{}: the others wait for it", who(*latest), duration(late_ns),
-                            median, next),
-                fmt::format("rank {} late by {}", latest->rank, duration(late_ns)), "Enter on its row: why", true, latest->rank};
+  s.headline = {fmt::format("{} enters collectives {}/step later than the {}{}: the others wait for it", who(*latest),
+                            duration(late_ns), median, next),
+                fmt::format("rank {} late by {}", latest->rank, duration(late_ns)), "Enter on its row: why", true,
+                latest->rank};
   return true;
 }
 
 }  // namespace
 
 std::string stall_sentence(const Stall& stall, int64_t now_s) {
-  const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing), waited = duration(stall.waited_ns);
+  const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing),
+                    waited = duration(stall.waited_ns);
   const char* sit = stall.waiting.size() == 1 ? "sits" : "sit";
   if (!stall.message.empty()) return stall.message;
   if (!stall.unready.empty()) {
     const auto since_s = static_cast<std::time_t>(now_s - static_cast<int64_t>(stall.waited_ns * 1e-9));
     const bool knows_when = now_s != 0 && !stall.at_least;
     const std::string since = knows_when ? fmt::format("since {:%H:%M:%S}, ", fmt::localtime(since_s)) : "";
-    return fmt::format("no data was moved {}for {}{}: {}", since, stall.at_least ? "at least " : "", waited, stall.unready);
+    return fmt::format("no data was moved {}for {}{}: {}", since, stall.at_least ? "at least " : "", waited,
+                       stall.unready);
   }
   if (stall.missing.empty()) return fmt::format("{} {} in {} for {}", waiting, sit, stall.call, waited);
   if (stall.circular)
-    return fmt::format("{} and {} wait for each other: the former in {} for {}, the latter elsewhere", waiting, missing, stall.call,
-                       waited);
+    return fmt::format("{} and {} wait for each other: the former in {} for {}, the latter elsewhere", waiting, missing,
+                       stall.call, waited);
   return fmt::format("{} never entered {}: {} {} in it for {}", missing, stall.call, waiting, sit, waited);
 }
 
@@ -172,8 +183,11 @@ void Observer::headline(const Job& job, Snapshot& s) const {
     if (job.told) s.headline.next = "Enter on a rank: its stack";
     for (RankRow& row : s.ranks) row.alarm = std::binary_search(missing.begin(), missing.end(), row.rank);
   } else if (s.feed == Feed::kEnded && !s.ended_well) {
-    s.headline = {
-        fmt::format("the job has ended: {}", s.how_ended), fmt::format("ended: {}", s.how_ended), "ddl report says why", true, {}};
+    s.headline = {fmt::format("the job has ended: {}", s.how_ended),
+                  fmt::format("ended: {}", s.how_ended),
+                  "ddl report says why",
+                  true,
+                  {}};
   } else if (s.no_data_ns) {
     s.headline = {
         fmt::format(
@@ -200,7 +214,8 @@ void Observer::headline(const Job& job, Snapshot& s) const {
 bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
   StragglerInput input;
   input.annotated = s.annotated;
-  input.step_ns = static_cast<int64_t>(s.annotated ? s.p50_ns.value_or(0) : s.now_ns.value_or(0) * static_cast<double>(window_.size()));
+  input.step_ns = static_cast<int64_t>(s.annotated ? s.p50_ns.value_or(0)
+                                                   : s.now_ns.value_or(0) * static_cast<double>(window_.size()));
   input.ranks = input.all_ranks = job.ranks.size();
   input.parts = parts_of_ranks_;
   const auto known = [&](const FinishedStep& step) {
@@ -251,7 +266,8 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
   const double waited_ns = found->costs.others_wait_ns * found->blame_share;
   const auto is_the_one = [&](const RankRow& row) { return row.rank == found->ranks.front(); };
   const auto row_of_one = one ? std::find_if(s.ranks.begin(), s.ranks.end(), is_the_one) : s.ranks.end();
-  if (row_of_one != s.ranks.end() && waited_ns < kMostOfLateness * row_of_one->late_ns.value_or(0) && name_latest(s)) return true;
+  if (row_of_one != s.ranks.end() && waited_ns < kMostOfLateness * row_of_one->late_ns.value_or(0) && name_latest(s))
+    return true;
   const std::string late = ranks_text(found->ranks);
   std::string named = late;
   for (RankRow& row : s.ranks) {
@@ -268,7 +284,8 @@ bool Observer::blame_straggler(const Job& job, Snapshot& s) const {
   const bool by_median = row_of_one != s.ranks.end() && std::any_of(s.ranks.begin(), s.ranks.end(), later);
   s.headline = {
       straggler_sentence(*found, named, per, found->among) + (by_median ? " in most steps; LATE is a mean" : ""),
-      fmt::format("{} last, {} {}", late, found->among - found->ranks.size() == 1 ? "other waits" : "others wait", duration(waited_ns)),
+      fmt::format("{} last, {} {}", late, found->among - found->ranks.size() == 1 ? "other waits" : "others wait",
+                  duration(waited_ns)),
       one ? "Enter on its row: why" : "Enter on their rows: why", true,
       one ? std::optional(static_cast<int32_t>(found->ranks.front())) : std::nullopt};
   return true;

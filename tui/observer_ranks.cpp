@@ -14,8 +14,8 @@ namespace {
 
 constexpr double kShownCallNs = 5e8;  // calls that last longer than this are named
 
-/// By node: how busy its GPUs are and how full their memory, means. One process of each node says so, with names such as "gpu ID
-/// busy_ratio".
+/// By node: how busy its GPUs are and how full their memory, means. One process of each node says so, with names such
+/// as "gpu ID busy_ratio".
 std::map<std::string, std::pair<std::optional<double>, std::optional<double>>> gpus_by_node(const Job& job) {
   std::map<std::string, std::pair<std::optional<double>, std::optional<double>>> nodes;
   for (const Rank& rank : job.ranks) {
@@ -140,18 +140,21 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
   if (all.duration_ns > 0) {
     s.shares = all.shares();
     s.exposed_ratio = static_cast<double>(all.exposed_ns) / static_cast<double>(all.duration_ns);
-    if (all.comm_ns > 0 && !s.gpus) s.overlap_ratio = static_cast<double>(all.overlapped_ns()) / static_cast<double>(all.comm_ns);
+    if (all.comm_ns > 0 && !s.gpus)
+      s.overlap_ratio = static_cast<double>(all.overlapped_ns()) / static_cast<double>(all.comm_ns);
     s.waiting_known = all.known;
   }
   if (by_device_ && all.comm_ns > 0) {
     const auto over = [&](int64_t ns) {
       return ns > 0 ? std::optional(static_cast<double>(all.compute_ns) / static_cast<double>(ns)) : std::nullopt;
     };
-    s.gpu_ratios = {over(all.comm_ns), all.known ? over(all.comm_ns - all.waiting_ns) : std::nullopt, over(all.exposed_ns)};
+    s.gpu_ratios = {over(all.comm_ns), all.known ? over(all.comm_ns - all.waiting_ns) : std::nullopt,
+                    over(all.exposed_ns)};
   }
   std::vector<Waits> waits(together.count);
   for (size_t r = 0; r < sums.size(); ++r) {
-    if (sums[r].steps > 0) waits[together.of_rank[r]].add(sums[r].known ? std::optional(sums[r].waiting_ns / sums[r].steps) : std::nullopt);
+    if (sums[r].steps > 0)
+      waits[together.of_rank[r]].add(sums[r].known ? std::optional(sums[r].waiting_ns / sums[r].steps) : std::nullopt);
   }
   const Middles middle_waits = middles_of(waits);
   const auto works = [](const Waits& of_part) { return of_part.ranks > 0; };  // not those that have ended
@@ -173,8 +176,10 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
     row.slot = rank.on_host >= 0 ? rank.on_host : on_node[rank.host]++;
     row.life = rank.life;
     row.lost = rank.lost;
-    if (const auto part = parts_of_ranks_.find(rank.rank); part != parts_of_ranks_.end()) row.part = static_cast<int32_t>(part->second);
-    if (rank.newest_ticks > 0) row.silent_ns = std::max(0.0, static_cast<double>(job.now_ns - rank.clock.time_ns(rank.newest_ticks)));
+    if (const auto part = parts_of_ranks_.find(rank.rank); part != parts_of_ranks_.end())
+      row.part = static_cast<int32_t>(part->second);
+    if (rank.newest_ticks > 0)
+      row.silent_ns = std::max(0.0, static_cast<double>(job.now_ns - rank.clock.time_ns(rank.newest_ticks)));
     nodes.insert(rank.host);
     s.lost += rank.lost;
     if (rank.newest_ticks > rank.begin_ticks) {
@@ -190,7 +195,8 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
       row.shares = sum.shares();
       if (sum.known) {
         row.wait_ns = static_cast<double>(sum.wait_ns / sum.steps);
-        if (const auto& middle = middle_waits[together.of_rank[r]]) row.late_ns = static_cast<double>(*middle - sum.waiting_ns / sum.steps);
+        if (const auto& middle = middle_waits[together.of_rank[r]])
+          row.late_ns = static_cast<double>(*middle - sum.waiting_ns / sum.steps);
       }
     } else {  // what its GPUs did is not known; how long its steps took is
       double whole_ns = 0, steps = 0;
@@ -203,10 +209,11 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
     }
     for (size_t i = 0; i < window_.size(); ++i) {
       const std::vector<RankPart>& of_ranks = parts(*window_[i]);
-      const bool known = !s.device_collectives && r < of_ranks.size() && of_ranks[r].is_there() && of_ranks[r].waiting_ns &&
-                         step_middles[i][together.of_rank[r]];
-      row.trend.push_back(known ? std::optional(static_cast<double>(*step_middles[i][together.of_rank[r]] - *of_ranks[r].waiting_ns))
-                                : std::nullopt);
+      const bool known = !s.device_collectives && r < of_ranks.size() && of_ranks[r].is_there() &&
+                         of_ranks[r].waiting_ns && step_middles[i][together.of_rank[r]];
+      row.trend.push_back(
+          known ? std::optional(static_cast<double>(*step_middles[i][together.of_rank[r]] - *of_ranks[r].waiting_ns))
+                : std::nullopt);
     }
     if (rank.sits_in && rank.sits_in->op != kNone) {
       const double since_ns = static_cast<double>(job.now_ns - rank.clock.time_ns(rank.sits_in->start_ticks));
@@ -216,7 +223,8 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
       }
     }
     if (s.background && !job.ended) {
-      if (const auto last = last_second(rank, job.now_ns)) row.computing_ratio = std::clamp(last->busy - last->spun, 0.0, 1.0);
+      if (const auto last = last_second(rank, job.now_ns))
+        row.computing_ratio = std::clamp(last->busy - last->spun, 0.0, 1.0);
     }
     if (const auto stack = stacks.find(rank.rank); stack != stacks.end()) row.stack = stack->second;
     if (const auto gpus = node_gpus.find(rank.host); gpus != node_gpus.end()) {
@@ -229,8 +237,8 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
   if (alive_ns > 0) s.overhead_ratio = overhead_ns / alive_ns;
 
   // Where background threads agree first on what to move, who enters last does not tell whose training thread is late.
-  s.negotiates =
-      background_ && std::any_of(collectives_.begin(), collectives_.end(), [](const CollectiveUse& use) { return use.coordination; });
+  s.negotiates = background_ && std::any_of(collectives_.begin(), collectives_.end(),
+                                            [](const CollectiveUse& use) { return use.coordination; });
   if (!s.negotiates) s.blame = sum_blame();
   std::set<int64_t> unknown;
   for (const FinishedStep* step : window_) {
@@ -239,7 +247,8 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
   s.devices_unknown.assign(unknown.begin(), unknown.end());
 }
 
-/// In the window. One who is late at a time, in an array by waiter: a thousand ranks that are late in turn make a million pairs.
+/// In the window. One who is late at a time, in an array by waiter: a thousand ranks that are late in turn
+/// make a million pairs.
 Blame Observer::sum_blame() const {
   std::vector<const Blamed*> all;
   for (const FinishedStep* step : window_)

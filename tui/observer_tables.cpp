@@ -38,7 +38,8 @@ void Observer::collective_rows(const Job& job, Snapshot& s) {
     if (sum.bytes >= 0) row.bytes = sum.bytes;
     row.nonblocking = sum.nonblocking;
     row.per_step = static_cast<double>(sum.instances) / steps;
-    const double per_rank = steps * static_cast<double>(sum.calls) / static_cast<double>(std::max<int64_t>(sum.instances, 1));
+    const double per_rank =
+        steps * static_cast<double>(sum.calls) / static_cast<double>(std::max<int64_t>(sum.instances, 1));
     row.time_ns = static_cast<double>(sum.time_ns) / per_rank;
     if (sum.split_calls == sum.calls) {
       row.wait_ns = static_cast<double>(sum.wait_ns) / per_rank;
@@ -97,7 +98,8 @@ void Observer::axis_rows(const Job& job, Snapshot& s) const {
     }
     s.axes.push_back(std::move(row));
   }
-  std::stable_sort(s.axes.begin(), s.axes.end(), [](const AxisRow& a, const AxisRow& b) { return a.time_ns > b.time_ns; });
+  std::stable_sort(s.axes.begin(), s.axes.end(),
+                   [](const AxisRow& a, const AxisRow& b) { return a.time_ns > b.time_ns; });
 }
 
 void Observer::layer_rows(const Job& job, Snapshot& s) const {
@@ -134,7 +136,8 @@ void Observer::layer_rows(const Job& job, Snapshot& s) const {
   for (const auto& [name, row] : rows) s.layers[row].name = name;
   for (size_t row = 0; row < values.size(); ++row) {
     LayerRow& layer = s.layers[row];
-    std::optional<double>* const fields[kLayerColumns] = {&layer.forward_ns, &layer.backward_ns, &layer.other_ns, &layer.comm_ns};
+    std::optional<double>* const fields[kLayerColumns] = {&layer.forward_ns, &layer.backward_ns, &layer.other_ns,
+                                                          &layer.comm_ns};
     for (size_t i = 0; i < kLayerColumns; ++i) {
       if (const double middle = median_of(values[row][i]); middle > 0) *fields[i] = middle;
     }

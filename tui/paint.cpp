@@ -21,7 +21,8 @@ int put_pieces(Canvas& c, int x, int y, int end, const std::vector<Piece>& piece
     return sum - 2;
   };
   while (!shown.empty() && columns() > end - x)
-    shown.erase(std::min_element(shown.begin(), shown.end(), [](const Piece* a, const Piece* b) { return a->weight < b->weight; }));
+    shown.erase(std::min_element(shown.begin(), shown.end(),
+                                 [](const Piece* a, const Piece* b) { return a->weight < b->weight; }));
   for (const Piece* p : shown) x = c.frame.put(x, y, p->text, p->style, end) + 2;
   return shown.empty() ? x : x - 2;
 }
@@ -84,7 +85,8 @@ std::vector<int> bar_cells(const Shares& shares, int width) {
 void put_bar(Canvas& c, int x, int y, const Shares& shares, int width) {
   const std::vector<int> cells = bar_cells(shares, width);
   for (size_t category = 0; category < kCategories; ++category) {
-    for (int i = 0; i < cells[category]; ++i) c.frame.put_glyph(x++, y, glyph_of(c.theme, category), style_of(category));
+    for (int i = 0; i < cells[category]; ++i)
+      c.frame.put_glyph(x++, y, glyph_of(c.theme, category), style_of(category));
   }
 }
 
@@ -108,7 +110,8 @@ std::vector<std::string> wrap(const std::string& text, int width, int lines) {
   for (size_t at = 0; at < text.size();) {
     const size_t end = std::min(text.find(' ', at), text.size());
     if (end > at)
-      words.push_back(reports::shorten_middle(reports::printable(text.substr(at, end - at)), static_cast<size_t>(std::max(2, width))));
+      words.push_back(reports::shorten_middle(reports::printable(text.substr(at, end - at)),
+                                              static_cast<size_t>(std::max(2, width))));
     at = end + 1;
   }
   std::vector<std::string> result;

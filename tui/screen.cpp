@@ -16,7 +16,8 @@ namespace {
 /// Writes beside what is there, never over it. Returns what came of it.
 std::string save_new(const std::filesystem::path& path, const std::string& text) {
   std::error_code error;
-  if (std::filesystem::exists(std::filesystem::symlink_status(path, error))) return fmt::format("{} is there already", path.string());
+  if (std::filesystem::exists(std::filesystem::symlink_status(path, error)))
+    return fmt::format("{} is there already", path.string());
   std::ofstream file(path);
   file << text;
   file.close();
@@ -26,7 +27,8 @@ std::string save_new(const std::filesystem::path& path, const std::string& text)
 std::string export_frame(const Session& session, const Frame& frame) {
   const Snapshot& s = session.shown();
   const std::string name = fmt::format("ddl-top-step-{}", s.step.value_or(0));
-  for (const auto& [suffix, text] : {std::pair<std::string, std::string>{".txt", frame.text()}, {".json", to_json(s) + "\n"}}) {
+  for (const auto& [suffix, text] :
+       {std::pair<std::string, std::string>{".txt", frame.text()}, {".json", to_json(s) + "\n"}}) {
     if (const std::string problem = save_new(name + suffix, text); !problem.empty()) return problem;
   }
   return fmt::format("saved {0}.txt and {0}.json", name);
@@ -39,7 +41,8 @@ std::string add_note(const std::filesystem::path& path, const Snapshot& s, const
   std::ofstream file(path, std::ios::app);
   file << "step " << s.step.value_or(0) << "  " << s.clock << "  " << text << "\n";
   file.close();
-  return file ? fmt::format("marked step {} in {}", s.step.value_or(0), path.string()) : fmt::format("cannot write {}", path.string());
+  return file ? fmt::format("marked step {} in {}", s.step.value_or(0), path.string())
+              : fmt::format("cannot write {}", path.string());
 }
 
 }  // namespace

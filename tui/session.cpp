@@ -11,7 +11,8 @@ namespace ddl::tui {
 namespace {
 
 constexpr double kIntervals[] = {0.5, 1, 2, 5};
-constexpr Column kOrder[kColumns] = {Column::kRank, Column::kNode, Column::kLate, Column::kWait, Column::kStep, Column::kGpu};
+constexpr Column kOrder[kColumns] = {Column::kRank, Column::kNode, Column::kLate,
+                                     Column::kWait, Column::kStep, Column::kGpu};
 
 }  // namespace
 
@@ -23,8 +24,8 @@ void Session::add(Snapshot snapshot) {
   if (!view_.paused) forget_earlier_job();
 }
 
-/// Another world of the run, or another run: numbers of the one before are not what these are to be compared with. A paused picture stays as
-/// it is.
+/// Another world of the run, or another run: numbers of the one before are not what these are to be compared with. A
+/// paused picture stays as it is.
 void Session::forget_earlier_job() {
   if (past_.back()->generation == generation_) return;
   generation_ = past_.back()->generation;
@@ -80,7 +81,8 @@ Session::Wish Session::type(int key) {
   if (key == kEscape) {
     asking_ = 0;
   } else if (key == kErase || key == 8) {
-    while (!view_.typed.empty() && (static_cast<unsigned char>(view_.typed.back()) & 0xc0) == 0x80) view_.typed.pop_back();
+    while (!view_.typed.empty() && (static_cast<unsigned char>(view_.typed.back()) & 0xc0) == 0x80)
+      view_.typed.pop_back();
     if (!view_.typed.empty()) view_.typed.pop_back();
   } else if (key == kReturn || key == '\r') {
     if (asking_ == '/') {
@@ -245,7 +247,8 @@ Session::Wish Session::press(int key, Size size) {
     case '-': {
       const std::vector<Line> lines = visible_lines(shown(), view_);
       if (!view_.by_node || lines.empty()) break;
-      const std::string node = lines[static_cast<size_t>(std::min<int>(view_.cursor, static_cast<int>(lines.size()) - 1))].row->node;
+      const std::string node =
+          lines[static_cast<size_t>(std::min<int>(view_.cursor, static_cast<int>(lines.size()) - 1))].row->node;
       std::erase(view_.open_nodes, node);
       if (key == '+') view_.open_nodes.push_back(node);
       move(0, size);
@@ -266,7 +269,8 @@ Session::Wish Session::press(int key, Size size) {
       view_.message = baseline_ ? "differences to this moment; b again: no more" : "";
       break;
     case 'd': {
-      const auto next = std::find_if(std::begin(kIntervals), std::end(kIntervals), [&](double s) { return s > view_.interval_s; });
+      const auto next =
+          std::find_if(std::begin(kIntervals), std::end(kIntervals), [&](double s) { return s > view_.interval_s; });
       view_.interval_s = next == std::end(kIntervals) ? kIntervals[0] : *next;
       view_.message = fmt::format("a look every {} s", view_.interval_s);
       break;

@@ -1,4 +1,5 @@
-// One user at one screen: keys change the view, and move through the past. No terminal here, so that tests can run it; terminal.h has it.
+// One user at one screen: keys change the view, and move through the past. No terminal here, so that tests can run it;
+// terminal.h has it.
 #pragma once
 
 #include <deque>

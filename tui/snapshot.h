@@ -1,8 +1,9 @@
-// One moment of a job as plain data: all that a screen may show, whatever its source. Value type; frames (frame.h) and lines of --json are
-// made from it.
+// One moment of a job as plain data: all that a screen may show, whatever its source. Value type; frames (frame.h) and
+// lines of --json are made from it.
 //
-// Numbers cover the window, the newest kWindow finished steps, by the report's rules: per rank the mean over its steps, shares as ratios of
-// sums, lateness as the median rank's waiting less its own, of those that may wait for each other (reports/rank_tables.cpp). Times are ns, ratios 0 to 1, unknown values absent.
+// Numbers cover the window, the newest kWindow finished steps, by the report's rules: per rank the mean over its steps,
+// shares as ratios of sums, lateness as the median rank's waiting less its own, of those that may wait for each other
+// (reports/rank_tables.cpp). Times are ns, ratios 0 to 1, unknown values absent.
 #pragma once
 
 #include <array>
@@ -19,8 +20,9 @@ namespace ddl::tui {
 
 constexpr size_t kWindow = 30;
 
-/// Where time goes, in the order of every screen: a rank's GPUs if shown, else its thread. Unknown waiting stays in kTransfer. kCopy:
-/// exposed copies of GPUs. For a job whose GPUs are not shown it is the host's time: kCompute is all time outside MPI, idle or not.
+/// Where time goes, in the order of every screen: a rank's GPUs if shown, else its thread. Unknown waiting stays in
+/// kTransfer. kCopy: exposed copies of GPUs. For a job whose GPUs are not shown it is the host's time: kCompute is all
+/// time outside MPI, idle or not.
 enum Category : size_t { kCompute, kOverlapped, kTransfer, kWaiting, kCopy, kIdle, kCategories };
 using Shares = std::array<double, kCategories>;
 
@@ -34,11 +36,12 @@ struct RankRow {
   std::optional<Shares> shares;
   std::optional<double> computing_ratio;     ///< with background threads: its training thread in the last second
   std::vector<std::optional<double>> trend;  ///< lateness by step, oldest first
-  std::optional<int32_t> part;               ///< of a job in parts whose ranks never wait for each other: its lowest rank
-  std::string call;                          ///< the call it sits in; empty: none
-  double call_ns = 0;                        ///< since when
-  bool stale = false;                        ///< silent for long while others go on
-  double silent_ns = 0;                      ///< for how long
+  /// of a job in parts whose ranks never wait for each other: its lowest rank
+  std::optional<int32_t> part;
+  std::string call;      ///< the call it sits in; empty: none
+  double call_ns = 0;    ///< since when
+  bool stale = false;    ///< silent for long while others go on
+  double silent_ns = 0;  ///< for how long
   uint64_t lost = 0;
   std::string stack;                                ///< while the job stalls, from `ddl record --stall`; empty: unknown
   std::optional<double> gpu_ratio, memory_ratio;    ///< busy, in use: mean of the devices of its node
@@ -94,10 +97,12 @@ struct Headline {
 struct Stall {
   std::string call;                       ///< "MPI_Allreduce number 57 on MPI_COMM_WORLD"
   std::vector<int64_t> waiting, missing;  ///< ranks
-  bool circular = false;                  ///< the missing ranks wait in another collective, or for each other's messages
+  /// the missing ranks wait in another collective, or for each other's messages
+  bool circular = false;
   double waited_ns = 0;
   std::string message = {};  ///< if it is a message that never comes: the sentence about it, with ...
-  std::string advice = {};   ///< ... what to do. `missing` are those that it waits for; of a circle they are among `waiting`
+  /// ... what to do. `missing` are those that it waits for; of a circle they are among `waiting`
+  std::string advice = {};
   std::string unready = {};  ///< in a job that negotiates: why no data moves. `call` is empty then
   bool at_least = false;     ///< `waited_ns` counts from this program's start
 };
@@ -117,25 +122,27 @@ struct Snapshot {
   bool by_device = false;           ///< ranks with GPUs are shown by them
   bool gpus = false;                ///< its ranks use GPUs that are not shown
   bool device_collectives = false;  ///< GPUs carry out some of its collectives: who waits for whom is unknown
-  bool background =
-      false;  ///< background threads make its MPI calls: shares of steps and waiting are unknown, only RankRow::computing_ratio
+  /// background threads make its MPI calls: shares of steps and waiting are unknown, only RankRow::computing_ratio
+  bool background = false;
   bool negotiates = false;  ///< these threads agree on what to move before they move it
   Feed feed = Feed::kWaiting;
   double silent_ns = 0;   ///< since anything happened
   std::string how_ended;  ///< "all ranks finalized", "killed by SIGKILL"
   bool ended_well = false;
   double interval_s = 1;
-  std::string clock;                         ///< "12:04:31"
-  bool annotated = true;                     ///< steps are real; else seconds
-  size_t window = 0;                         ///< steps in it
-  int32_t parts = 1;                         ///< of the job whose ranks never wait for each other (analyzer/waiting_parts.h)
+  std::string clock;      ///< "12:04:31"
+  bool annotated = true;  ///< steps are real; else seconds
+  size_t window = 0;      ///< steps in it
+  /// of the job whose ranks never wait for each other (analyzer/waiting_parts.h)
+  int32_t parts = 1;
   std::optional<uint64_t> step, first_step;  ///< newest, oldest of the window
   std::optional<double> now_ns, p50_ns, p99_ns;
   std::optional<double> samples_per_s;
   std::optional<Shares> shares;
   std::optional<double> exposed_ratio, overlap_ratio;
   struct ComputeRatios {
-    std::optional<double> raw, transfer, exposed;  ///< computing over communication, over its part without waiting, over its exposed part
+    /// computing over communication, over its part without waiting, over its exposed part
+    std::optional<double> raw, transfer, exposed;
   };
   std::optional<ComputeRatios> gpu_ratios;  ///< of jobs whose GPUs are shown
   bool waiting_known = false;
@@ -149,8 +156,9 @@ struct Snapshot {
   Headline headline;
   std::optional<Stall> stall;
   std::optional<double>
-      no_data_ns;              ///< of a job that negotiates: no data has moved for unusually long, and nobody can tell who does not come
-  std::vector<RankRow> ranks;  ///< by rank
+      /// of a job that negotiates: no data has moved for unusually long, and nobody can tell who does not come
+      no_data_ns;
+  std::vector<RankRow> ranks;              ///< by rank
   std::vector<CollectiveRow> collectives;  ///< most time first
   std::vector<AxisRow> axes;               ///< most time first
   std::vector<LayerRow> layers;            ///< as the job first ran them

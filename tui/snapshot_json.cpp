@@ -39,10 +39,13 @@ const char* name_of(Feed feed) {
 std::string to_json(const Snapshot& s) {
   ordered_json j;
   j["schema"] = 1;
-  j["run"] = {{"name", s.name}, {"job_id", text_or_null(s.job_id)}, {"directory", s.run}, {"ranks", s.world_size}, {"nodes", s.nodes},
-              {"gpus", s.gpus}};
-  j["feed"] = {
-      {"state", name_of(s.feed)}, {"silent_ns", ns(s.silent_ns)}, {"ended", text_or_null(s.how_ended)}, {"interval_s", s.interval_s}};
+  j["run"] = {{"name", s.name},     {"job_id", text_or_null(s.job_id)},
+              {"directory", s.run}, {"ranks", s.world_size},
+              {"nodes", s.nodes},   {"gpus", s.gpus}};
+  j["feed"] = {{"state", name_of(s.feed)},
+               {"silent_ns", ns(s.silent_ns)},
+               {"ended", text_or_null(s.how_ended)},
+               {"interval_s", s.interval_s}};
   j["cost"] = {{"own_cpu_ratio", maybe(s.own_cpu_ratio)},
                {"recording_overhead_ratio", maybe(s.overhead_ratio)},
                {"lost_events", s.lost},

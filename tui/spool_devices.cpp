@@ -19,11 +19,13 @@ constexpr size_t kMaxWaiting = 1 << 18;
 constexpr size_t kMaxClocks = 64;
 constexpr size_t kMaxNodes = 1 << 18;
 constexpr uint32_t kRepetitionShift = 32;
-// CUPTI hands over what GPUs did since the last time, stream by stream: records that were left out may have ended until then, a flush after
-// what came next. The recorder asks for them once a second.
+// CUPTI hands over what GPUs did since the last time, stream by stream: records that were left out may have ended until
+// then, a flush after what came next. The recorder asks for them once a second.
 constexpr int64_t kDeliveryNs = 1'500'000'000;
 
-bool is_work(DeviceKind kind) { return kind == DeviceKind::kKernel || kind == DeviceKind::kMemcpy || kind == DeviceKind::kMemset; }
+bool is_work(DeviceKind kind) {
+  return kind == DeviceKind::kKernel || kind == DeviceKind::kMemcpy || kind == DeviceKind::kMemset;
+}
 
 bool begins_before(const DeviceWork& a, const DeviceWork& b) {
   return a.start_ticks != b.start_ticks ? a.start_ticks < b.start_ticks : a.end_ticks > b.end_ticks;
@@ -73,7 +75,8 @@ void SpoolDevices::take_launch(const Record& r) {
     const auto kind = static_cast<LaunchKind>(record_op(r.word));
     if (kind == LaunchKind::kKernel || kind == LaunchKind::kCopy || kind == LaunchKind::kGraph)
       awaited_.insert({r.start_ticks, correlation});
-  } else if (launch.duration_ticks > known->second.duration_ticks) {  // a runtime function around the driver's: the outer counts
+  } else if (launch.duration_ticks > known->second.duration_ticks) {
+    // a runtime function around the driver's: the outer counts
     if (awaited_.erase({known->second.start_ticks, correlation}) > 0) awaited_.insert({r.start_ticks, correlation});
     known->second = launch;
   }
@@ -90,7 +93,8 @@ void SpoolDevices::take_call(const Record& r, uint32_t thread, uint32_t op, uint
   const auto comm = comms_.find(r.comm);
   if (comm == comms_.end() || r.sequence == kNoSequence) return;
   const Key key(r.comm, r.sequence);
-  if (calls_.insert_or_assign(key, Call{op, thread, layer, r.peer, payload_bytes(r.payload)}).second) call_order_.push_back(key);
+  if (calls_.insert_or_assign(key, Call{op, thread, layer, r.peer, payload_bytes(r.payload)}).second)
+    call_order_.push_back(key);
   sizes_.add(comm->second.comm, r.sequence, static_cast<int64_t>(payload_bytes(r.payload)));
   for (; call_order_.size() > kMaxCalls; call_order_.pop_front()) {
     calls_.erase(call_order_.front());
@@ -104,7 +108,8 @@ DeviceClass SpoolDevices::class_of(uint32_t name) {
   const auto [known, is_new] = classes_.try_emplace(name, DeviceClass::kCompute);
   if (is_new) {
     const auto text = strings_.find(name);
-    const std::string_view told = text == strings_.end() ? "" : store::GpuNames::class_of(store::GpuNames::readable(text->second));
+    const std::string_view told =
+        text == strings_.end() ? "" : store::GpuNames::class_of(store::GpuNames::readable(text->second));
     if (told == "communication") known->second = DeviceClass::kCommunication;
   }
   return known->second;
@@ -146,7 +151,8 @@ std::vector<SpoolDevices::Waiting> SpoolDevices::take_waiting(bool ended, const 
   }
   while (later.size() > kMaxWaiting) later.pop_front();
   waiting_ = std::move(later);
-  std::stable_sort(ready.begin(), ready.end(), [](const Waiting& a, const Waiting& b) { return a.record.start < b.record.start; });
+  std::stable_sort(ready.begin(), ready.end(),
+                   [](const Waiting& a, const Waiting& b) { return a.record.start < b.record.start; });
   return ready;
 }
 
@@ -194,7 +200,8 @@ void SpoolDevices::join(const Job& job, Rank& rank) {
         w.comm = member->second.comm;
         w.comm_rank = member->second.rank;
         w.sequence = sequence + (uint64_t{repetition} << kRepetitionShift);
-        Kernel& kernel = kernels.try_emplace({key, repetition}, Kernel{r.start, r.end, r.graph_node != 0}).first->second;
+        Kernel& kernel =
+            kernels.try_emplace({key, repetition}, Kernel{r.start, r.end, r.graph_node != 0}).first->second;
         kernel.end_ticks = std::max(kernel.end_ticks, r.end);
         if (kind == DeviceKind::kKernel) to.arrived.push_back(w);
       }
@@ -210,14 +217,16 @@ void SpoolDevices::join(const Job& job, Rank& rank) {
   }
   std::vector<std::pair<const std::pair<Key, uint32_t>*, const Kernel*>> by_begin;
   for (const auto& [key, kernel] : kernels) by_begin.emplace_back(&key, &kernel);
-  std::sort(by_begin.begin(), by_begin.end(), [](const auto& a, const auto& b) { return a.second->start_ticks < b.second->start_ticks; });
+  std::sort(by_begin.begin(), by_begin.end(),
+            [](const auto& a, const auto& b) { return a.second->start_ticks < b.second->start_ticks; });
   for (const auto& [key, kernel] : by_begin) add_collectives(job, rank, key->first, key->second, *kernel);
   to.awaited_ticks.reset();
   if (!awaited_.empty()) to.awaited_ticks = awaited_.begin()->first;
 }
 
 /// The collectives that one kernel carried out: each gets its part of it in proportion to what it moves.
-void SpoolDevices::add_collectives(const Job& job, Rank& rank, const Key& first, uint32_t repetition, const Kernel& kernel) {
+void SpoolDevices::add_collectives(const Job& job, Rank& rank, const Key& first, uint32_t repetition,
+                                   const Kernel& kernel) {
   const auto group = groups_.find(first);
   const uint64_t count = group == groups_.end() ? 1 : group->second;
   const Member member = comms_.at(first.first);
@@ -228,8 +237,8 @@ void SpoolDevices::add_collectives(const Job& job, Rank& rank, const Key& first,
     const auto call = calls_.find({first.first, sequence});
     if (call == calls_.end()) return;  // its calls were left out: nobody can say what it was
     calls.emplace_back(sequence, &call->second);
-    sizes.push_back(store::nccl_whole_size(job.operations[call->second.op].operation.name, sizes_.largest(member.comm, sequence),
-                                           job.communicators[member.comm].size));
+    sizes.push_back(store::nccl_whole_size(job.operations[call->second.op].operation.name,
+                                           sizes_.largest(member.comm, sequence), job.communicators[member.comm].size));
   }
   const std::vector<int64_t> ends = store::nccl_share_ends(sizes);
   for (size_t i = 0; i < calls.size(); ++i) {

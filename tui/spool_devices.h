@@ -1,5 +1,5 @@
-// GPU records in a running process's spool: launches, their outcome, the NCCL collective of a kernel. Joins both sides as they come, as the
-// ingest does for a whole run (store/ingest/device.h, nccl_collectives.h).
+// GPU records in a running process's spool: launches, their outcome, the NCCL collective of a kernel. Joins both sides
+// as they come, as the ingest does for a whole run (store/ingest/device.h, nccl_collectives.h).
 #pragma once
 
 #include <cstdint>
@@ -32,7 +32,8 @@ class NcclSizes {
 class SpoolDevices {
  public:
   /// `strings`: of the spool, by id.
-  SpoolDevices(NcclSizes& sizes, const std::unordered_map<uint32_t, std::string>& strings) : sizes_(sizes), strings_(strings) {}
+  SpoolDevices(NcclSizes& sizes, const std::unordered_map<uint32_t, std::string>& strings)
+      : sizes_(sizes), strings_(strings) {}
 
   /// A communicator of NCCL: `index` is the process's own, `comm` is in Job::communicators.
   void on_communicator(uint32_t index, uint32_t comm, int32_t comm_rank) { comms_[index] = {comm, comm_rank}; }
@@ -49,8 +50,8 @@ class SpoolDevices {
   /// Records before the next ones were left out.
   void leave_out() { left_out_ = true; }
 
-  /// Hands finished work on to the rank, whose clock must have its place. Call it after reading all processes: the members tell a
-  /// collective's size.
+  /// Hands finished work on to the rank, whose clock must have its place. Call it after reading all processes: the
+  /// members tell a collective's size.
   void join(const Job& job, Rank& rank);
 
  private:

@@ -25,13 +25,18 @@ bool is_collective(OpClass op_class) {
   return operation.is_collective();
 }
 
-std::string_view text_or_none(const char* name) { return name == nullptr ? std::string_view() : std::string_view(name); }
+std::string_view text_or_none(const char* name) {
+  return name == nullptr ? std::string_view() : std::string_view(name);
+}
 
-std::string_view datatype_of(const Record& r) { return text_or_none(name_of_code(kDatatypeNames, payload_datatype(r.payload))); }
+std::string_view datatype_of(const Record& r) {
+  return text_or_none(name_of_code(kDatatypeNames, payload_datatype(r.payload)));
+}
 
 /// For a numbered call.
 int vote_of(const Record& r, const Operation& operation) {
-  return coordination_vote(operation.op_class, datatype_of(r), text_or_none(name_of_code(kReductionNames, payload_reduction(r.payload))),
+  return coordination_vote(operation.op_class, datatype_of(r),
+                           text_or_none(name_of_code(kReductionNames, payload_reduction(r.payload))),
                            static_cast<int64_t>(payload_bytes(r.payload)));
 }
 bool moves_data(const Record& r, const Operation& operation) { return vote_of(r, operation) < 0; }
@@ -90,14 +95,15 @@ void SpoolProcess::on_communicator(const CommunicatorMeta& meta, std::span<const
   const FileHeader& h = header();
   // MPI_COMM_WORLD may be described before the header has its size.
   const int32_t world_size = std::max({h.world_size, h.launch_size, meta.flags & kCommWorld ? meta.size : 0});
-  const uint32_t number =
-      numbering_.communicator(*job_, {.world_key = h.world_key,
-                                      .rank = rank(),
-                                      .meta = meta,
-                                      .runs = runs,
-                                      .creator = creator == ops_.end() ? "" : job_->operations[creator->second].operation.name,
-                                      .max_members = static_cast<uint64_t>(std::clamp(world_size, 0, kMaxWorldSize))});
-  if (meta.flags & kCommNccl) {  // who sits in a call of NCCL has only not enqueued it yet: nobody waits for others there
+  const uint32_t number = numbering_.communicator(
+      *job_, {.world_key = h.world_key,
+              .rank = rank(),
+              .meta = meta,
+              .runs = runs,
+              .creator = creator == ops_.end() ? "" : job_->operations[creator->second].operation.name,
+              .max_members = static_cast<uint64_t>(std::clamp(world_size, 0, kMaxWorldSize))});
+  // who sits in a call of NCCL has only not enqueued it yet: nobody waits for others there
+  if (meta.flags & kCommNccl) {
     devices_.on_communicator(meta.index, number, meta.rank);
     nccl_comms_[meta.index] = number;
     nccl_parents_[meta.index] = meta.parent;
@@ -110,7 +116,8 @@ void SpoolProcess::on_communicator_name(const CommNameMeta& meta) {
   const auto mpi = comms_.find(meta.index), nccl = nccl_comms_.find(meta.index);
   const auto comm = mpi != comms_.end() ? mpi : nccl;
   if (mpi == comms_.end() && nccl == nccl_comms_.end()) return;
-  if (const auto text = strings_.find(meta.name); text != strings_.end()) numbering_.name_communicator(comm->second, text->second);
+  if (const auto text = strings_.find(meta.name); text != strings_.end())
+    numbering_.name_communicator(comm->second, text->second);
 }
 
 void SpoolProcess::on_communicator_split(const CommSplitMeta& meta) {
@@ -121,7 +128,8 @@ void SpoolProcess::on_communicator_split(const CommSplitMeta& meta) {
 }
 
 void SpoolProcess::on_operation(const OperationMeta& meta, std::string_view name) {
-  ops_[meta.op] = numbering_.operation(*job_, clean_name(name), static_cast<OpClass>(meta.op_class), meta.nonblocking != 0);
+  ops_[meta.op] =
+      numbering_.operation(*job_, clean_name(name), static_cast<OpClass>(meta.op_class), meta.nonblocking != 0);
 }
 
 void SpoolProcess::on_clock(const ClockPair& pair) {
@@ -185,7 +193,8 @@ uint64_t SpoolProcess::bytes_of_steps(size_t steps, uint64_t most_bytes) {
   if (!begin) return most_bytes;
   uint64_t bytes = 0;
   for (const auto& [thread, records] : newest) {
-    const auto since = std::find_if(records.begin(), records.end(), [&](const Record& r) { return r.start_ticks >= *begin; });
+    const auto since =
+        std::find_if(records.begin(), records.end(), [&](const Record& r) { return r.start_ticks >= *begin; });
     if (since == records.begin()) return most_bytes;  // there are more of this thread
     bytes = std::max(bytes, static_cast<uint64_t>(records.end() - since) * sizeof(Record));
   }
@@ -237,7 +246,8 @@ void SpoolProcess::find_chunks(uint64_t join_bytes, uint64_t device_bytes) {
     if (is_kind(chunk, ChunkKind::kEvents) && !joining) records_.push_back({next_chunk_, {}});
     if (is_kind(chunk, ChunkKind::kDevice)) {
       gpus_ = true;
-      if (!joining || begin != begun.end()) device_chunks_.push_back({next_chunk_, joining ? begin->second : FollowPosition{}});
+      if (!joining || begin != begun.end())
+        device_chunks_.push_back({next_chunk_, joining ? begin->second : FollowPosition{}});
     } else if (begin != begun.end()) {
       records_.push_back({next_chunk_, begin->second});
     }
@@ -259,14 +269,16 @@ void SpoolProcess::follow_records(std::map<uint32_t, std::vector<Record>>& open)
       from_ticks_ = std::max(from_ticks_, read_now[0].start_ticks + record_duration_ticks(read_now[0].word));
     for (const Record& r : read_now) {
       const RecordKind kind = record_kind(r.word);
-      const bool is_call = kind == RecordKind::kCall || kind == RecordKind::kRequest;  // their place is taken when they begin
+      // their place is taken when they begin
+      const bool is_call = kind == RecordKind::kCall || kind == RecordKind::kRequest;
       written_ticks = std::max(written_ticks, is_call ? r.start_ticks : r.start_ticks + record_duration_ticks(r.word));
       written_.push_back({written_ticks, thread, r});
     }
     if (!f.position.open.empty()) {
       auto& of_thread = open[thread];
       for (const auto& o : f.position.open) of_thread.push_back(o.record);
-      if (f.position.open.size() > kMaxOpen) f.position.open.erase(f.position.open.begin(), f.position.open.end() - kMaxOpen);
+      if (f.position.open.size() > kMaxOpen)
+        f.position.open.erase(f.position.open.begin(), f.position.open.end() - kMaxOpen);
     }
   }
 }
@@ -279,9 +291,9 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes, uint64_t device_bytes) {
   uint64_t until_ticks = UINT64_MAX;
   if (index != kNone) {
     follow_records(open);
-    // Where recording is thinned, the steps of a thread alternate between its log and its ring, and one is read before the other: a step that ends in
-    // between is missed in the first and its successor found in the second. So both are read twice, and what came since the first time waits for the
-    // next look.
+    // Where recording is thinned, the steps of a thread alternate between its log and its ring, and one is read before
+    // the other: a step that ends in between is missed in the first and its successor found in the second. So both are
+    // read twice, and what came since the first time waits for the next look.
     const auto is_ring = [&](const Followed& f) { return is_kind(reader_.all_chunks()[f.chunk], ChunkKind::kRing); };
     if (!written_.empty() && std::any_of(records_.begin(), records_.end(), is_ring)) {
       until_ticks = std::max_element(written_.begin(), written_.end(), is_earlier)->ticks;
@@ -290,13 +302,17 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes, uint64_t device_bytes) {
     }
   }
   const auto chunks = reader_.all_chunks();
-  for (Followed& f : descriptions_) reader_.follow_meta(chunks[f.chunk], f.position, *this);  // after the records that they describe
-  if (descriptions_.size() > 1) descriptions_.erase(descriptions_.begin(), descriptions_.end() - 1);  // what is behind has been read
+  // after the records that they describe
+  for (Followed& f : descriptions_) reader_.follow_meta(chunks[f.chunk], f.position, *this);
+  // what is behind has been read
+  if (descriptions_.size() > 1) descriptions_.erase(descriptions_.begin(), descriptions_.end() - 1);
   if (index == kNone) return;
   Rank& rank = job.ranks[index];
   // A step that is finished drops what came before it, so records are taken in by time.
-  if (!std::is_sorted(written_.begin(), written_.end(), is_earlier)) std::stable_sort(written_.begin(), written_.end(), is_earlier);
-  const auto later = std::find_if(written_.begin(), written_.end(), [&](const Written& w) { return w.ticks > until_ticks; });
+  if (!std::is_sorted(written_.begin(), written_.end(), is_earlier))
+    std::stable_sort(written_.begin(), written_.end(), is_earlier);
+  const auto later =
+      std::find_if(written_.begin(), written_.end(), [&](const Written& w) { return w.ticks > until_ticks; });
   std::for_each(written_.begin(), later, [&](const Written& w) { take(rank, w.thread, w.record); });
   written_.erase(written_.begin(), later);
   if (written_.size() < written_.capacity() / 4) written_.shrink_to_fit();  // joining read far more than a look does
@@ -321,7 +337,8 @@ void SpoolProcess::read_devices() {
     reader_.follow_device(chunks[f.chunk], f.position, devices_now_);
     for (const DeviceRecord& r : devices_now_) devices_.take(r);
   }
-  if (device_chunks_.size() > 1) device_chunks_.erase(device_chunks_.begin(), device_chunks_.end() - 1);  // one writer, one chunk at a time
+  // one writer, one chunk at a time
+  if (device_chunks_.size() > 1) device_chunks_.erase(device_chunks_.begin(), device_chunks_.end() - 1);
 }
 
 void SpoolProcess::join_devices(Job& job) {
@@ -363,7 +380,8 @@ void SpoolProcess::take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>
   }
 }
 
-/// Did it finish something? Samples of threads tell nothing of that, and background threads go on coordinating when training does not come.
+/// Did it finish something? Samples of threads tell nothing of that, and background threads go on coordinating when
+/// training does not come.
 bool SpoolProcess::is_progress(const Record& r) const {
   const RecordKind kind = record_kind(r.word);
   if (kind == RecordKind::kThreadSample || kind == RecordKind::kAgreement) return false;
@@ -456,8 +474,10 @@ void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
   e.peer = r.peer;
   e.layer = layer;
   if (const auto comm = comms_.find(r.comm); comm != comms_.end()) e.comm = comm->second;
-  // The first cycles of a background thread come before the first sample: without them sums of requests would begin in the middle.
-  if ((thread_samples_ > 0 || beside_main_.contains(thread)) && e.comm != kNone && !e.request) take_negotiation(rank, r, operation);
+  // The first cycles of a background thread come before the first sample: without them sums of requests would
+  // begin in the middle.
+  if ((thread_samples_ > 0 || beside_main_.contains(thread)) && e.comm != kNone && !e.request)
+    take_negotiation(rank, r, operation);
   if (beside_main_.contains(thread) && operation.numbered && !e.request && !operation.name.starts_with("gloo::"))
     e.coordination_vote = static_cast<int8_t>(vote_of(r, operation));
   const bool collective = is_collective(operation.op_class) && e.comm != kNone;

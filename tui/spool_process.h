@@ -1,4 +1,5 @@
-// One spool of a running job: hands new records to the job. Read-only, from a file that is never mapped (core/reader.h).
+// One spool of a running job: hands new records to the job. Read-only, from a file that is never mapped
+// (core/reader.h).
 #pragma once
 
 #include <map>
@@ -19,19 +20,20 @@ class SpoolProcess : private MetaVisitor {
   /// Throws ddl::Error (kDataMissing) if this is not a readable spool.
   SpoolProcess(Numbering& numbering, NcclSizes& sizes, const std::string& path);
 
-  /// Reads what is new. Events count once the process is a rank (`index`). The first look joins a log about `join_bytes` before its end,
-  /// per thread, and `device_bytes` of GPU work. Throws ddl::Error if the file was truncated.
+  /// Reads what is new. Events count once the process is a rank (`index`). The first look joins a log about
+  /// `join_bytes` before its end, per thread, and `device_bytes` of GPU work. Throws ddl::Error if the file was
+  /// truncated.
   void read(Job& job, uint64_t join_bytes, uint64_t device_bytes);
 
   /// Reads its header only. Throws as read().
   void refresh() { reader_.refresh(); }
 
-  /// How much of the end of each thread's log reaches back to the begin of the process's last `steps`; `most_bytes` if more, or without
-  /// marked steps.
+  /// How much of the end of each thread's log reaches back to the begin of the process's last `steps`; `most_bytes` if
+  /// more, or without marked steps.
   uint64_t bytes_of_steps(size_t steps, uint64_t most_bytes);
 
-  /// GPU work, to be joined with what read() finds. Call it for all processes first: then the launches of GPU work, and the other members'
-  /// calls, are there.
+  /// GPU work, to be joined with what read() finds. Call it for all processes first: then the launches of GPU work, and
+  /// the other members' calls, are there.
   void read_devices();
   /// Call after reading all processes, once they have clocks.
   void join_devices(Job& job);
@@ -47,7 +49,8 @@ class SpoolProcess : private MetaVisitor {
   std::string fact(const std::string& key) const;
   /// The clock pairs that it wrote, the newest one last.
   store::ClockEvidence clock_evidence() const;
-  /// Its number if it is a rank: by MPI, or announced by the launcher to a process that has called MPI or NCCL, or used a GPU; else -1.
+  /// Its number if it is a rank: by MPI, or announced by the launcher to a process that has called MPI or NCCL, or
+  /// used a GPU; else -1.
   int32_t rank() const;
   /// It has records of GPU work.
   bool uses_gpu() const { return gpus_; }
@@ -104,7 +107,8 @@ class SpoolProcess : private MetaVisitor {
   std::vector<Context> contexts_;
   SpoolDevices devices_;
   std::unordered_map<uint32_t, uint32_t> comms_, ops_;
-  std::unordered_map<uint32_t, uint32_t> nccl_comms_, nccl_parents_;  ///< by index: place in Job::communicators, index of the parent
+  /// by index: place in Job::communicators, index of the parent
+  std::unordered_map<uint32_t, uint32_t> nccl_comms_, nccl_parents_;
   std::map<std::string, std::string> facts_;
   std::map<std::string, double> samples_;
   std::unordered_map<uint32_t, uint64_t> active_;  ///< by thread: end of the last thing that ended

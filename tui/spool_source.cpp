@@ -19,15 +19,17 @@ constexpr uint64_t kJoinBytes = 128 * 1024;  // of a thread's log, when a job is
 constexpr uint64_t kJoinAllBytes = 6 << 20;  // of all of them
 constexpr uint64_t kLeastJoinBytes = 24 * 1024;
 constexpr size_t kStepsAtJoin = 10,
-                 kAskedForSteps = 8;             // where that is more than of all: so many steps, as long as those of a few processes
+                 // where that is more than of all: so many steps, as long as those of a few processes
+    kAskedForSteps = 8;
 constexpr uint64_t kJoinDeviceBytes = 16 << 20;  // of a process's records of GPUs: some seconds of up to 100,000 each
 constexpr uint64_t kJoinAllDeviceBytes = 256 << 20;
 constexpr uint64_t kWholeLog = UINT64_MAX / 4;            // more than any log has; multiples of it still fit
 constexpr size_t kOtherDescriptors = 64, kLeastOpen = 8;  // terminal, store, /proc, the job's files
 constexpr int64_t kFirstFitNs = 1'000'000'000;
 constexpr int64_t kMaxFitNs = 60'000'000'000;
-constexpr int64_t kSettledNs = 2'000'000'000;    // a directory that has not changed for this long shows all its files
-constexpr int64_t kMayGoOnNs = 300'000'000'000;  // `ddl record` may have been killed, too: then nobody writes that the job has ended
+constexpr int64_t kSettledNs = 2'000'000'000;  // a directory that has not changed for this long shows all its files
+// `ddl record` may have been killed, too: then nobody writes that the job has ended
+constexpr int64_t kMayGoOnNs = 300'000'000'000;
 constexpr uint64_t kRestartedNs = 10'000'000'000;
 constexpr int64_t kHungAtOnceNs = 60'000'000'000;
 constexpr int64_t kBeingMadeNs = 5'000'000'000;  // a spool that cannot be read may be one that is just being made
@@ -110,12 +112,13 @@ void SpoolSource::look_for_spools(Job& job) {
   directory_changed_ns_ = changed;
   std::set<std::filesystem::path> stems;
   std::error_code ignored;
-  for (std::filesystem::directory_iterator entry(run_.directory, ignored), end; !ignored && entry != end; entry.increment(ignored)) {
+  for (std::filesystem::directory_iterator entry(run_.directory, ignored), end; !ignored && entry != end;
+       entry.increment(ignored)) {
     std::filesystem::path path = entry->path();
     if (path.extension() == ".spool" || path.extension() == ".live") stems.insert(path.replace_extension());
   }
-  const bool removed =
-      !known_.empty() && std::none_of(known_.begin(), known_.end(), [&](const auto& stem) { return stems.contains(stem); });
+  const bool removed = !known_.empty() && std::none_of(known_.begin(), known_.end(),
+                                                       [&](const auto& stem) { return stems.contains(stem); });
   const size_t before = processes_.size();
   for (const std::filesystem::path& stem : stems) {
     if (known_.contains(stem)) continue;
@@ -127,7 +130,8 @@ void SpoolSource::look_for_spools(Job& job) {
     } catch (const Error& error) {
       directory_changed_ns_ = -1;  // look again: it may become one
       std::filesystem::path spool = stem;
-      if (now_realtime_ns() - changed_ns(spool += ".spool").value_or(0) > kBeingMadeNs) unreadable_[stem.string()] = error.what();
+      if (now_realtime_ns() - changed_ns(spool += ".spool").value_or(0) > kBeingMadeNs)
+        unreadable_[stem.string()] = error.what();
     }
   }
   if (!removed || processes_.size() == before) return;
@@ -198,8 +202,9 @@ bool SpoolSource::is_child(size_t process, size_t earlier) const {
   return processes_[earlier]->header().latest.realtime_ns >= processes_[process]->header().begin.realtime_ns;
 }
 
-/// Worlds as the ingest tells them apart (store/ingest/worlds.cpp): the second process with the same key, size and rank is another launch. A
-/// process that began while the one before it was still recording is a child that inherited the announcement, and no rank.
+/// Worlds as the ingest tells them apart (store/ingest/worlds.cpp): the second process with the same key, size and rank
+/// is another launch. A process that began while the one before it was still recording is a child that inherited the
+/// announcement, and no rank.
 void SpoolSource::find_worlds() {
   bool changed = places_.size() != processes_.size();
   places_.resize(processes_.size());
@@ -214,7 +219,9 @@ void SpoolSource::find_worlds() {
     if (rank >= 0) by_begin.push_back(i);
   }
   if (!changed) return;
-  const auto begin_of = [&](size_t i) { return std::tie(processes_[i]->header().begin.realtime_ns, processes_[i]->path()); };
+  const auto begin_of = [&](size_t i) {
+    return std::tie(processes_[i]->header().begin.realtime_ns, processes_[i]->path());
+  };
   std::sort(by_begin.begin(), by_begin.end(), [&](size_t a, size_t b) { return begin_of(a) < begin_of(b); });
   std::map<std::tuple<uint64_t, int32_t, int32_t>, size_t> newest;  // process of that key, size and rank
   worlds_.clear();
@@ -241,8 +248,8 @@ void SpoolSource::find_worlds() {
   }
 }
 
-/// Nothing shows that it is over. On another host a later process of its rank shows it, after a while in which a parent would have recorded
-/// something too.
+/// Nothing shows that it is over. On another host a later process of its rank shows it, after a while in which a parent
+/// would have recorded something too.
 bool SpoolSource::runs(const Job& job, size_t process) const {
   const SpoolProcess& p = *processes_[process];
   if (is_over(life_of(p, job.recorded_end))) return false;
@@ -251,11 +258,13 @@ bool SpoolSource::runs(const Job& job, size_t process) const {
   const FileHeader &h = p.header(), &next = later.header();
   if (is_here(p)) return !(is_here(later) && next.pid == h.pid && next.process_start == h.process_start);  // exec
   // A restart that hangs at once records no more than what it replaces.
-  const auto both_silent_ns = now_realtime_ns() - static_cast<int64_t>(std::max(h.latest.realtime_ns, next.latest.realtime_ns));
+  const auto both_silent_ns =
+      now_realtime_ns() - static_cast<int64_t>(std::max(h.latest.realtime_ns, next.latest.realtime_ns));
   return next.latest.realtime_ns < h.latest.realtime_ns + kRestartedNs && both_silent_ns < kHungAtOnceNs;
 }
 
-/// The world to show: one that runs, of several the one with the most ranks; where all are over the first one, as the report does it.
+/// The world to show: one that runs, of several the one with the most ranks; where all are over the first one, as
+/// the report does it.
 SpoolSource::WorldId SpoolSource::best_world(const Job& job) const {
   struct Seen {
     size_t ranks = 0;
@@ -271,13 +280,15 @@ SpoolSource::WorldId SpoolSource::best_world(const Job& job) const {
   const auto order = [&](const auto& entry) {
     const auto& [world, numbers] = entry;
     const SpoolProcess& first = *processes_[worlds_.at(world)];
-    return std::tuple(!numbers.runs, numbers.runs ? -static_cast<int64_t>(numbers.ranks) : 0, first.header().begin.realtime_ns,
-                      first.path());
+    return std::tuple(!numbers.runs, numbers.runs ? -static_cast<int64_t>(numbers.ranks) : 0,
+                      first.header().begin.realtime_ns, first.path());
   };
-  return std::min_element(seen.begin(), seen.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); })->first;
+  return std::min_element(seen.begin(), seen.end(), [&](const auto& a, const auto& b) { return order(a) < order(b); })
+      ->first;
 }
 
-/// All ranks of the shown world are over, and a process of another one is not: the next mpirun of a recording, or a restart.
+/// All ranks of the shown world are over, and a process of another one is not: the next mpirun of a
+/// recording, or a restart.
 bool SpoolSource::another_world_runs(const Job& job) const {
   if (!world_ || worlds_.size() < 2) return false;
   for (size_t i = 0; i < processes_.size(); ++i)
@@ -351,7 +362,9 @@ void SpoolSource::fit(Job& job) {
   next_fit_ns_ = now_ns + std::clamp(now_ns - epoch_realtime_ns_, kFirstFitNs, kMaxFitNs);
 }
 
-bool SpoolSource::is_here(const SpoolProcess& process) const { return process.host() == host_ && process.boot_id() == boot_; }
+bool SpoolSource::is_here(const SpoolProcess& process) const {
+  return process.host() == host_ && process.boot_id() == boot_;
+}
 
 Life SpoolSource::life_of(const SpoolProcess& process, bool recorded_end) const {
   const FileHeader& h = process.header();
@@ -360,7 +373,8 @@ Life SpoolSource::life_of(const SpoolProcess& process, bool recorded_end) const 
                     : h.flags & kExited                                                               ? Life::kExited
                     : h.flags & (kMpiInitialized | kNcclEntered | kGlooEntered) || process.uses_gpu() ? Life::kRunning
                                                                                                       : Life::kStarting;
-  const bool is_gone = !is_over(life) && (recorded_end || (is_here(process) && start_of_process(h.pid) != h.process_start));
+  const bool is_gone =
+      !is_over(life) && (recorded_end || (is_here(process) && start_of_process(h.pid) != h.process_start));
   return is_gone ? Life::kGone : life;
 }
 
@@ -380,8 +394,8 @@ void SpoolSource::read_lives(Job& job) {
   job.may_go_on = all_over && recording_ && now_realtime_ns() - *ended_ns_ < kMayGoOnNs;
 }
 
-/// How much of each thread's log is read when a running job is joined. What some processes took for a few steps, and half as much again, is
-/// enough where there are so many that the least would be more than all may be.
+/// How much of each thread's log is read when a running job is joined. What some processes took for a few steps, and
+/// half as much again, is enough where there are so many that the least would be more than all may be.
 uint64_t SpoolSource::recent_bytes() {
   const size_t all = processes_.size();
   if (all * kLeastJoinBytes <= kJoinAllBytes) return std::clamp(kJoinAllBytes / all, kLeastJoinBytes, kJoinBytes);
@@ -404,8 +418,10 @@ void SpoolSource::read_spools(Job& job) {
   const uint64_t recent_bytes = this->recent_bytes();
   const uint64_t join_bytes = join_ == Join::kWhole ? kWholeLog : recent_bytes;
   const uint64_t device_bytes =
-      join_ == Join::kWhole ? kWholeLog : std::clamp(kJoinAllDeviceBytes / processes_.size(), kLeastJoinBytes, kJoinDeviceBytes);
-  // Descriptions of other worlds would mix with those of the shown one: a restart may have the same key. Headers name most ranks.
+      join_ == Join::kWhole ? kWholeLog
+                            : std::clamp(kJoinAllDeviceBytes / processes_.size(), kLeastJoinBytes, kJoinDeviceBytes);
+  // Descriptions of other worlds would mix with those of the shown one: a restart may have the same key.
+  // Headers name most ranks.
   choose_world(job);
   for (int pass = 0; pass < 2; ++pass) {  // once more for those that turn out to be ranks
     for (size_t i = 0; i < processes_.size(); ++i) {
@@ -438,10 +454,10 @@ void SpoolSource::poll(Job& job, double) {
   job.run = shown_;
   look_for_spools(job);
   if (processes_.empty()) {
-    throw Error(
-        fmt::format("{} has nothing to show yet", shown_),
-        unreadable_.empty() ? "no process of the job has called MPI or NCCL yet: try again in a moment" : unreadable_.begin()->second,
-        ExitCode::kDataMissing);
+    throw Error(fmt::format("{} has nothing to show yet", shown_),
+                unreadable_.empty() ? "no process of the job has called MPI or NCCL yet: try again in a moment"
+                                    : unreadable_.begin()->second,
+                ExitCode::kDataMissing);
   }
   read_job(job);
   read_spools(job);

@@ -1,17 +1,19 @@
-// Follows the spools of a running job, or reads those of an ended one (spool_process.h): which processes are its ranks, on which time axis,
-// and whether they still exist.
+// Follows the spools of a running job, or reads those of an ended one (spool_process.h): which processes are its ranks,
+// on which time axis, and whether they still exist.
 //
-// A poll costs what is new, and a few system calls per process: a few milliseconds for 1,024 ranks. A job that runs already is joined at
-// the end of its logs; a watcher that started with the job (Join::kWhole) reads them from the beginning.
+// A poll costs what is new, and a few system calls per process: a few milliseconds for 1,024 ranks. A job that
+// runs already is joined at the end of its logs; a watcher that started with the job (Join::kWhole) reads them
+// from the beginning.
 //
-// Processes on this host are looked up in /proc; on other hosts only silence shows. There the live file is read if it exists
-// (core/live_file.h), since stores into a mapped spool reach this host when the other kernel writes them back.
+// Processes on this host are looked up in /proc; on other hosts only silence shows. There the live file is read if it
+// exists (core/live_file.h), since stores into a mapped spool reach this host when the other kernel writes them back.
 //
-// One world is shown: of several the one that runs and has the most ranks; where all are over, the first one, as the report does it. When all
-// its ranks are over and another one runs, that one is shown: the Job begins anew (Job::generation), as it does when another recording has
-// taken the directory.
+// One world is shown: of several the one that runs and has the most ranks; where all are over, the first one, as the
+// report does it. When all its ranks are over and another one runs, that one is shown: the Job begins anew
+// (Job::generation), as it does when another recording has taken the directory.
 //
-// A spool keeps a descriptor open. If ranks outnumber descriptors, spools are read in turns, for two more system calls per spool and look.
+// A spool keeps a descriptor open. If ranks outnumber descriptors, spools are read in turns, for two more system calls
+// per spool and look.
 #pragma once
 
 #include <filesystem>
@@ -36,8 +38,10 @@ class SpoolSource : public Source {
   /// How much of a running job's logs is read: the recent part, or all.
   enum class Join { kRecent, kWhole };
 
-  /// `shown`: the run's name as the user would type it. `most_open`: spools beyond that are opened for each look and closed again.
-  SpoolSource(RunDirectory run, std::string shown, Join join = Join::kRecent, size_t most_open = descriptors_for_spools());
+  /// `shown`: the run's name as the user would type it. `most_open`: spools beyond that are opened for each look
+  /// and closed again.
+  SpoolSource(RunDirectory run, std::string shown, Join join = Join::kRecent,
+              size_t most_open = descriptors_for_spools());
 
   /// Raises the soft limit of descriptors to the hard one; what that leaves for spools.
   static size_t descriptors_for_spools();

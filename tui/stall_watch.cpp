@@ -13,8 +13,8 @@
 namespace ddl::tui {
 namespace {
 
-/// Which training thread is not ready comes with samples of the background threads, once a second, later on a busy machine. It is told once only:
-/// an answer that names nobody waits for them.
+/// Which training thread is not ready comes with samples of the background threads, once a second, later on a busy
+/// machine. It is told once only: an answer that names nobody waits for them.
 constexpr int64_t kMayStillTellNs = 5'000'000'000;
 
 std::string duration(int64_t ns) { return reports::short_duration(ns); }
@@ -22,11 +22,13 @@ std::string duration(int64_t ns) { return reports::short_duration(ns); }
 int64_t finished_ns(const Rank& rank) { return rank.clock.time_ns(rank.finished_ticks); }
 
 /// Those of `ranks`, which are sorted.
-std::vector<int64_t> behind(const std::vector<int64_t>& ranks, const Job& job, int64_t limit_ns, bool finished_nothing) {
+std::vector<int64_t> behind(const std::vector<int64_t>& ranks, const Job& job, int64_t limit_ns,
+                            bool finished_nothing) {
   std::vector<int64_t> found;
   for (const Rank& rank : job.ranks) {
     const bool silent = job.now_ns - finished_ns(rank) >= limit_ns;
-    if (silent == finished_nothing && std::binary_search(ranks.begin(), ranks.end(), rank.rank)) found.push_back(rank.rank);
+    if (silent == finished_nothing && std::binary_search(ranks.begin(), ranks.end(), rank.rank))
+      found.push_back(rank.rank);
   }
   return found;
 }
@@ -36,7 +38,10 @@ std::string where_ranks_are(const Job& job) {
   std::map<std::string, std::vector<int64_t>> ranks_in;
   for (const Rank& rank : job.ranks) {
     const std::string call = call_phrase(job, rank);
-    ranks_in[is_over(rank.life) ? "have ended" : call.empty() ? "are in no call that is recorded" : "sit in " + call].push_back(rank.rank);
+    ranks_in[is_over(rank.life) ? "have ended"
+             : call.empty()     ? "are in no call that is recorded"
+                                : "sit in " + call]
+        .push_back(rank.rank);
   }
   std::string text;
   for (const auto& [what, ranks] : ranks_in) {
@@ -58,7 +63,8 @@ std::string call_phrase(const Job& job, const Rank& rank) {
   const OpenCall& call = *rank.sits_in;
   std::string text = job.operations[call.op].operation.name;
   if (call.sequence > 0) text += fmt::format(" number {}", call.sequence);
-  if (call.comm != kNone && !job.communicators[call.comm].label.empty()) text += fmt::format(" on {}", job.communicators[call.comm].label);
+  if (call.comm != kNone && !job.communicators[call.comm].label.empty())
+    text += fmt::format(" on {}", job.communicators[call.comm].label);
   return text;
 }
 
@@ -80,7 +86,8 @@ std::optional<StallNews> StallWatch::look(const Job& job) {
     *this = StallWatch(limit_ns_);
     generation_ = job.generation;
   }
-  if (job.ended || job.ranks.empty() || std::max<size_t>(job.ranks.size(), static_cast<size_t>(std::max(job.world_size, 0))) < 2)
+  if (job.ended || job.ranks.empty() ||
+      std::max<size_t>(job.ranks.size(), static_cast<size_t>(std::max(job.world_size, 0))) < 2)
     return std::nullopt;
   int64_t last_ns = INT64_MIN;
   for (const Rank& rank : job.ranks) last_ns = std::max(last_ns, finished_ns(rank));
@@ -91,12 +98,12 @@ std::optional<StallNews> StallWatch::look(const Job& job) {
   news.since_ns = last_ns;
   if (stalled_since_ns_) {
     // By ticks: the line to the time axis is fitted anew with each pair of clocks.
-    const bool goes_on =
-        std::any_of(job.ranks.begin(), job.ranks.end(), [&](const Rank& rank) { return rank.finished_ticks > stalled_at_[rank.rank]; });
+    const bool goes_on = std::any_of(job.ranks.begin(), job.ranks.end(),
+                                     [&](const Rank& rank) { return rank.finished_ticks > stalled_at_[rank.rank]; });
     if (!goes_on) return std::nullopt;
     news.kind = StallNews::Kind::kResumed;
-    news.sentence =
-        fmt::format("the job goes on: nothing was finished for {}", duration(std::max<int64_t>(0, last_ns - *stalled_since_ns_)));
+    news.sentence = fmt::format("the job goes on: nothing was finished for {}",
+                                duration(std::max<int64_t>(0, last_ns - *stalled_since_ns_)));
     stalled_since_ns_.reset();
     told_waiting_.clear();
     return news;
@@ -129,10 +136,11 @@ std::optional<StallNews> StallWatch::look(const Job& job) {
   const std::vector<int64_t> silent = behind(stall->missing, job, limit_ns_, true);
   news.sentence = stall_sentence(*stall, job.wall_clock_s);
   if (!going_on.empty())
-    news.sentence += fmt::format("; {} still {} progress", ranks_phrase(going_on), going_on.size() == 1 ? "makes" : "make");
+    news.sentence +=
+        fmt::format("; {} still {} progress", ranks_phrase(going_on), going_on.size() == 1 ? "makes" : "make");
   if (!silent.empty())
-    news.sentence += fmt::format("; {} {} finished nothing for longer than {}, while others go on", ranks_phrase(silent),
-                                 silent.size() == 1 ? "has" : "have", duration(limit_ns_));
+    news.sentence += fmt::format("; {} {} finished nothing for longer than {}, while others go on",
+                                 ranks_phrase(silent), silent.size() == 1 ? "has" : "have", duration(limit_ns_));
   return news;
 }
 

@@ -20,24 +20,28 @@ constexpr int64_t kMaxSeconds = 60;  // cut after a pause at once
 constexpr int kMaxSkipped = 3;
 constexpr int64_t kWindowSeconds = 30;  // before it was joined
 
-// A rank that stays in its step while others go on is waited for: what it writes may come late, over a network file system half a minute.
-// But not for ever.
+// A rank that stays in its step while others go on is waited for: what it writes may come late, over a network file
+// system half a minute. But not for ever.
 constexpr size_t kMaxAhead = 1024;  // steps that the others have ended since
 constexpr int64_t kMaxBehindNs = 60'000'000'000;
 
 uint64_t end_ticks(const Event& e) { return e.start_ticks + e.duration_ticks; }
 
 bool has_rule(const Job& job, const Event& e) {
-  return e.comm != kNone && job.communicators[e.comm].comparable && job.operations[e.op].operation.wait != WaitRule::kNone;
+  return e.comm != kNone && job.communicators[e.comm].comparable &&
+         job.operations[e.op].operation.wait != WaitRule::kNone;
 }
 
 /// It need not be the only rank of its group, which has nobody to wait for.
 bool may_have_company(const Job& job, const Event& e) { return e.comm == kNone || job.communicators[e.comm].size != 1; }
 
-int64_t ticks_at_ns(const Rank& rank, int64_t ns) { return static_cast<int64_t>(rank.clock.line.ticks_at(ns - rank.clock.offset_ns)); }
+int64_t ticks_at_ns(const Rank& rank, int64_t ns) {
+  return static_cast<int64_t>(rank.clock.line.ticks_at(ns - rank.clock.offset_ns));
+}
 
 void merge_into(std::vector<CollectiveUse>& uses, const CollectiveUse& more) {
-  const auto found = std::find_if(uses.begin(), uses.end(), [&](const CollectiveUse& u) { return u.is_same_kind(more); });
+  const auto found =
+      std::find_if(uses.begin(), uses.end(), [&](const CollectiveUse& u) { return u.is_same_kind(more); });
   if (found != uses.end()) return found->add(more);
   uses.push_back(more);
 }
@@ -56,8 +60,11 @@ void Steps::advance(Job& job) {
   taken_.resize(job.ranks.size());
   calls_.resize(job.ranks.size());
   dropped_.resize(job.ranks.size());
-  const auto marks_steps = [](const Rank& rank) { return rank.open_step || (!rank.steps.empty() && !rank.steps.back().second); };
-  if (!annotated_ && std::any_of(job.ranks.begin(), job.ranks.end(), marks_steps)) {  // after all: what was cut into seconds is forgotten
+  const auto marks_steps = [](const Rank& rank) {
+    return rank.open_step || (!rank.steps.empty() && !rank.steps.back().second);
+  };
+  // after all: what was cut into seconds is forgotten
+  if (!annotated_ && std::any_of(job.ranks.begin(), job.ranks.end(), marks_steps)) {
     annotated_ = true;
     for (Rank& rank : job.ranks) std::erase_if(rank.steps, [](const EndedStep& step) { return step.second; });
     finished_.clear();
@@ -65,10 +72,12 @@ void Steps::advance(Job& job) {
   }
   take_events(job);
   devices_.take(job);
-  // Ranks are read one after the other: what a communicator did in many steps comes before what another one did in the first of them.
+  // Ranks are read one after the other: what a communicator did in many steps comes before what another one did in
+  // the first of them.
   const auto enters_before = [](const Done& a, const Done& b) { return a.enter_ns < b.enter_ns; };
   for (std::deque<Done>* all : {&done_, &device_done_})
-    if (!std::is_sorted(all->begin(), all->end(), enters_before)) std::stable_sort(all->begin(), all->end(), enters_before);
+    if (!std::is_sorted(all->begin(), all->end(), enters_before))
+      std::stable_sort(all->begin(), all->end(), enters_before);
   if (!annotated_) end_seconds(job);
   for (;;) {
     std::optional<uint64_t> next;
@@ -86,9 +95,9 @@ Event* Steps::event_of(Job& job, const MemberRef& member) const {
   return &job.ranks[member.rank].events[member.event - dropped_[member.rank]];
 }
 
-/// Where looking for events of a rank's first step may stop. Calls come in the order of their end: of one thread that marks its steps, none of
-/// a step comes behind one that began after it. Requests, and calls beside others, come some steps late at most. So a step costs as much
-/// behind a long backlog as in time.
+/// Where looking for events of a rank's first step may stop. Calls come in the order of their end: of one thread that
+/// marks its steps, none of a step comes behind one that began after it. Requests, and calls beside others, come some
+/// steps late at most. So a step costs as much behind a long backlog as in time.
 uint64_t Steps::horizon(const Job& job, size_t r) const {
   const Rank& rank = job.ranks[r];
   if (rank.steps.empty()) return UINT64_MAX;
@@ -114,7 +123,8 @@ void Steps::take_events(Job& job) {
       if (e.sequence == 0 || !has_rule(job, e)) continue;
       const std::pair<uint32_t, uint64_t> key(e.comm, e.sequence);
       std::vector<MemberRef>& members = assembling_[key];
-      if (members.empty()) members.reserve(std::min(job.ranks.size(), static_cast<size_t>(std::max(1, job.communicators[e.comm].size))));
+      if (members.empty())
+        members.reserve(std::min(job.ranks.size(), static_cast<size_t>(std::max(1, job.communicators[e.comm].size))));
       members.push_back({r, taken_[r]});
       if (static_cast<int32_t>(members.size()) < job.communicators[e.comm].size) continue;
       resolve(job, e.comm, members);
@@ -178,7 +188,8 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
     Member member;
     member.process = ref.rank;
     member.rank = rank.rank;
-    if (instance.operation->wait != WaitRule::kSymmetric) member.comm_rank = place_in(communicator, rank.rank);  // who is the root
+    // who is the root
+    if (instance.operation->wait != WaitRule::kSymmetric) member.comm_rank = place_in(communicator, rank.rank);
     member.enter_ns = rank.clock.time_ns(e->start_ticks);
     member.duration_ns = rank.clock.duration_ns(e->start_ticks, e->duration_ticks);
     member.share_begin = e->share_begin;
@@ -212,8 +223,9 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
   done.use.instances = 1;
   done.use.calls = static_cast<int64_t>(events.size());
   done.use.nonblocking = instance.nonblocking;
-  const auto [least, most] = std::minmax_element(
-      events.begin(), events.end(), [](const Event* a, const Event* b) { return a->coordination_vote < b->coordination_vote; });
+  const auto [least, most] = std::minmax_element(events.begin(), events.end(), [](const Event* a, const Event* b) {
+    return a->coordination_vote < b->coordination_vote;
+  });
   done.use.coordination = (*least)->coordination_vote >= 0 && (*most)->coordination_vote > 0;
   for (const Member& m : instance.members) done.use.time_ns += m.duration_ns;
   if (!split.wait_ns.empty()) {
@@ -229,14 +241,15 @@ void Steps::resolve(Job& job, uint32_t comm, const std::vector<MemberRef>& membe
           sum_ns += share_ns;
           if (share_ns > 0) blamed.waiters.emplace_back(static_cast<int32_t>(instance.members[i].rank), share_ns);
         }
-        done.lateness.late.push_back(
-            {0, blamed.rank, 1.0 / static_cast<double>(ties), static_cast<double>(sum_ns), static_cast<double>(longest_ns), false});
+        done.lateness.late.push_back({0, blamed.rank, 1.0 / static_cast<double>(ties), static_cast<double>(sum_ns),
+                                      static_cast<double>(longest_ns), false});
         if (!blamed.waiters.empty()) done.lateness.blamed.push_back(std::move(blamed));
       });
     }
   }
   for (size_t i = 0; i < events.size() && done.device; ++i) {
-    if (events[i]->layer != kNone) done.layers.push_back({members[i].rank, events[i]->layer, instance.members[i].duration_ns});
+    if (events[i]->layer != kNone)
+      done.layers.push_back({members[i].rank, events[i]->layer, instance.members[i].duration_ns});
   }
   (done.device ? device_done_ : done_).push_back(std::move(done));
 }
@@ -278,11 +291,14 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
   }
   const bool patient = ahead <= kMaxAhead && newest_ns - end_ns <= kMaxBehindNs;
   for (const Rank& rank : job.ranks) {
-    if (patient && rank.steps.empty() && !is_over(rank.life) && rank.open_step && *rank.open_step <= number) return false;
+    if (patient && rank.steps.empty() && !is_over(rank.life) && rank.open_step && *rank.open_step <= number)
+      return false;
     give_up &= rank.steps.size() >= kGiveUpSteps || is_over(rank.life);
   }
   for (const Rank& rank : job.ranks) {
-    if (!rank.steps.empty() && rank.steps.front().number == number && Devices::is_pending(job, rank, rank.steps.front())) return false;
+    if (!rank.steps.empty() && rank.steps.front().number == number &&
+        Devices::is_pending(job, rank, rank.steps.front()))
+      return false;
   }
   if (give_up || job.ended || job.now_ns - end_ns > kGiveUpNs) return true;
   for (size_t r = 0; r < job.ranks.size(); ++r) {
@@ -292,7 +308,9 @@ bool Steps::is_due(const Job& job, uint64_t number) const {
     if (!rank.posted.empty() && *rank.posted.begin() < end) return false;
     for (const Event& e : rank.events) {
       if (e.is_call() && e.start_ticks >= stop) break;
-      if (!e.device && e.start_ticks < end && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e)) return false;
+      if (!e.device && e.start_ticks < end && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks &&
+          has_rule(job, e))
+        return false;
     }
   }
   return true;
@@ -305,7 +323,8 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
   for (const Event& e : rank.events) {
     if (e.is_call() && e.start_ticks >= stop) break;
     const OpClass c = job.operations[e.op].operation.op_class;
-    if (e.request && (c == OpClass::kSend || c == OpClass::kReceive || c == OpClass::kSendReceive)) messages.push_back(end_ticks(e));
+    if (e.request && (c == OpClass::kSend || c == OpClass::kReceive || c == OpClass::kSendReceive))
+      messages.push_back(end_ticks(e));
   }
   std::sort(messages.begin(), messages.end());
   bool sends = !messages.empty();
@@ -332,12 +351,13 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
       const bool completes = role == MessageRole::kWait && done != messages.end() && *done <= end_ticks(e);
       const bool moves = role == MessageRole::kSend || role == MessageRole::kReceive || role == MessageRole::kExchange;
       // A damaged spool does not say what it was, or with whom.
-      const bool unknown =
-          op.operation.op_class == OpClass::kUnknown || (op.operation.numbered && !op.operation.nonblocking && e.comm == kNone);
+      const bool unknown = op.operation.op_class == OpClass::kUnknown ||
+                           (op.operation.numbered && !op.operation.nonblocking && e.comm == kNone);
       a.unsplit = completes || unknown || (moves && !op.message.posts && !op.message.persistent);
       if (a.unsplit) a.why = unknown ? Why::kPartialRanks : Why::kNotApplicable;
     }
-    if (op.operation.waits_unnumbered && (a.request || !op.operation.nonblocking)) a.undefined = may_have_company(job, e);
+    if (op.operation.waits_unnumbered && (a.request || !op.operation.nonblocking))
+      a.undefined = may_have_company(job, e);
     add_to(events, a, step.thread);
   }
   if (!annotated_ && rank.sits_in && rank.sits_in->op != kNone) {  // a second may end inside of a call
@@ -361,7 +381,10 @@ void Steps::book(std::deque<Done>& all, const std::vector<const EndedStep*>& ste
                  FinishedStep& into) {
   const auto place = [&](const Done& done) {  // -1: before the step, 1: after it
     const EndedStep* step = steps[done.rank];
-    return step == nullptr ? 1 : done.enter_ticks < step->start_ticks ? -1 : done.enter_ticks >= step->end_ticks ? 1 : 0;
+    return step == nullptr                        ? 1
+           : done.enter_ticks < step->start_ticks ? -1
+           : done.enter_ticks >= step->end_ticks  ? 1
+                                                  : 0;
   };
   std::deque<Done> later;
   for (; !all.empty(); all.pop_front()) {
@@ -419,7 +442,8 @@ void Steps::finish(Job& job, uint64_t number) {
       if (e.is_call() && e.start_ticks >= horizons[r]) break;
       const bool inside = e.start_ticks >= step.start_ticks && e.start_ticks < step.end_ticks;
       if (e.device) continue;  // booked with what it was (book())
-      partial |= e.start_ticks < step.end_ticks && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks && has_rule(job, e);
+      partial |= e.start_ticks < step.end_ticks && e.sequence > 0 && !e.wait_ns && e.why == Why::kPartialRanks &&
+                 has_rule(job, e);
       if (inside && e.sequence > 0 && e.layer != kNone)
         finished.layers[r][e.layer].comm_ns += rank.clock.duration_ns(e.start_ticks, e.duration_ticks);
     }
@@ -430,13 +454,15 @@ void Steps::finish(Job& job, uint64_t number) {
       finished.layers[r][layer.layer].time_ns += layer.duration_ticks < 0 ? -ns : ns;
     }
     for (; !rank.samples.empty() && rank.samples.front().first < step.end_ticks; rank.samples.pop_front()) {
-      if (rank.samples.front().first >= step.start_ticks) finished.samples = finished.samples.value_or(0) + rank.samples.front().second;
+      if (rank.samples.front().first >= step.start_ticks)
+        finished.samples = finished.samples.value_or(0) + rank.samples.front().second;
     }
   }
   int64_t horizon_ns = INT64_MIN;  // of all ranks that have ended a step
   for (size_t r = 0; r < job.ranks.size(); ++r)
     if (steps[r] != nullptr)
-      horizon_ns = std::max(horizon_ns, horizons[r] == UINT64_MAX ? INT64_MAX : job.ranks[r].clock.time_ns(horizons[r]));
+      horizon_ns =
+          std::max(horizon_ns, horizons[r] == UINT64_MAX ? INT64_MAX : job.ranks[r].clock.time_ns(horizons[r]));
   book(done_, steps, horizon_ns, job.background, finished);
   book(device_done_, steps, horizon_ns, job.background, finished);
   std::vector<std::optional<int64_t>> ends_ns(job.ranks.size());

@@ -1,13 +1,14 @@
 // From events to finished steps, by the analyzer's rules, one step after the other while the job runs.
 //
-// A collective is split when all its members are here (analyzer/passes/instance.h). A step is cut when all ranks have ended it, all its
-// collectives are split and nothing posted in it is in flight (analyzer/passes/partition.h). What is missing after two more steps will not
-// come: the step is cut without it, and unknown waiting is not shown. Only the analyzer splits waiting in messages: live, calls that
-// complete messages have an unknown wait.
+// A collective is split when all its members are here (analyzer/passes/instance.h). A step is cut when all ranks have
+// ended it, all its collectives are split and nothing posted in it is in flight (analyzer/passes/partition.h). What is
+// missing after two more steps will not come: the step is cut without it, and unknown waiting is not shown. Only the
+// analyzer splits waiting in messages: live, calls that complete messages have an unknown wait.
 //
 // GPU work is cut beside that of threads (devices.h); the observer, which sees a whole window, decides which to show.
 //
-// A job without steps is cut into seconds. If no step ends for long, the oldest events are dropped: memory is always bounded.
+// A job without steps is cut into seconds. If no step ends for long, the oldest events are dropped: memory
+// is always bounded.
 #pragma once
 
 #include <cstdint>
@@ -105,15 +106,17 @@ class Steps {
   uint64_t horizon(const Job& job, size_t rank) const;
   /// `stop`: the rank's horizon.
   RankPart cut(const Job& job, const Rank& rank, const EndedStep& step, uint64_t stop) const;
-  void book(std::deque<Done>& done, const std::vector<const EndedStep*>& steps, int64_t horizon_ns, bool background, FinishedStep& into);
+  void book(std::deque<Done>& done, const std::vector<const EndedStep*>& steps, int64_t horizon_ns, bool background,
+            FinishedStep& into);
   Event* event_of(Job& job, const MemberRef& member) const;
 
   std::map<std::pair<uint32_t, uint64_t>, std::vector<MemberRef>> assembling_;  ///< by communicator and number
   Devices devices_;
-  std::deque<Done> done_, device_done_;  ///< of calls; of kernels, which become known later; by when the last member came
-  std::vector<uint64_t> taken_;          ///< per rank: events ever taken
-  std::vector<uint64_t> dropped_;        ///< per rank: events ever dropped from the front
-  std::vector<OneThread> calls_;         ///< per rank
+  /// of calls; of kernels, which become known later; by when the last member came
+  std::deque<Done> done_, device_done_;
+  std::vector<uint64_t> taken_;    ///< per rank: events ever taken
+  std::vector<uint64_t> dropped_;  ///< per rank: events ever dropped from the front
+  std::vector<OneThread> calls_;   ///< per rank
   std::deque<FinishedStep> finished_;
   uint64_t count_ = 0;
   bool annotated_ = false;

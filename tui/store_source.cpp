@@ -16,7 +16,10 @@ constexpr int64_t kJoinNs = 40'000'000'000;  // before the first frame, of jobs 
 constexpr int64_t kJoinSteps = kWindow + 4;
 
 Life life_of(const std::string& ended) {
-  return ended == "finalized" ? Life::kFinalized : ended == "aborted" ? Life::kAborted : ended == "exited" ? Life::kExited : Life::kGone;
+  return ended == "finalized" ? Life::kFinalized
+         : ended == "aborted" ? Life::kAborted
+         : ended == "exited"  ? Life::kExited
+                              : Life::kGone;
 }
 
 /// Where the rows of `process` begin in a table whose rows were written process by process.
@@ -61,7 +64,9 @@ struct StoreSource::Process {
           WHERE rowid >= ? AND rowid < ? AND step IS NOT NULL
           GROUP BY step
           ORDER BY step)"),
-        layers(db, "SELECT process, region, start_ns + duration_ns, duration_ns FROM range_event WHERE rowid >= ? ORDER BY rowid") {
+        layers(
+            db,
+            "SELECT process, region, start_ns + duration_ns, duration_ns FROM range_event WHERE rowid >= ? ORDER BY rowid") {
     events.bind(id, from_ns);
     steps.bind(id, from_ns);
     layers.bind(first_row(db, "range_event", id));
@@ -90,14 +95,16 @@ StoreSource::~StoreSource() = default;
 void StoreSource::load_names(Job& job) {
   job.run = shown_;
   std::unordered_map<std::string, std::string> meta;
-  for (Query rows(db_, "SELECT key, value FROM meta WHERE key IN ('job_id', 'exit_code', 'signal', 'epoch_realtime_ns')"); rows.next();)
+  for (Query rows(db_,
+                  "SELECT key, value FROM meta WHERE key IN ('job_id', 'exit_code', 'signal', 'epoch_realtime_ns')");
+       rows.next();)
     meta[rows.text(0)] = rows.text(1);
   job.job_id = meta["job_id"];
   if (!meta["exit_code"].empty()) job.exit_code = std::atoll(meta["exit_code"].c_str());
   if (!meta["signal"].empty()) job.signal = std::atoll(meta["signal"].c_str());
   epoch_realtime_ns_ = std::atoll(meta["epoch_realtime_ns"].c_str());
-  // What GPUs did is known step by step. For jobs without steps, or whose ranks wait in MPI, it is not looked at. A rank that is unseen calls
-  // NCCL, and nothing of its GPUs was recorded.
+  // What GPUs did is known step by step. For jobs without steps, or whose ranks wait in MPI, it is not looked at. A
+  // rank that is unseen calls NCCL, and nothing of its GPUs was recorded.
   Query gpus(db_, R"(
     SELECT EXISTS (SELECT 1 FROM steady_world WHERE world = 0 AND annotated AND waits_by = 'device')
              OR (EXISTS (SELECT 1 FROM steady_world WHERE world = 0 AND annotated)
@@ -127,9 +134,10 @@ void StoreSource::load_names(Job& job) {
     c.size = static_cast<int32_t>(comms.integer(2));
     c.comparable = comms.text(3) != "inter";
   }
-  Query members(db_,
-                "SELECT m.communicator, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator WHERE c.world = 0 "
-                "ORDER BY m.communicator, m.side, m.comm_rank");
+  Query members(
+      db_,
+      "SELECT m.communicator, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator WHERE c.world = 0 "
+      "ORDER BY m.communicator, m.side, m.comm_rank");
   while (members.next()) {
     JobCommunicator& c = job.communicators[static_cast<size_t>(members.integer(0))];
     c.ranks.push_back(static_cast<int32_t>(members.maybe_integer(1).value_or(-1)));
@@ -144,15 +152,17 @@ void StoreSource::load_names(Job& job) {
     c.axis_source = axes.text(2);
   }
   job.layers.resize(1);
-  Query regions(db_,
-                "SELECT r.id, coalesce(r.layer, ''), coalesce(r.phase, ''), r.kind = 'layer' OR (r.kind = 'operator' AND p.layer IS NULL),"
-                " p.id, p.layer IS NOT NULL FROM region r LEFT JOIN region p ON p.id = r.parent ORDER BY r.id");
+  Query regions(
+      db_,
+      "SELECT r.id, coalesce(r.layer, ''), coalesce(r.phase, ''), r.kind = 'layer' OR (r.kind = 'operator' AND p.layer IS NULL),"
+      " p.id, p.layer IS NOT NULL FROM region r LEFT JOIN region p ON p.id = r.parent ORDER BY r.id");
   while (regions.next()) {
     const auto id = static_cast<size_t>(regions.integer(0));
     if (job.layers.size() <= id) job.layers.resize(id + 1);
     job.layers[id] = {regions.text(1), regions.text(2)};
     regions_.resize(job.layers.size());
-    regions_[id] = {regions.integer(3) != 0, regions.integer(5) != 0 ? static_cast<uint32_t>(regions.integer(4)) : kNone};
+    regions_[id] = {regions.integer(3) != 0,
+                    regions.integer(5) != 0 ? static_cast<uint32_t>(regions.integer(4)) : kNone};
   }
 }
 
@@ -163,8 +173,9 @@ void StoreSource::load(Job& job, int64_t step_ns) {
   now_ns_ = step_ns;
   if (frames_to_end_) {
     now_ns_ = std::max<int64_t>(0, end_ns_ - step_ns * (*frames_to_end_ - 1));
-    Query step(db_,
-               "SELECT min(start_ns) FROM step WHERE step >= (SELECT max(step) FROM step WHERE start_ns <= ?1) - ?2 AND start_ns <= ?1");
+    Query step(
+        db_,
+        "SELECT min(start_ns) FROM step WHERE step >= (SELECT max(step) FROM step WHERE start_ns <= ?1) - ?2 AND start_ns <= ?1");
     step.bind(now_ns_, kJoinSteps);
     from_ns_ = step.next() && !step.is_null(0) ? step.integer(0) : std::max<int64_t>(0, now_ns_ - kJoinNs);
   }
@@ -194,20 +205,24 @@ void StoreSource::load_processes(Job& job) {
     rank.on_host = processes.is_null(10) ? -1 : static_cast<int32_t>(std::atoi(processes.text(10).c_str()));
     rank.lost = static_cast<uint64_t>(processes.integer(11));
     rank.uses_mpi = processes.integer(12) != 0;
-    rank.clock.domain = domains.try_emplace(processes.text(9).empty() ? rank.host : processes.text(9), domains.size()).first->second;
+    rank.clock.domain =
+        domains.try_emplace(processes.text(9).empty() ? rank.host : processes.text(9), domains.size()).first->second;
     if (job.name.empty()) job.name = processes.text(8).substr(processes.text(8).rfind('/') + 1);
     job.world_size = std::max(job.world_size, static_cast<int32_t>(processes.integer(2)));
     job.ranks.push_back(std::move(rank));
     processes_.push_back(std::move(process));
   }
   if (processes_.empty())
-    throw Error(shown_ + " has no ranks to show", "see what it has: ddl report " + shell_quoted(shown_), ExitCode::kDataMissing);
-  Query samples(db_,
-                "SELECT v.process, v.time_ns, v.value FROM value v WHERE v.name = 'samples' AND v.value IS NOT NULL AND v.time_ns >= ? "
-                "ORDER BY v.time_ns");
+    throw Error(shown_ + " has no ranks to show", "see what it has: ddl report " + shell_quoted(shown_),
+                ExitCode::kDataMissing);
+  Query samples(
+      db_,
+      "SELECT v.process, v.time_ns, v.value FROM value v WHERE v.name = 'samples' AND v.value IS NOT NULL AND v.time_ns >= ? "
+      "ORDER BY v.time_ns");
   samples.bind(from_ns_);
   while (samples.next()) {
-    const auto process = std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) { return p->id == samples.integer(0); });
+    const auto process =
+        std::find_if(processes_.begin(), processes_.end(), [&](const auto& p) { return p->id == samples.integer(0); });
     if (process != processes_.end())
       job.ranks[(*process)->index].samples.emplace_back(static_cast<uint64_t>(samples.integer(1)), samples.real(2));
   }
@@ -233,7 +248,8 @@ void StoreSource::move_on(Job& job, Process& p) const {
   const auto now = static_cast<uint64_t>(now_ns_);
   const auto is_collective = [&](const Event& e) { return e.comm != kNone && e.sequence > 0; };
   const auto arrive = [&](const Event& e) {
-    if (job.operations[e.op].operation.numbered && is_collective(e) && !e.device) rank.reach(e.comm, static_cast<uint32_t>(e.sequence));
+    if (job.operations[e.op].operation.numbered && is_collective(e) && !e.device)
+      rank.reach(e.comm, static_cast<uint32_t>(e.sequence));
     rank.newest_ticks = std::max(rank.newest_ticks, e.start_ticks + e.duration_ticks);
     rank.events.push_back(e);
   };
@@ -296,7 +312,8 @@ void StoreSource::move_on(Job& job, Process& p) const {
   }
 }
 
-/// What the process's GPUs did in a step. Steps are asked for in the order of time; where their numbers fall, it is looked for from the start.
+/// What the process's GPUs did in a step. Steps are asked for in the order of time; where their numbers fall, it is
+/// looked for from the start.
 std::optional<RankPart> StoreSource::device_part(Process& p, int64_t step) {
   if (step < p.part_asked) {
     p.parts.reset();
@@ -315,7 +332,8 @@ std::optional<RankPart> StoreSource::device_part(Process& p, int64_t step) {
 }
 
 void StoreSource::read_layers(Rank& rank, Process& p) const {
-  for (; p.more_layers && p.layers.integer(2) <= now_ns_; p.more_layers = p.layers.next() && p.layers.integer(0) == p.id) {
+  for (; p.more_layers && p.layers.integer(2) <= now_ns_;
+       p.more_layers = p.layers.next() && p.layers.integer(0) == p.id) {
     const auto region = static_cast<size_t>(p.layers.integer(1));
     if (p.layers.integer(2) < from_ns_ || region >= regions_.size() || !regions_[region].is_layer) continue;
     const auto end = static_cast<uint64_t>(p.layers.integer(2));
@@ -327,7 +345,8 @@ void StoreSource::read_layers(Rank& rank, Process& p) const {
 
 void StoreSource::read_open_calls(Job& job) {
   Query open(
-      db_, "SELECT x.process, x.op, x.comm, x.seq, x.start_ns, x.peer FROM open_call x ORDER BY x.process, x.thread DESC, x.start_ns DESC");
+      db_,
+      "SELECT x.process, x.op, x.comm, x.seq, x.start_ns, x.peer FROM open_call x ORDER BY x.process, x.thread DESC, x.start_ns DESC");
   std::map<int64_t, size_t> ranks;
   for (const auto& process : processes_) ranks[process->id] = process->index;
   while (open.next()) {

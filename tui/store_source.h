@@ -1,5 +1,5 @@
-// Replays a run from its store: the job at a moment of its life, a little later at each poll. Screens get their numbers as from a running
-// job.
+// Replays a run from its store: the job at a moment of its life, a little later at each poll. Screens get their numbers
+// as from a running job.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -16,7 +16,8 @@ namespace ddl::tui {
 
 class StoreSource : public Source {
  public:
-  /// `speed`: seconds of the job per second. `frames_to_end`: the last of that many frames shows the end; nothing: begin with the job.
+  /// `speed`: seconds of the job per second. `frames_to_end`: the last of that many frames shows the end; nothing:
+  /// begin with the job.
   StoreSource(SQLite::Database& db, std::string shown, double speed, std::optional<int> frames_to_end);
   ~StoreSource() override;
 

@@ -68,7 +68,8 @@ Terminal::Terminal(Color color) {
   SCREEN* const screen = newterm(nullptr, stdout, stdin);
   if (screen == nullptr || tigetstr("cup") == nullptr) {  // "dumb" cannot move its cursor
     if (screen != nullptr) endwin();
-    throw Error(std::string("ncurses cannot draw on this terminal: TERM=") + (std::getenv("TERM") != nullptr ? std::getenv("TERM") : ""),
+    throw Error(std::string("ncurses cannot draw on this terminal: TERM=") +
+                    (std::getenv("TERM") != nullptr ? std::getenv("TERM") : ""),
                 "ddl-top -b prints frames as text");
   }
   raw();  // Ctrl-C comes as a key, and the screen is put back in any case
@@ -108,7 +109,8 @@ void Terminal::show(const Frame& frame) {
       if (cell.selected) attributes |= A_BOLD | A_UNDERLINE;
       const wchar_t text[] = {static_cast<wchar_t>(cell.glyph), L'\0'};
       cchar_t ready;
-      setcchar(&ready, text, attributes, color_ ? static_cast<short>(static_cast<int>(cell.style) + 1) : static_cast<short>(0), nullptr);
+      setcchar(&ready, text, attributes,
+               color_ ? static_cast<short>(static_cast<int>(cell.style) + 1) : static_cast<short>(0), nullptr);
       mvadd_wch(y, x, &ready);
     }
   }
@@ -120,12 +122,16 @@ int Terminal::read(double seconds) {
   wint_t code = 0;
   int kind = get_wch(&code);
   if (kind == ERR) {
-    if (poll(&input, 1, static_cast<int>(seconds * 1000)) < 0) input.revents = 0;  // a signal: the window may have changed
+    // a signal: the window may have changed
+    if (poll(&input, 1, static_cast<int>(seconds * 1000)) < 0) input.revents = 0;
     kind = get_wch(&code);
     if (kind == ERR) return (input.revents & (POLLHUP | POLLERR)) ? kQuit : kNoKey;
   }
   if (kind != KEY_CODE_YES)
-    return code == 3 ? static_cast<int>(kQuit) : code == '\r' ? static_cast<int>(kReturn) : code == 26 ? kNoKey : static_cast<int>(code);
+    return code == 3      ? static_cast<int>(kQuit)
+           : code == '\r' ? static_cast<int>(kReturn)
+           : code == 26   ? kNoKey
+                          : static_cast<int>(code);
   switch (code) {
     case KEY_UP:
       return kUp;

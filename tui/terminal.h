@@ -20,7 +20,8 @@ class Terminal {
 
   Size size() const;
   void show(const Frame& frame);
-  /// Waits for a key, or until `seconds` have passed: kNoKey, also when the size has changed. Ctrl-C and the end of the input are kQuit.
+  /// Waits for a key, or until `seconds` have passed: kNoKey, also when the size has changed. Ctrl-C and the end of
+  /// the input are kQuit.
   int read(double seconds);
   struct Point {
     int x = 0, y = 0;

@@ -47,7 +47,8 @@ int run_batch(Source& source, const TopOptions& options, const std::function<voi
     Snapshot snapshot = observer.look(job, options.replay);
     snapshot.interval_s = options.view.interval_s;
     snapshot.own_cpu_ratio = own;
-    write(options.json ? to_json(snapshot) + "\n" : (n > 0 ? "\n" : "") + draw(snapshot, options.size, options.theme, options.view).text());
+    write(options.json ? to_json(snapshot) + "\n"
+                       : (n > 0 ? "\n" : "") + draw(snapshot, options.size, options.theme, options.view).text());
     if (job.ended && !job.may_go_on && !options.frames) break;
   }
   return 0;

@@ -46,7 +46,8 @@ std::vector<Line> visible_lines(const Snapshot& s, const View& view) {
   for (const RankRow& row : s.ranks) {
     if (view.filter.matches(row)) lines.push_back({&row, false, 1, false});
   }
-  std::stable_sort(lines.begin(), lines.end(), [&](const Line& a, const Line& b) { return before(*a.row, *b.row, view); });
+  std::stable_sort(lines.begin(), lines.end(),
+                   [&](const Line& a, const Line& b) { return before(*a.row, *b.row, view); });
   if (!view.by_node) return lines;
   std::vector<Line> grouped;
   std::map<std::string, std::vector<Line>> nodes;

@@ -7,9 +7,9 @@ class variables_map;
 
 namespace ddl {
 
-/** Options only, no words, and no abbreviations: a script's "--step" must not change its meaning when another option comes along. Throws
- * po::error. */
-boost::program_options::variables_map parse_command_line(int argc, const char* const* argv,
-                                                         const boost::program_options::options_description& description);
+/** Options only, no words, and no abbreviations: a script's "--step" must not change its meaning when another option
+ * comes along. Throws po::error. */
+boost::program_options::variables_map parse_command_line(
+    int argc, const char* const* argv, const boost::program_options::options_description& description);
 
 }  // namespace ddl

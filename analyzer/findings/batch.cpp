@@ -13,7 +13,8 @@ std::optional<Batch> batch_of(const FindingInput& input) {
   unseen.bind(input.world);
   if (unseen.next()) return {};  // what they compute is not known
   Batch batch;
-  // Ranks without a record are taken to be like the others. A step of which a rank tells none may be one of a damaged record.
+  // Ranks without a record are taken to be like the others. A step of which a rank tells none may be one of
+  // a damaged record.
   Query samples(input.db, R"(
     SELECT avg(samples) FILTER (WHERE told = w.ranks) / w.ranks, max(w.ranks, w.world_size)
     FROM (SELECT sum(v.value) AS samples, count(DISTINCT p.rank) AS told
@@ -29,7 +30,9 @@ std::optional<Batch> batch_of(const FindingInput& input) {
   batch.per_rank = samples.real(0);
   batch.samples = batch.per_rank * samples.real(1);
   // A rank with GPUs computes on them: its thread, which launches and waits, says nothing of that.
-  Query gpus(input.db, "SELECT total(compute_ns) / total(windows) FROM steady_gpu WHERE world = ? AND active_ns > 0 HAVING count(*) > 0");
+  Query gpus(
+      input.db,
+      "SELECT total(compute_ns) / total(windows) FROM steady_gpu WHERE world = ? AND active_ns > 0 HAVING count(*) > 0");
   gpus.bind(input.world);
   batch.compute_ns = gpus.next() ? gpus.real(0) : models::metric_of(input.db, input.world, "compute_time").value_or(0);
   Query noise(input.db, "SELECT value, hi FROM metric WHERE id = 'noise_scale' AND world = ? AND value IS NOT NULL");

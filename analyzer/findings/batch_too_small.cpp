@@ -1,6 +1,7 @@
-// Too few samples in a step, for jobs that report them (ddl_value "samples"): transfers that nothing hides take the same time whatever the
-// batch, so twice the samples per step halve their share (specification.md G7), and that of the optimizer. What is won is told for the samples of
-// today's step. Not above the gradient noise scale, where that is known: what more samples add there is wasted.
+// Too few samples in a step, for jobs that report them (ddl_value "samples"): transfers that nothing hides take the
+// same time whatever the batch, so twice the samples per step halve their share (specification.md G7), and that of the
+// optimizer. What is won is told for the samples of today's step. Not above the gradient noise scale, where that is
+// known: what more samples add there is wasted.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,7 +32,8 @@ ExposedTransfer exposed_transfer_of_step(const FindingInput& input) {
   return of_gpus >= of_ranks ? ExposedTransfer{of_gpus, false} : ExposedTransfer{of_ranks, input.bounded};
 }
 
-/// What the replay of the steps says (specification.md J8), but where ranks left no record; where transfers are bounds, half of them if that is more.
+/// What the replay of the steps says (specification.md J8), but where ranks left no record; where transfers are bounds,
+/// half of them if that is more.
 std::optional<double> replayed_saving_ns(const FindingInput& input, const ExposedTransfer& xfer) {
   if (xfer.at_most) return std::nullopt;
   const std::optional<models::ReplayedSaving> replayed = models::saving_of_twice_the_batch(input.db, input.world);
@@ -56,15 +58,16 @@ DDL_FINDING(batch_too_small, kSpeed, "where", "few samples for the network",
   finding.saving_ns = static_cast<int64_t>(replayed_ns.value_or(xfer_ns / 2));
   finding.at_most = at_most;
   finding.confidence = batch->noise && !at_most ? "likely" : "maybe";
-  finding.sentence = fmt::format("{:.0f} samples per rank are few for the network: {}{} of the step are transfers that nothing hides{}",
-                                 batch->per_rank, at_most ? "at most " : "", percent_text(xfer_ns / static_cast<double>(input.step_ns)),
-                                 at_most ? fmt::format(", or waiting for {}", missing_text(input)) : "");
+  finding.sentence = fmt::format(
+      "{:.0f} samples per rank are few for the network: {}{} of the step are transfers that nothing hides{}",
+      batch->per_rank, at_most ? "at most " : "", percent_text(xfer_ns / static_cast<double>(input.step_ns)),
+      at_most ? fmt::format(", or waiting for {}", missing_text(input)) : "");
   finding.evidence = fmt::format(
-      "They take {}/step, computing {}; twice the samples per step would halve that for each sample{}. {}.", duration_text(xfer_ns),
-      duration_text(batch->compute_ns), replayed_ns ? ", and what is computed once a step" : "",
-      batch->noise
-          ? fmt::format("The gradient noise scale, {:.0f} samples, is well above the {:.0f} of all ranks", *batch->noise, batch->samples)
-          : std::string("Whether convergence bears it is not known: the job reports no gradient norms"));
+      "They take {}/step, computing {}; twice the samples per step would halve that for each sample{}. {}.",
+      duration_text(xfer_ns), duration_text(batch->compute_ns), replayed_ns ? ", and what is computed once a step" : "",
+      batch->noise ? fmt::format("The gradient noise scale, {:.0f} samples, is well above the {:.0f} of all ranks",
+                                 *batch->noise, batch->samples)
+                   : std::string("Whether convergence bears it is not known: the job reports no gradient norms"));
   finding.advice =
       "larger batches per rank as far as memory goes, or several of them per reduction (gradient accumulation, no_sync() in PyTorch DDP), "
       "with the learning rate to match; ddl model whatif says what twice the batch does";

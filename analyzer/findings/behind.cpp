@@ -15,10 +15,13 @@
 namespace ddl {
 namespace {
 
-constexpr int64_t kLeavesTogetherNs = 5'000'000;  // members leave a collective at about the same time, on a busy machine a little apart
-constexpr int kLastCalls = 16;                    // of a rank: other threads may have entered some after the one that gave up
+// members leave a collective at about the same time, on a busy machine a little apart
+constexpr int64_t kLeavesTogetherNs = 5'000'000;
+// of a rank: other threads may have entered some after the one that gave up
+constexpr int kLastCalls = 16;
 
-using CollectivesEntered = std::map<std::pair<int64_t, int64_t>, int64_t>;  // (communicator, rank) -> collectives entered
+// (communicator, rank) -> collectives entered
+using CollectivesEntered = std::map<std::pair<int64_t, int64_t>, int64_t>;
 
 // CROSS JOIN: without it SQLite looks at all rows of a table for each process of the world.
 CollectivesEntered collectives_entered(const FindingInput& input, const std::vector<UnfinishedCall>& open) {
@@ -28,13 +31,16 @@ CollectivesEntered collectives_entered(const FindingInput& input, const std::vec
                 " WHERE p.world = ? AND p.rank IS NOT NULL AND f.comm IS NOT NULL");
   profile.bind(input.world);
   while (profile.next()) {
-    if (input.catalog.operation(profile.integer(2)).numbered) entered[{profile.integer(0), profile.integer(1)}] += profile.integer(3);
+    if (input.catalog.operation(profile.integer(2)).numbered)
+      entered[{profile.integer(0), profile.integer(1)}] += profile.integer(3);
   }
   const auto at_least = [&](int64_t comm, int64_t rank, int64_t seq) {
     int64_t& known = entered[{comm, rank}];
     known = std::max(known, seq);
   };
-  Query reached(input.db, "SELECT r.comm, p.rank, r.seq FROM reached r CROSS JOIN process p ON p.id = r.process WHERE p.world = ?");
+  Query reached(
+      input.db,
+      "SELECT r.comm, p.rank, r.seq FROM reached r CROSS JOIN process p ON p.id = r.process WHERE p.world = ?");
   reached.bind(input.world);
   while (reached.next()) at_least(reached.integer(0), reached.integer(1), reached.integer(2));
   for (const UnfinishedCall& call : open) {
@@ -45,8 +51,9 @@ CollectivesEntered collectives_entered(const FindingInput& input, const std::vec
 
 /// The non-blocking collective that `rank` uses on the communicator; of several, no name.
 std::string posted_operation(const FindingInput& input, int64_t comm, int64_t rank) {
-  Query ops(input.db,
-            "SELECT DISTINCT f.op FROM profile f JOIN process p ON p.id = f.process WHERE p.world = ? AND p.rank = ? AND f.comm = ?");
+  Query ops(
+      input.db,
+      "SELECT DISTINCT f.op FROM profile f JOIN process p ON p.id = f.process WHERE p.world = ? AND p.rank = ? AND f.comm = ?");
   ops.bind(input.world, rank, comm);
   std::string name;
   while (ops.next()) {
@@ -59,8 +66,8 @@ std::string posted_operation(const FindingInput& input, int64_t comm, int64_t ra
 }
 
 /// A call of `rank`.
-std::string describe_call(const FindingInput& input, int64_t rank, int64_t op, std::optional<int64_t> comm, std::optional<int64_t> seq,
-                          std::optional<int64_t> peer) {
+std::string describe_call(const FindingInput& input, int64_t rank, int64_t op, std::optional<int64_t> comm,
+                          std::optional<int64_t> seq, std::optional<int64_t> peer) {
   UnfinishedCall call;
   call.rank = rank, call.comm = comm, call.peer = peer;
   const auto known = comm ? input.catalog.communicators.find(*comm) : input.catalog.communicators.end();
@@ -69,18 +76,20 @@ std::string describe_call(const FindingInput& input, int64_t rank, int64_t op, s
                     known == input.catalog.communicators.end() ? std::string_view() : known->second.label);
 }
 
-/// Who has not entered which collective. Thousands of ranks may ask for the same one, which looks at its thousands of members once.
+/// Who has not entered which collective. Thousands of ranks may ask for the same one, which looks at its
+/// thousands of members once.
 class MembersBehind {
  public:
   MembersBehind(const FindingInput& input, const std::vector<UnfinishedCall>& open)
       : input_(input), entered_(collectives_entered(input, open)) {}
 
-  /// Members that have not entered collective `seq`; nobody where they are not known, or of two groups. A rank without a process is one that left
-  /// no data: nothing can be said about it.
+  /// Members that have not entered collective `seq`; nobody where they are not known, or of two groups. A rank without
+  /// a process is one that left no data: nothing can be said about it.
   const std::vector<int64_t>& of(int64_t comm, int64_t seq) {
     const auto [behind, is_new] = behind_.try_emplace({comm, seq});
     const auto communicator = input_.catalog.communicators.find(comm);
-    if (!is_new || communicator == input_.catalog.communicators.end() || communicator->second.kind == "inter") return behind->second;
+    if (!is_new || communicator == input_.catalog.communicators.end() || communicator->second.kind == "inter")
+      return behind->second;
     for (const int64_t rank : communicator->second.ranks) {
       const auto progress = entered_.find({comm, rank});
       const bool recorded = rank >= 0 && input_.catalog.process_of(input_.world, rank) != nullptr;
@@ -103,16 +112,17 @@ bool is_comparable(const FindingInput& input, int64_t comm) {
 
 std::set<int64_t> background_ranks(const FindingInput& input) {
   std::set<int64_t> ranks;
-  Query rows(input.db, "SELECT p.rank FROM background_process b CROSS JOIN process p ON p.id = b.process WHERE p.world = ?");
+  Query rows(input.db,
+             "SELECT p.rank FROM background_process b CROSS JOIN process p ON p.id = b.process WHERE p.world = ?");
   rows.bind(input.world);
   while (rows.next()) ranks.insert(rows.integer(0));
   return ranks;
 }
 
-/// By when a member other than `inside` had left the blocking collective, as far as known; nothing: none has. A non-blocking one's members need
-/// not have waited for it before they do other things.
-std::optional<int64_t> left_since_ns(const FindingInput& input, const std::vector<UnfinishedCall>& open, const UnfinishedCall& call,
-                                     const std::set<int64_t>& inside) {
+/// By when a member other than `inside` had left the blocking collective, as far as known; nothing: none has. A
+/// non-blocking one's members need not have waited for it before they do other things.
+std::optional<int64_t> left_since_ns(const FindingInput& input, const std::vector<UnfinishedCall>& open,
+                                     const UnfinishedCall& call, const std::set<int64_t>& inside) {
   const Operation& operation = input.catalog.operation(call.op);
   if (!operation.numbered || operation.nonblocking) return std::nullopt;
   std::optional<int64_t> left_ns;
@@ -135,14 +145,15 @@ struct LastCall {
   int64_t event = 0;
 };
 
-/// The rank's last call, if it may have waited in it for something that never came. A framework's timeout ends such a call as an error, and with it the
-/// process: nothing is begun after it.
+/// The rank's last call, if it may have waited in it for something that never came. A framework's timeout ends such a
+/// call as an error, and with it the process: nothing is begun after it.
 std::optional<LastCall> long_last_call(const FindingInput& input, const ProcessInfo& process) {
   std::optional<int64_t> last_begin_ns, last_event;
   UnfinishedCall last;
-  Query row(input.db,
-            "SELECT op, comm, seq, step, peer, start_ns, start_ns + duration_ns, id FROM event WHERE process = ? AND kind = 1"
-            " ORDER BY start_ns DESC LIMIT ?");
+  Query row(
+      input.db,
+      "SELECT op, comm, seq, step, peer, start_ns, start_ns + duration_ns, id FROM event WHERE process = ? AND kind = 1"
+      " ORDER BY start_ns DESC LIMIT ?");
   row.bind(process.id, kLastCalls);
   while (row.next()) {
     last_begin_ns = std::max(last_begin_ns.value_or(INT64_MIN), row.integer(5));
@@ -151,7 +162,8 @@ std::optional<LastCall> long_last_call(const FindingInput& input, const ProcessI
     last = {process.rank,         row.integer(0),       row.maybe_integer(1), row.maybe_integer(2),
             row.maybe_integer(3), row.maybe_integer(4), row.integer(5),       row.integer(6)};
   }
-  if (!last_event || *last.gave_up_ns - last.start_ns < kHangNs || *last_begin_ns >= *last.gave_up_ns) return std::nullopt;
+  if (!last_event || *last.gave_up_ns - last.start_ns < kHangNs || *last_begin_ns >= *last.gave_up_ns)
+    return std::nullopt;
   return LastCall{last, *last_event};
 }
 
@@ -170,7 +182,8 @@ std::vector<UnfinishedCall> given_up_calls(const FindingInput& input, const std:
   std::vector<LastCall> calls;
   std::set<int64_t> messages;
   for (const auto& [id, process] : input.catalog.processes) {
-    if (process.world != input.world || process.rank < 0 || process.ended == "finalized" || process.ended == "imported") continue;
+    if (process.world != input.world || process.rank < 0 || process.ended == "finalized" || process.ended == "imported")
+      continue;
     const auto last = long_last_call(input, process);
     if (!last) continue;
     const Operation& operation = input.catalog.operation(last->call.op);
@@ -239,13 +252,14 @@ std::string call_text(const FindingInput& input, const UnfinishedCall& call) {
 
 std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
   std::vector<UnfinishedCall> calls;
-  Query rows(input.db,
-             "SELECT p.rank, x.op, x.comm, x.seq, x.step, x.peer, x.start_ns FROM open_call x CROSS JOIN process p ON p.id = x.process"
-             " WHERE p.world = ? AND p.rank IS NOT NULL ORDER BY p.rank, x.start_ns");
+  Query rows(
+      input.db,
+      "SELECT p.rank, x.op, x.comm, x.seq, x.step, x.peer, x.start_ns FROM open_call x CROSS JOIN process p ON p.id = x.process"
+      " WHERE p.world = ? AND p.rank IS NOT NULL ORDER BY p.rank, x.start_ns");
   rows.bind(input.world);
   while (rows.next()) {
-    calls.push_back({rows.integer(0), rows.integer(1), rows.maybe_integer(2), rows.maybe_integer(3), rows.maybe_integer(4),
-                     rows.maybe_integer(5), rows.integer(6), std::nullopt});
+    calls.push_back({rows.integer(0), rows.integer(1), rows.maybe_integer(2), rows.maybe_integer(3),
+                     rows.maybe_integer(4), rows.maybe_integer(5), rows.integer(6), std::nullopt});
   }
   return calls;
 }
@@ -287,25 +301,26 @@ std::optional<Stall> find_stall(const FindingInput& input) {
   for (const UnfinishedCall& call : open) {
     if (call.comm && call.seq) waiting.push_back({call.rank, *call.comm, *call.seq, call.start_ns});
   }
-  const auto found = find_stall_case(waiting, INT64_MAX, [&](int64_t comm, int64_t seq) { return behind.of(comm, seq); });
+  const auto found =
+      find_stall_case(waiting, INT64_MAX, [&](int64_t comm, int64_t seq) { return behind.of(comm, seq); });
   if (!found) return std::nullopt;
 
   Stall stall;
   static_cast<StallCase&>(stall) = *found;
   const CommunicatorInfo& communicator = input.catalog.communicators.at(found->comm);
-  const auto call =
-      std::find_if(open.rbegin(), open.rend(), [&](const UnfinishedCall& c) { return c.comm == found->comm && c.seq == found->seq; });
+  const auto call = std::find_if(open.rbegin(), open.rend(),
+                                 [&](const UnfinishedCall& c) { return c.comm == found->comm && c.seq == found->seq; });
   const Operation& operation = input.catalog.operation(call->op);
   stall.sits_in = operation.name;
-  stall.collective =
-      fmt::format("{} number {} on {}", operation.numbered ? operation.name : posted_operation(input, found->comm, call->rank), found->seq,
-                  communicator.label);
+  stall.collective = fmt::format("{} number {} on {}",
+                                 operation.numbered ? operation.name : posted_operation(input, found->comm, call->rank),
+                                 found->seq, communicator.label);
   return stall;
 }
 
 std::string stalled(const Stall& stall) {
-  return fmt::format("{} never entered {}: {} {} in {}", ranks_text(stall.missing), stall.collective, ranks_text(stall.waiting),
-                     stall.waiting.size() == 1 ? "sits" : "sit", stall.sits_in);
+  return fmt::format("{} never entered {}: {} {} in {}", ranks_text(stall.missing), stall.collective,
+                     ranks_text(stall.waiting), stall.waiting.size() == 1 ? "sits" : "sit", stall.sits_in);
 }
 
 std::optional<MidTransfer> find_mid_transfer(const FindingInput& input) {
@@ -325,19 +340,22 @@ std::optional<MidTransfer> find_mid_transfer(const FindingInput& input) {
       found.ranks.push_back(call->rank);
       found.background |= background.contains(call->rank);
     }
-    const std::optional<int64_t> left_ns = left_since_ns(input, open, *own.front(), {found.ranks.begin(), found.ranks.end()});
+    const std::optional<int64_t> left_ns =
+        left_since_ns(input, open, *own.front(), {found.ranks.begin(), found.ranks.end()});
     found.left = left_ns.has_value();
     found.text = fmt::format("{} {} in {}, which all its members had entered", ranks_text(found.ranks),
                              found.ranks.size() == 1 ? "sits" : "sit", name);
     if (found.left) {
       std::vector<int64_t> silent = found.ranks;
       if (silent.size() > 1) {
-        std::erase_if(silent,
-                      [&](int64_t rank) { return input.catalog.process_of(input.world, rank)->end_ns >= *left_ns + kLeavesTogetherNs; });
+        std::erase_if(silent, [&](int64_t rank) {
+          return input.catalog.process_of(input.world, rank)->end_ns >= *left_ns + kLeavesTogetherNs;
+        });
       }
       if (silent.size() == 1) found.first = silent.front();
       found.text += " and others have left";
-      if (found.first && found.ranks.size() > 1) found.text += fmt::format("; rank {} shows no sign of life since", *found.first);
+      if (found.first && found.ranks.size() > 1)
+        found.text += fmt::format("; rank {} shows no sign of life since", *found.first);
     }
     const auto weight = [](const MidTransfer& m) { return std::tuple(m.first.has_value(), m.left, m.ranks.size()); };
     if (!most || weight(found) > weight(*most)) most = std::move(found);
@@ -372,8 +390,9 @@ std::optional<int64_t> exit_code_of(const FindingInput& input, int64_t rank) {
 }
 
 std::optional<int64_t> read_while_running_ns(const FindingInput& input) {
-  const bool none_ended = std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(),
-                                      [&](const auto& p) { return p.second.world != input.world || p.second.ended == "lost"; });
+  const bool none_ended =
+      std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(),
+                  [&](const auto& p) { return p.second.world != input.world || p.second.ended == "lost"; });
   if (!none_ended || end_on_axis_ns(input.db) || is_followed(input)) return std::nullopt;
   Query read(input.db,
              "SELECT CAST(r.value AS INTEGER) - CAST(b.value AS INTEGER) FROM meta r, meta b"
@@ -405,10 +424,10 @@ std::string last_seen(const FindingInput& input, int64_t rank) {
       "SELECT op, comm, seq, peer, step, start_ns + duration_ns FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns DESC LIMIT 1");
   last.bind(process->id);
   if (!last.next()) return "it is in no call and left none behind";
-  std::string text =
-      fmt::format("it is in no call; the last one, {}, ended at {}",
-                  describe_call(input, rank, last.integer(0), last.maybe_integer(1), last.maybe_integer(2), last.maybe_integer(3)),
-                  duration_text(last.integer(5)));
+  std::string text = fmt::format(
+      "it is in no call; the last one, {}, ended at {}",
+      describe_call(input, rank, last.integer(0), last.maybe_integer(1), last.maybe_integer(2), last.maybe_integer(3)),
+      duration_text(last.integer(5)));
   if (!last.is_null(4)) text += fmt::format(" in step {}", last.integer(4));
   return text;
 }

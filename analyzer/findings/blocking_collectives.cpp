@@ -11,7 +11,8 @@ constexpr double kMinOverlapShare = 0.05;  // of the step
 
 }  // namespace
 
-DDL_FINDING(blocking_collectives, kSpeed, "timeline", "blocking reductions of gradients hide nothing, though computing lies between them",
+DDL_FINDING(blocking_collectives, kSpeed, "timeline",
+            "blocking reductions of gradients hide nothing, though computing lies between them",
             "a replay of each rank's steps with the same transfers beside the computing") {
   const auto replay = replay_overlap(input, false);
   if (!replay || replay->saving_ns < kMinOverlapShare * static_cast<double>(input.step_ns)) return {};
@@ -19,12 +20,15 @@ DDL_FINDING(blocking_collectives, kSpeed, "timeline", "blocking reductions of gr
   finding.subject = replay->op;
   finding.saving_ns = static_cast<int64_t>(replay->saving_ns);
   finding.confidence = replay->phases ? "likely" : "maybe";
-  finding.sentence = fmt::format("{:.1f} blocking {} per step hide nothing of their {} of transfer, while {} are computed between them",
-                                 replay->calls, replay->op, duration_text(replay->transfer_ns), duration_text(replay->between_ns));
+  finding.sentence = fmt::format(
+      "{:.1f} blocking {} per step hide nothing of their {} of transfer, while {} are computed between them",
+      replay->calls, replay->op, duration_text(replay->transfer_ns), duration_text(replay->between_ns));
   finding.evidence = fmt::format(
       "{} per step and rank; if each went on beside what is computed up to the last one, a step of {} would take {} less.{}",
       bytes_text(replay->bytes), duration_text(input.step_ns), duration_text(replay->saving_ns),
-      replay->phases ? "" : " The job marks no phases: whether what is computed between them needs their results is not known.");
+      replay->phases
+          ? ""
+          : " The job marks no phases: whether what is computed between them needs their results is not known.");
   finding.evidence_sql = fmt::format(
       "SELECT rank, step, seq, op, payload_bytes, enter_ns, leave_ns, wait_ns, xfer_ns FROM v_collective WHERE world = {} AND op = '{}'"
       " ORDER BY rank, enter_ns LIMIT 200",

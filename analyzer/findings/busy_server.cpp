@@ -1,6 +1,6 @@
-// A parameter server that is busy all the time, while the workers wait for it: its link where it transfers longer than it computes, else what
-// it does with what was pushed. Workers that wait because the server holds them up (bounded staleness) wait for a slow worker: the server
-// then waits as well, and nothing is said of it here.
+// A parameter server that is busy all the time, while the workers wait for it: its link where it transfers longer than
+// it computes, else what it does with what was pushed. Workers that wait because the server holds them up (bounded
+// staleness) wait for a slow worker: the server then waits as well, and nothing is said of it here.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,7 +53,8 @@ DDL_FINDING(busy_server, kSpeed, "late",
     waited_ns += waited_for_ns(input, found->workers, server) / (workers * steps);
     const auto one = time_of(input, server);
     if (!one) return {};
-    if ((one->computing_ns + one->transfer_ns) / one->all_ns > (time.all_ns > 0 ? (time.computing_ns + time.transfer_ns) / time.all_ns : 0))
+    if ((one->computing_ns + one->transfer_ns) / one->all_ns >
+        (time.all_ns > 0 ? (time.computing_ns + time.transfer_ns) / time.all_ns : 0))
       time = *one, busiest = server;
   }
   const double busy = time.all_ns > 0 ? (time.computing_ns + time.transfer_ns) / time.all_ns : 0;
@@ -64,19 +65,21 @@ DDL_FINDING(busy_server, kSpeed, "late",
   finding.saving_ns = static_cast<int64_t>(waited_ns);
   finding.confidence = "likely";
   finding.sentence = fmt::format("{} is a parameter server whose {} cannot keep up: {} workers wait {}/step for it",
-                                 rank_on_host(input.catalog, input.world, busiest), link ? "link" : "computing", found->workers.size(),
-                                 duration_text(waited_ns));
+                                 rank_on_host(input.catalog, input.world, busiest), link ? "link" : "computing",
+                                 found->workers.size(), duration_text(waited_ns));
   finding.evidence =
       fmt::format("{} push {} and pull {} a step, all through {}; it transfers for {} of its time and computes for {}.",
-                  ranks_text(found->workers), bytes_text(found->pushed_bytes / steps), bytes_text(found->pulled_bytes / steps),
-                  ranks_text(found->servers), percent_text(time.transfer_ns / time.all_ns), percent_text(time.computing_ns / time.all_ns));
-  finding.evidence_sql =
-      fmt::format("SELECT late, waiter, kind, calls, wait_ns FROM v_blame WHERE world = {} AND late IN ({}) ORDER BY wait_ns DESC",
-                  input.world, busiest);
+                  ranks_text(found->workers), bytes_text(found->pushed_bytes / steps),
+                  bytes_text(found->pulled_bytes / steps), ranks_text(found->servers),
+                  percent_text(time.transfer_ns / time.all_ns), percent_text(time.computing_ns / time.all_ns));
+  finding.evidence_sql = fmt::format(
+      "SELECT late, waiter, kind, calls, wait_ns FROM v_blame WHERE world = {} AND late IN ({}) ORDER BY wait_ns DESC",
+      input.world, busiest);
   finding.advice =
-      link ? "shard the parameters over more servers, push and pull less often (local steps, EASGD) or less (codes), or reduce without "
-             "a server; ddl model consistency compares them"
-           : "shard the parameters over more servers, or change them by more threads; ddl model consistency compares rules";
+      link
+          ? "shard the parameters over more servers, push and pull less often (local steps, EASGD) or less (codes), or reduce without "
+            "a server; ddl model consistency compares them"
+          : "shard the parameters over more servers, or change them by more threads; ddl model consistency compares rules";
   return {std::move(finding)};
 }
 

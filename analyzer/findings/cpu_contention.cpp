@@ -1,8 +1,9 @@
-// Ranks that were ready to run and had no CPU: other processes, or more threads of the job than it has CPUs, ran on theirs. Nothing else that is
-// recorded tells that from slow computing or a slow network: a rank without a CPU is late for a collective, and inside one moves no bytes.
+// Ranks that were ready to run and had no CPU: other processes, or more threads of the job than it has CPUs, ran on
+// theirs. Nothing else that is recorded tells that from slow computing or a slow network: a rank without a CPU is late
+// for a collective, and inside one moves no bytes.
 //
-// Ranks that shared_cores is about are left to it: of these the cause is known. One finding for all others, since what took the CPUs is mended
-// host by host, not rank by rank.
+// Ranks that shared_cores is about are left to it: of these the cause is known. One finding for all others, since what
+// took the CPUs is mended host by host, not rank by rank.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -21,7 +22,8 @@ constexpr size_t kShownWaits = 4;
 
 /// "5.75 of 7.46 s (77%)"
 std::string wait_text(const CpuWait& wait) {
-  return fmt::format("{} of {} ({})", duration_text(wait.ready_ns), duration_text(wait.over_ns), percent_text(wait.share()));
+  return fmt::format("{} of {} ({})", duration_text(wait.ready_ns), duration_text(wait.over_ns),
+                     percent_text(wait.share()));
 }
 
 std::vector<CpuWait> not_in_crowd(const FindingInput& input, std::vector<CpuWait> waits) {
@@ -36,8 +38,9 @@ std::vector<CpuWait> not_in_crowd(const FindingInput& input, std::vector<CpuWait
 std::string hosts_text(const FindingInput& input, const std::vector<CpuWait>& waits) {
   std::map<std::string, int64_t> missing;  // by host: ranks that did not wait
   for (const CpuWait& wait : waits) --missing[wait.host];
-  Query all(input.db,
-            "SELECT h.name, count(DISTINCT p.rank) FROM process p JOIN host h ON h.id = p.host WHERE p.world = ? GROUP BY h.name");
+  Query all(
+      input.db,
+      "SELECT h.name, count(DISTINCT p.rank) FROM process p JOIN host h ON h.id = p.host WHERE p.world = ? GROUP BY h.name");
   size_t hosts = 0;
   for (all.bind(input.world); all.next(); ++hosts)
     if (missing.contains(all.text(0))) missing[all.text(0)] += all.integer(1);
@@ -61,8 +64,8 @@ std::string sentence(const FindingInput& input, const std::vector<CpuWait>& wait
   return fmt::format("{} waited for a CPU, {} longest: {}", who, worst, wait_text(waits[0]));
 }
 
-/// They do not wait at a time, so what they waited adds up; but a step does not get shorter than what a rank computes in it. Waits are taken to
-/// fall on computing and calls alike.
+/// They do not wait at a time, so what they waited adds up; but a step does not get shorter than what a rank computes
+/// in it. Waits are taken to fall on computing and calls alike.
 double most_ns(const FindingInput& input, const std::vector<CpuWait>& waits) {
   std::map<int64_t, double> shares;
   double sum = 0;
@@ -80,8 +83,9 @@ double most_ns(const FindingInput& input, const std::vector<CpuWait>& waits) {
 std::string evidence(const FindingInput& input, const std::vector<CpuWait>& waits) {
   std::string text = "Ready to run and without a CPU, by the scheduler's account of their main threads:";
   for (size_t i = 0; i < std::min(waits.size(), kShownWaits); ++i)
-    text += fmt::format("{} {} for {}, on a CPU for {}", i == 0 ? "" : ";", rank_on_host(input.catalog, input.world, waits[i].rank),
-                        wait_text(waits[i]), duration_text(waits[i].on_cpu_ns));
+    text += fmt::format("{} {} for {}, on a CPU for {}", i == 0 ? "" : ";",
+                        rank_on_host(input.catalog, input.world, waits[i].rank), wait_text(waits[i]),
+                        duration_text(waits[i].on_cpu_ns));
   if (waits.size() > kShownWaits) text += fmt::format("; and {} more", waits.size() - kShownWaits);
   return text +
          ". Other threads ran there, or a limit of the container's (cpu.max) held them back. It is part of their computing, waiting and"

@@ -53,7 +53,8 @@ std::vector<CoreGroup> crowded(const std::string& host, const std::vector<Bindin
     const auto is_inside = [&cpus = group.cpus](const CpuSet& inner) {
       return std::includes(cpus.begin(), cpus.end(), inner.begin(), inner.end());
     };
-    if (std::any_of(found.begin(), found.end(), [&](const CoreGroup& smaller) { return is_inside(smaller.cpus); })) continue;
+    if (std::any_of(found.begin(), found.end(), [&](const CoreGroup& smaller) { return is_inside(smaller.cpus); }))
+      continue;
     for (const Binding& b : bindings) {
       if (!is_inside(b.cpus)) continue;
       group.ranks.push_back(b.rank);
@@ -68,7 +69,8 @@ std::vector<CoreGroup> crowded(const std::string& host, const std::vector<Bindin
 
 Crowding find_crowding(const FindingInput& input) {
   Crowding crowding;
-  // A rank whose main thread ended elsewhere than it began was bound by the program itself: when, and to what in between, is not known.
+  // A rank whose main thread ended elsewhere than it began was bound by the program itself: when, and to what in
+  // between, is not known.
   Query row(input.db,
             "SELECT p.host, h.name, p.rank, f.value, p.ended IN ('finalized', 'exited'),"
             " 1 + (p.id IN (SELECT process FROM background_process)) FROM process p JOIN host h ON h.id = p.host"
@@ -84,10 +86,13 @@ Crowding find_crowding(const FindingInput& input) {
     bindings.push_back(std::move(binding));
     crowding.all_seen_at_end = crowding.all_seen_at_end && row.integer(4) != 0;
   }
-  for (const auto& [id, host] : hosts) std::ranges::move(crowded(host.first, host.second), std::back_inserter(crowding.groups));
-  const auto threads_per_cpu = [](const CoreGroup& g) { return static_cast<double>(g.threads) / static_cast<double>(g.cpus.size()); };
-  std::ranges::stable_sort(crowding.groups,
-                           [&](const CoreGroup& a, const CoreGroup& b) { return threads_per_cpu(a) > threads_per_cpu(b); });
+  for (const auto& [id, host] : hosts)
+    std::ranges::move(crowded(host.first, host.second), std::back_inserter(crowding.groups));
+  const auto threads_per_cpu = [](const CoreGroup& g) {
+    return static_cast<double>(g.threads) / static_cast<double>(g.cpus.size());
+  };
+  std::ranges::stable_sort(
+      crowding.groups, [&](const CoreGroup& a, const CoreGroup& b) { return threads_per_cpu(a) > threads_per_cpu(b); });
   return crowding;
 }
 

@@ -1,9 +1,11 @@
-// More busy threads than CPUs to run them on: ranks bound to one core by a wrong mapping (two mpirun on one host, a batch system that binds all
-// of them to the same set), too many ranks for the host, or a background thread that communicates on the core of the training thread. Threads take
-// turns then: a thread that waits for its turn is late for the next collective, and transfer times say nothing about a network or an algorithm.
+// More busy threads than CPUs to run them on: ranks bound to one core by a wrong mapping (two mpirun on one host, a
+// batch system that binds all of them to the same set), too many ranks for the host, or a background thread that
+// communicates on the core of the training thread. Threads take turns then: a thread that waits for its turn is late
+// for the next collective, and transfer times say nothing about a network or an algorithm.
 //
-// For every set S of CPUs that some rank of a host is bound to: if ranks that can run nowhere but in S have more busy threads than S has CPUs,
-// some of them must share. Only the smallest such sets are named. A rank has one busy thread, or two if a background thread communicates.
+// For every set S of CPUs that some rank of a host is bound to: if ranks that can run nowhere but in S have more busy
+// threads than S has CPUs, some of them must share. Only the smallest such sets are named. A rank has one busy thread,
+// or two if a background thread communicates.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// Overlap that ends too early: transfer that goes on after the last non-blocking collective of the step was posted, when nothing is left to
-// compute behind. The last bucket's own share cannot be hidden and is not counted as a saving.
+// Overlap that ends too early: transfer that goes on after the last non-blocking collective of the step was posted,
+// when nothing is left to compute behind. The last bucket's own share cannot be hidden and is not counted as a saving.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -25,15 +25,16 @@ DDL_FINDING(exposed_tail, kSpeed, "timeline", "the last non-blocking collectives
     double ranks = 0;
     bool split = true;
 
-    /// Where waiting is not told apart, the rank that posted last has waited least: what it has left is all transfer, as by
-    /// specification.md W3.
+    /// Where waiting is not told apart, the rank that posted last has waited least: what it has left is all transfer,
+    /// as by specification.md W3.
     double tail_ns() const { return split ? xfer_ns / ranks : least_ns; }
   };
   std::map<int64_t, Step> steps;
   double buckets = 0, bytes = 0, all_buckets = 0, all_bytes = 0, last_bytes = 0, rows_seen = 0;
-  Query rows(input.db,
-             "SELECT t.step, t.xfer_ns, t.buckets, t.bytes, t.all_buckets, t.all_bytes, t.last_bytes, t.split FROM tail t"
-             " JOIN process p ON p.id = t.process JOIN steady_number n ON n.world = p.world AND n.step = t.step WHERE p.world = ?");
+  Query rows(
+      input.db,
+      "SELECT t.step, t.xfer_ns, t.buckets, t.bytes, t.all_buckets, t.all_bytes, t.last_bytes, t.split FROM tail t"
+      " JOIN process p ON p.id = t.process JOIN steady_number n ON n.world = p.world AND n.step = t.step WHERE p.world = ?");
   rows.bind(input.world);
   while (rows.next()) {
     Step& step = steps[rows.integer(0)];
@@ -57,7 +58,8 @@ DDL_FINDING(exposed_tail, kSpeed, "timeline", "the last non-blocking collectives
   const double saving_ns = tail_ns * (one_bucket ? 0.5 : 1 - last_bytes / bytes);
   // Their transfers are upper bounds where ranks left no record: one that posts late keeps the others waiting in them.
   const std::string missing = missing_text(input);
-  const double least_ns = kTailMinSavingShare * static_cast<double>(input.step_ns) * (missing.empty() ? 1 : kClearBound);
+  const double least_ns =
+      kTailMinSavingShare * static_cast<double>(input.step_ns) * (missing.empty() ? 1 : kClearBound);
   if (saving_ns < least_ns) return {};
 
   Finding finding;
@@ -66,11 +68,12 @@ DDL_FINDING(exposed_tail, kSpeed, "timeline", "the last non-blocking collectives
   finding.confidence = one_bucket || finding.at_most ? "maybe" : "likely";
   finding.sentence = fmt::format(
       "the last non-blocking collectives are not hidden{}: {}{}/step of transfer when nothing is left to compute",
-      finding.at_most ? fmt::format(", or {}, posts late", missing) : "", finding.at_most ? "at most " : "", duration_text(tail_ns));
-  finding.evidence =
-      fmt::format("{} of the {} per step, {:.1f} of {:.1f} collectives, complete after the last one was posted; the last one carries {}.",
-                  percent_text(bytes / all_bytes), bytes_text(all_bytes / rows_seen), buckets / rows_seen, all_buckets / rows_seen,
-                  bytes_text(last_bytes / rows_seen));
+      finding.at_most ? fmt::format(", or {}, posts late", missing) : "", finding.at_most ? "at most " : "",
+      duration_text(tail_ns));
+  finding.evidence = fmt::format(
+      "{} of the {} per step, {:.1f} of {:.1f} collectives, complete after the last one was posted; the last one carries {}.",
+      percent_text(bytes / all_bytes), bytes_text(all_bytes / rows_seen), buckets / rows_seen, all_buckets / rows_seen,
+      bytes_text(last_bytes / rows_seen));
   finding.evidence_sql = fmt::format(
       "SELECT rank, step, seq, op, bytes, enter_ns, leave_ns, wait_ns, xfer_ns FROM v_collective WHERE world = {}"
       " AND op LIKE 'MPI_I%' ORDER BY step, rank, seq LIMIT 100",

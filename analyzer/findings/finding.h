@@ -1,7 +1,8 @@
 // A finding: something to fix, with what it costs, how sure we are, and what to try.
 //
-// One file each, findings/NAME.cpp, with DDL_FINDING(NAME, ...). A finder looks at one world and returns what it found, nothing on a healthy
-// run. It may read the whole store and the tables of the passes (analyzer/tables.sql); several run at a time, each on a connection of its own.
+// One file each, findings/NAME.cpp, with DDL_FINDING(NAME, ...). A finder looks at one world and returns what it found,
+// nothing on a healthy run. It may read the whole store and the tables of the passes (analyzer/tables.sql); several run
+// at a time, each on a connection of its own.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -24,10 +25,12 @@ namespace ddl {
 struct Finding {
   std::string sentence;  ///< one line; names ranks as "rank N"
   std::optional<int64_t> rank;
-  std::string subject;  ///< what it is about besides, where that may differ from run to run: operation, communicator, layer, ranks
+  /// what it is about besides, where that may differ from run to run: operation, communicator, layer, ranks
+  std::string subject;
   std::optional<int64_t> saving_ns;  ///< per step; per run when there are no steps. Nothing: not a matter of speed
   std::optional<int64_t> since;      ///< first of the steps that saving_ns is over; nothing: all steady steps
-  double before_ns = 0;      ///< per step, what it waits for before it begins, of which saving_ns may be a part: loading between steps
+  /// per step, what it waits for before it begins, of which saving_ns may be a part: loading between steps
+  double before_ns = 0;
   bool at_most = false;      ///< saving_ns is an upper bound (specification.md J7, J8)
   bool mostly = false;       ///< of an upper bound: at least half of it is saved
   std::string confidence;    ///< sure, likely, maybe
@@ -43,14 +46,16 @@ struct FindingInput {
   const Catalog& catalog;
   int64_t world;
   SteadySteps steps;
-  int64_t step_ns;        ///< median step; duration of the run when there are no steps; 0: not known
-  bool bounded;           ///< ranks left no record: waiting is a lower bound, transfer an upper one (specification.md J7)
+  int64_t step_ns;  ///< median step; duration of the run when there are no steps; 0: not known
+  /// ranks left no record: waiting is a lower bound, transfer an upper one (specification.md J7)
+  bool bounded;
   SharedAnswers& shared;  ///< findings/shared.h
   InputRanges& inputs;    ///< already read
 };
 
-/// Findings are shown in this order, those about speed by what they save, upper bounds that may be far too high last, of these the ones that may have another cause. Where the numbers are doubtful nothing is said of
-/// speed, and no verdict is given: it would be right by luck.
+/// Findings are shown in this order, those about speed by what they save, upper bounds that may be far too high last,
+/// of these the ones that may have another cause. Where the numbers are doubtful nothing is said of speed, and no
+/// verdict is given: it would be right by luck.
 enum class FindingKind {
   kStuck,       ///< the run went wrong: ranks wait for one that did not come
   kMismatched,  ///< it went wrong: ranks called different operations
@@ -71,17 +76,19 @@ struct FindingRow {
 /// By kind; of one kind by name.
 std::span<const FindingRow> finding_rows();
 
-/// Head of a finder, in column 1 of findings/NAME.cpp; its body sees `input`. CMake lists the finders (rows.cmake), and tools/findings_doc writes
-/// the sentences `what` and `from` (from what it is concluded) into docs/findings.md.
+/// Head of a finder, in column 1 of findings/NAME.cpp; its body sees `input`. CMake lists the finders (rows.cmake), and
+/// tools/findings_doc writes the sentences `what` and `from` (from what it is concluded) into docs/findings.md.
 #define DDL_FINDING(id, kind, figure, what, from)                               \
   static std::vector<Finding> find_##id(const FindingInput& input);             \
   extern const FindingRow kFinding_##id;                                        \
   const FindingRow kFinding_##id = {#id, FindingKind::kind, figure, find_##id}; \
   static std::vector<Finding> find_##id(const FindingInput& input)
 
-/// Runs all finders and fills table `finding`. `inputs`: as analyze_steps() left them. `layers`: of score_sections(). Returns why the numbers of a world are doubtful, of those where they are. `threads` as
-/// read_in_parallel() takes them (analyzer/parallel_reads.h).
-std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady,
-                                              InputRanges& inputs, std::map<int64_t, LayerSpreads> layers, unsigned threads = 1);
+/// Runs all finders and fills table `finding`. `inputs`: as analyze_steps() left them. `layers`: of score_sections().
+/// Returns why the numbers of a world are doubtful, of those where they are. `threads` as read_in_parallel() takes them
+/// (analyzer/parallel_reads.h).
+std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog,
+                                              const std::map<int64_t, SteadySteps>& steady, InputRanges& inputs,
+                                              std::map<int64_t, LayerSpreads> layers, unsigned threads = 1);
 
 }  // namespace ddl

@@ -30,8 +30,9 @@ int64_t typical_step_ns(SQLite::Database& db, int64_t world, bool annotated) {
   return query.next() ? static_cast<int64_t>(query.real(0)) : 0;
 }
 
-/// The mean of the steps that savings are over: these are means as well. That of the rank whose steps take longest together: where ranks meet in some
-/// steps only, a sum of each step's longest is more than the run took. Of runs without steps the run.
+/// The mean of the steps that savings are over: these are means as well. That of the rank whose steps take longest
+/// together: where ranks meet in some steps only, a sum of each step's longest is more than the run took. Of runs
+/// without steps the run.
 double mean_step_ns(SQLite::Database& db, int64_t world, bool annotated, std::optional<int64_t> since) {
   const char* sql = !annotated ? "SELECT max(longest_ns) FROM steady_step WHERE world = ?1 AND ?2 = ?2"
                     : since    ? R"(
@@ -52,7 +53,8 @@ struct Coverage {
 };
 
 Coverage read_coverage(SQLite::Database& db, int64_t world) {
-  Query row(db, "SELECT ranks, world_size, bounded FROM steady_world WHERE world = ? AND (bounded OR ranks < world_size)");
+  Query row(db,
+            "SELECT ranks, world_size, bounded FROM steady_world WHERE world = ? AND (bounded OR ranks < world_size)");
   if (!row.bind(world).next()) return {};
   const bool bounded = row.integer(2) != 0;
   return {fmt::format(" Known of {} of {} ranks{}.", row.integer(0), row.integer(1),
@@ -69,7 +71,8 @@ std::optional<std::string> bound_of(const Finding& finding, bool bounded) {
 /// The saving may be next to nothing.
 bool is_far_bound(const Finding& finding) { return finding.at_most && !finding.mostly; }
 
-/// In which order the finders are asked: the one that takes as long as all others together would go on alone if it came late.
+/// In which order the finders are asked: the one that takes as long as all others together would go on
+/// alone if it came late.
 std::vector<size_t> longest_first(const std::vector<const FindingRow*>& rows) {
   std::vector<size_t> turns(rows.size());
   std::iota(turns.begin(), turns.end(), size_t{0});
@@ -85,8 +88,9 @@ std::string rounded(double value) {
 
 }  // namespace
 
-std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, SteadySteps>& steady,
-                                              InputRanges& inputs, std::map<int64_t, LayerSpreads> layers, unsigned threads) {
+std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalog& catalog,
+                                              const std::map<int64_t, SteadySteps>& steady, InputRanges& inputs,
+                                              std::map<int64_t, LayerSpreads> layers, unsigned threads) {
   std::vector<Found> found;
   std::map<int64_t, std::string> doubts;
   for (const auto& [world, steps] : steady) {
@@ -101,14 +105,17 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
         if ((row.kind == FindingKind::kSpeed) == speed) rows.push_back(&row);
       std::vector<std::vector<Finding>> findings(rows.size());
       const std::vector<size_t> turns = longest_first(rows);
-      read_in_parallel(db, threads, rows.size(), [&, world = world, &steps = steps](size_t i, SQLite::Database& connection) {
-        findings[turns[i]] = rows[turns[i]]->find({connection, catalog, world, steps, step_ns, coverage.bounded, shared, inputs});
-      });
+      read_in_parallel(
+          db, threads, rows.size(), [&, world = world, &steps = steps](size_t i, SQLite::Database& connection) {
+            findings[turns[i]] =
+                rows[turns[i]]->find({connection, catalog, world, steps, step_ns, coverage.bounded, shared, inputs});
+          });
       for (size_t i = 0; i < rows.size(); ++i) {
         for (Finding& finding : findings[i]) {
           if (speed && finding.saving_ns) finding.evidence += coverage.evidence;
           if (rows[i]->kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
-          const double of_ns = finding.saving_ns ? mean_step_ns(db, world, steps.annotated, finding.since) + finding.before_ns : 0;
+          const double of_ns =
+              finding.saving_ns ? mean_step_ns(db, world, steps.annotated, finding.since) + finding.before_ns : 0;
           found.push_back({std::move(finding), rows[i], world, of_ns, coverage.bounded && speed});
         }
       }
@@ -135,15 +142,17 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
     const Finding& finding = f.finding;
     std::optional<double> share;
     if (finding.saving_ns && f.of_ns > 0) share = static_cast<double>(*finding.saving_ns) / f.of_ns;
-    insert.run(++position, f.row->id, finding.sentence, f.world, finding.rank, finding.saving_ns, share, bound_of(finding, f.bounded),
-               finding.confidence, finding.evidence, finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql),
-               finding.advice);
+    insert.run(++position, f.row->id, finding.sentence, f.world, finding.rank, finding.saving_ns, share,
+               bound_of(finding, f.bounded), finding.confidence, finding.evidence,
+               finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql), finding.advice);
     insert_about.run(position, finding.subject, finding.since);
   }
   return doubts;
 }
 
-double mean_step_ns(const FindingInput& input) { return mean_step_ns(input.db, input.world, input.steps.annotated, std::nullopt); }
+double mean_step_ns(const FindingInput& input) {
+  return mean_step_ns(input.db, input.world, input.steps.annotated, std::nullopt);
+}
 
 size_t world_size(const FindingInput& input) {
   Query size(input.db, "SELECT world_size FROM steady_world WHERE world = ?");
@@ -177,13 +186,16 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.0f} B", bytes);
 }
 
-std::string percent_text(double ratio) { return fmt::format("{:.{}f}%", ratio * 100, std::abs(ratio) < 0.0995 ? 1 : 0); }
+std::string percent_text(double ratio) {
+  return fmt::format("{:.{}f}%", ratio * 100, std::abs(ratio) < 0.0995 ? 1 : 0);
+}
 
 std::string ranks_text(const std::vector<int64_t>& ranks) {
   constexpr size_t kShown = 4;
   if (ranks.size() == 1) return fmt::format("rank {}", ranks[0]);
   const size_t shown = ranks.size() <= kShown ? ranks.size() - 1 : kShown - 1;
-  const std::string first = fmt::format("ranks {}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
+  const std::string first =
+      fmt::format("ranks {}", fmt::join(ranks.begin(), ranks.begin() + static_cast<std::ptrdiff_t>(shown), ", "));
   return ranks.size() <= kShown ? fmt::format("{} and {}", first, ranks.back())
                                 : fmt::format("{} and {} more", first, ranks.size() - shown);
 }
@@ -203,16 +215,19 @@ std::string missing_text(const FindingInput& input) {
 
 void bound_by_missing(const FindingInput& input, Finding& finding, const std::vector<int64_t>& ranks) {
   if (!input.bounded) return;
-  Query row(input.db,
-            fmt::format("SELECT avg(exposed_ns - coalesce(wait_ns, 0)) FROM steady_wait WHERE world = ? AND step >= ? AND rank IN ({})",
-                        fmt::join(ranks, ", ")));
+  Query row(
+      input.db,
+      fmt::format(
+          "SELECT avg(exposed_ns - coalesce(wait_ns, 0)) FROM steady_wait WHERE world = ? AND step >= ? AND rank IN ({})",
+          fmt::join(ranks, ", ")));
   const double inside_ns = row.bind(input.world, finding.since.value_or(INT64_MIN)).next() ? row.real(0) : 0;
   finding.at_most = true;
   finding.mostly = 2 * inside_ns <= static_cast<double>(finding.saving_ns.value_or(0));
   if (finding.mostly) return;
-  finding.evidence += fmt::format(" {} inside calls for {}{} {} after the others had come: where {}, is later still, less is saved.",
-                                  ranks.size() == 1 ? "It is" : "They are", duration_text(inside_ns), input.steps.annotated ? "/step" : "",
-                                  ranks.size() == 1 ? "itself" : "themselves", missing_text(input));
+  finding.evidence += fmt::format(
+      " {} inside calls for {}{} {} after the others had come: where {}, is later still, less is saved.",
+      ranks.size() == 1 ? "It is" : "They are", duration_text(inside_ns), input.steps.annotated ? "/step" : "",
+      ranks.size() == 1 ? "itself" : "themselves", missing_text(input));
 }
 
 std::string rank_on_host(const Catalog& catalog, int64_t world, int64_t rank) {

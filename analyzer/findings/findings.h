@@ -25,14 +25,15 @@ std::string bytes_text(double bytes);
 std::string percent_text(double ratio);
 /// "rank 1", "ranks 0, 2 and 3", "ranks 0, 1, 2 and 13 more".
 std::string ranks_text(const std::vector<int64_t>& ranks);
-/// "rank 3, which left no record", "one of ranks 3, 9 and 11, which left no record": those of `ranks` that left none (specification.md J7);
-/// empty: all left one.
+/// "rank 3, which left no record", "one of ranks 3, 9 and 11, which left no record": those of `ranks` that left none
+/// (specification.md J7); empty: all left one.
 std::string missing_text(const FindingInput& input, const std::vector<int64_t>& ranks);
 /// The same of the world.
 std::string missing_text(const FindingInput& input);
 
-/// The finding's saving, of mending ranks for which the others wait, becomes an upper bound where other ranks left no record: one of these may come as
-/// late (specification.md J7). Where `ranks` themselves are in calls for long and not known to wait, the evidence says that. `since` counts.
+/// The finding's saving, of mending ranks for which the others wait, becomes an upper bound where other ranks left no
+/// record: one of these may come as late (specification.md J7). Where `ranks` themselves are in calls for long and not
+/// known to wait, the evidence says that. `since` counts.
 void bound_by_missing(const FindingInput& input, Finding& finding, const std::vector<int64_t>& ranks);
 /// "rank 1 (host)", the host only if it is known.
 std::string rank_on_host(const Catalog& catalog, int64_t world, int64_t rank);

@@ -11,13 +11,15 @@ constexpr double kHeavy = 0.05;  // of the ranks' time
 
 }  // namespace
 
-DDL_FINDING(heavy_recording, kTrust, "", "recording took more than 5 % of the ranks' time", "the processes' own estimates") {
-  Query overhead(input.db, "SELECT value FROM metric WHERE id = 'recording_overhead' AND world = ? AND value IS NOT NULL");
+DDL_FINDING(heavy_recording, kTrust, "", "recording took more than 5 % of the ranks' time",
+            "the processes' own estimates") {
+  Query overhead(input.db,
+                 "SELECT value FROM metric WHERE id = 'recording_overhead' AND world = ? AND value IS NOT NULL");
   overhead.bind(input.world);
   if (!overhead.next() || overhead.real(0) < kHeavy) return {};
   Finding finding;
-  finding.sentence =
-      fmt::format("recording took {} of the ranks' time: the numbers tell more of it than of the job", percent_text(overhead.real(0)));
+  finding.sentence = fmt::format("recording took {} of the ranks' time: the numbers tell more of it than of the job",
+                                 percent_text(overhead.real(0)));
   finding.confidence = "likely";
   finding.evidence = "As the processes themselves estimated it.";
   finding.evidence_sql = fmt::format(

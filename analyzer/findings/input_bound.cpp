@@ -1,11 +1,11 @@
 // Steps that wait for data: the ranks load the next batch, in ranges whose names say so (passes/input_ranges.h), and
 // nothing else goes on.
 //
-// What it would save is told step by step: the longest time of a rank outside communication, with loading and without it.
-// So loading that another rank's computing hides costs nothing. Loading between two steps belongs to the later one. Means over the
-// steps, because loaders stall every now and then: a median would not see it. Where there are GPUs, only what they
-// idled for it counts: what the host loads while they compute is free. One rank whose GPU idles for data while the
-// others wait for it is told by what a step takes less without it (passes/waited_for.h).
+// What it would save is told step by step: the longest time of a rank outside communication, with loading and without
+// it. So loading that another rank's computing hides costs nothing. Loading between two steps belongs to the later one.
+// Means over the steps, because loaders stall every now and then: a median would not see it. Where there are GPUs, only
+// what they idled for it counts: what the host loads while they compute is free. One rank whose GPU idles for data
+// while the others wait for it is told by what a step takes less without it (passes/waited_for.h).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -43,7 +43,8 @@ ByStepAndRank input_between_steps(const FindingInput& input) {
       for (; range != all.end() && range->interval.begin_ns < step.begin_ns; ++range) {
         const int64_t begin_ns = std::max(range->interval.begin_ns, loaded_until_ns),
                       end_ns = std::min(range->interval.end_ns, step.begin_ns);
-        if (range->thread != step.thread || first || end_ns <= begin_ns) continue;  // before the first step: a cold start
+        // before the first step: a cold start
+        if (range->thread != step.thread || first || end_ns <= begin_ns) continue;
         between[{step.step, process.rank}] += static_cast<double>(end_ns - begin_ns);
         loaded_until_ns = end_ns;
       }
@@ -61,7 +62,9 @@ std::vector<double> savings_of_host(const FindingInput& input, double& before_ns
     double longest_ns = 0, without_ns = 0, before_ns = 0;
   };
   std::map<int64_t, Step> steps;
-  Query rows(input.db, "SELECT step, rank, duration_ns - exposed_ns, coalesce(input_ns, 0) FROM steady_part WHERE world = ? AND annotated");
+  Query rows(
+      input.db,
+      "SELECT step, rank, duration_ns - exposed_ns, coalesce(input_ns, 0) FROM steady_part WHERE world = ? AND annotated");
   rows.bind(input.world);
   while (rows.next()) {
     const auto outside = between.find({rows.integer(0), rows.integer(1)});
@@ -82,9 +85,10 @@ std::vector<double> savings_of_host(const FindingInput& input, double& before_ns
 /// The longest idling for data of a GPU in each steady step.
 std::vector<double> savings_of_gpus(const FindingInput& input) {
   std::vector<double> savings;
-  Query rows(input.db,
-             "SELECT max(g.idle_input_ns) FROM gpu_part g JOIN process p ON p.id = g.process JOIN steady_number n ON n.world = p.world"
-             " AND n.step = g.step WHERE p.world = ? GROUP BY g.step");
+  Query rows(
+      input.db,
+      "SELECT max(g.idle_input_ns) FROM gpu_part g JOIN process p ON p.id = g.process JOIN steady_number n ON n.world = p.world"
+      " AND n.step = g.step WHERE p.world = ? GROUP BY g.step");
   rows.bind(input.world);
   while (rows.next()) savings.push_back(rows.real(0));
   return savings;
@@ -97,16 +101,18 @@ constexpr const char* kInputAdvice =
 Finding late_loader(const FindingInput& input, const WaitedFor& found) {
   Finding finding = describe(input, found);
   finding.sentence = idling_sentence(input, found, "for data");
-  finding.advice = fmt::format("see how {} loads: its disk or share of the file system, its files, its loader's processes; else {}",
-                               ranks_text(found.ranks), kInputAdvice);
+  finding.advice =
+      fmt::format("see how {} loads: its disk or share of the file system, its files, its loader's processes; else {}",
+                  ranks_text(found.ranks), kInputAdvice);
   return finding;
 }
 
 }  // namespace
 
-DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does, and the others wait for it",
-            "ranges that load data: the longest time of a rank outside communication in a step, with and without them; of "
-            "GPUs, their idling for it") {
+DDL_FINDING(
+    input_bound, kSpeed, "where", "steps wait for data; or one rank does, and the others wait for it",
+    "ranges that load data: the longest time of a rank outside communication in a step, with and without them; of "
+    "GPUs, their idling for it") {
   if (!input.steps.annotated || input.step_ns <= 0) return {};
   if (const auto late = waited_for(input, "input")) return {late_loader(input, *late)};
   if (find_slow_loader(input)) return {};  // loader_stall
@@ -117,19 +123,20 @@ DDL_FINDING(input_bound, kSpeed, "where", "steps wait for data; or one rank does
   if (savings.empty()) return {};
   const double saving_ns = std::accumulate(savings.begin(), savings.end(), 0.0) / static_cast<double>(savings.size());
   const auto step_ns = static_cast<double>(input.step_ns);
-  const auto stalled =
-      static_cast<size_t>(std::count_if(savings.begin(), savings.end(), [&](double ns) { return ns > kStalledShare * step_ns; }));
+  const auto stalled = static_cast<size_t>(
+      std::count_if(savings.begin(), savings.end(), [&](double ns) { return ns > kStalledShare * step_ns; }));
   if (saving_ns < kInputMinSavingShare * step_ns || stalled < std::min(kMinStalledSteps, savings.size())) return {};
 
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.before_ns = before_ns;
   finding.confidence = "likely";
-  finding.sentence = fmt::format("{} of {} steps wait for data: {}/step on average{}", stalled, savings.size(), duration_text(saving_ns),
-                                 gpus ? " in which a GPU has nothing to do" : "");
+  finding.sentence = fmt::format("{} of {} steps wait for data: {}/step on average{}", stalled, savings.size(),
+                                 duration_text(saving_ns), gpus ? " in which a GPU has nothing to do" : "");
   finding.evidence = fmt::format("Loading takes up to {} in a step; the mean step takes {}{}.",
                                  duration_text(*std::max_element(savings.begin(), savings.end())),
-                                 duration_text(mean_step_ns(input) + before_ns), before_ns > 0 ? ", with what is loaded before it" : "");
+                                 duration_text(mean_step_ns(input) + before_ns),
+                                 before_ns > 0 ? ", with what is loaded before it" : "");
   finding.evidence_sql =
       gpus
           ? fmt::format(

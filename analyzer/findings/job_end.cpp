@@ -28,7 +28,9 @@ std::optional<int64_t> number(SQLite::Database& db, const char* key) {
   return row.next() ? row.maybe_integer(0) : std::nullopt;
 }
 
-bool is_signal(int64_t number) { return number > 0 && number < NSIG && sigabbrev_np(static_cast<int>(number)) != nullptr; }
+bool is_signal(int64_t number) {
+  return number > 0 && number < NSIG && sigabbrev_np(static_cast<int>(number)) != nullptr;
+}
 
 bool is_crash(int64_t signal) {
   constexpr int kCrashes[] = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP};
@@ -39,14 +41,16 @@ bool is_crash(int64_t signal) {
 bool started_by_hydra(SQLite::Database& db) {
   Query launcher(db, "SELECT 1 FROM meta WHERE key = 'launcher' AND value IN ('mpirun', 'mpiexec')");
   Query library(
-      db, "SELECT 1 FROM process_fact WHERE key = 'mpi' AND (value LIKE 'MPICH%' OR value LIKE 'Intel(R) MPI%' OR value LIKE 'MVAPICH%')");
+      db,
+      "SELECT 1 FROM process_fact WHERE key = 'mpi' AND (value LIKE 'MPICH%' OR value LIKE 'Intel(R) MPI%' OR value LIKE 'MVAPICH%')");
   return launcher.next() && library.next();
 }
 
-/// Hydra returns a rank's signal as a bare number, OR-ed with the SIGKILL of the ranks that it ended then. A rank that called MPI_Abort or exit()
-/// gave the same numbers as codes.
+/// Hydra returns a rank's signal as a bare number, OR-ed with the SIGKILL of the ranks that it ended then. A rank that
+/// called MPI_Abort or exit() gave the same numbers as codes.
 std::vector<int64_t> signals_in(SQLite::Database& db, int64_t code) {
-  constexpr int kUsual[] = {SIGSEGV, SIGKILL, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSYS, SIGTRAP, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ};
+  constexpr int kUsual[] = {SIGSEGV, SIGKILL, SIGABRT, SIGBUS,  SIGFPE,  SIGILL,
+                            SIGSYS,  SIGTRAP, SIGPIPE, SIGTERM, SIGXCPU, SIGXFSZ};
   Query own(db,
             "SELECT 1 FROM process WHERE ended = 'aborted' UNION ALL"
             " SELECT 1 FROM process_fact WHERE key = 'exit_code' AND CAST(value AS INTEGER) <> 0");
@@ -84,7 +88,8 @@ JobEnd job_end(SQLite::Database& db) {
     end.told_to_end = signal_name(*told);
   else if (Query(db, "SELECT 1 FROM stall WHERE action = 'abort'").next())
     end.told_to_end = "--on-stall abort";
-  end.time_limit = end.told_to_end.empty() && end.exit_code && (*end.exit_code == kTimeoutCode || *end.exit_code == kMpirunTimeoutCode);
+  end.time_limit = end.told_to_end.empty() && end.exit_code &&
+                   (*end.exit_code == kTimeoutCode || *end.exit_code == kMpirunTimeoutCode);
   if (end.time_limit) end.told_to_end = fmt::format("a time limit, exit code {}", *end.exit_code);
   return end;
 }
@@ -104,7 +109,9 @@ NeverReturned never_returned(SQLite::Database& db, int64_t world) {
   found.last_ns = all.integer(0);
   const std::optional<int64_t> next_ns = all.maybe_integer(1), end_ns = end_on_axis_ns(db);
   found.seen = end_ns.has_value();
-  const std::optional<int64_t> until_ns = next_ns && *next_ns >= found.last_ns ? std::nullopt : end_ns ? end_ns : last_look_ns(db);
+  const std::optional<int64_t> until_ns = next_ns && *next_ns >= found.last_ns ? std::nullopt
+                                          : end_ns                             ? end_ns
+                                                                               : last_look_ns(db);
   const std::optional<int64_t> read_ns = on_axis_ns(db, "ingested_at");
   if (!found.seen && read_ns && *read_ns - found.last_ns <= kFreshNs) return found;
   if (until_ns) found.span_ns = std::max(int64_t{0}, *until_ns - found.last_ns);
@@ -121,10 +128,13 @@ NeverReturned never_returned(SQLite::Database& db, int64_t world) {
   return found;
 }
 
-bool calls_mpi(SQLite::Database& db) { return Query(db, "SELECT 1 FROM op WHERE name LIKE 'MPI!_%' ESCAPE '!'").next(); }
+bool calls_mpi(SQLite::Database& db) {
+  return Query(db, "SELECT 1 FROM op WHERE name LIKE 'MPI!_%' ESCAPE '!'").next();
+}
 
 std::string signal_name(int64_t number) {
-  return is_signal(number) ? fmt::format("SIG{}", sigabbrev_np(static_cast<int>(number))) : fmt::format("signal {}", number);
+  return is_signal(number) ? fmt::format("SIG{}", sigabbrev_np(static_cast<int>(number)))
+                           : fmt::format("signal {}", number);
 }
 
 std::string signals_text(const JobEnd& end) {
@@ -143,8 +153,9 @@ bool JobEnd::crashed() const {
 std::string fate(const JobEnd& end, bool plural) {
   const char* were = plural ? "were" : "was";
   if (end.signal != 0 && !end.launcher_killed) {
-    const bool crash = is_crash(end.signal), all_alike = std::all_of(end.or_signals.begin(), end.or_signals.end(),
-                                                                     [&](int64_t signal) { return is_crash(signal) == crash; });
+    const bool crash = is_crash(end.signal),
+               all_alike = std::all_of(end.or_signals.begin(), end.or_signals.end(),
+                                       [&](int64_t signal) { return is_crash(signal) == crash; });
     return fmt::format("{} ({}){}",
                        !all_alike ? fmt::format("crashed or {} killed", were)
                        : crash    ? "crashed"

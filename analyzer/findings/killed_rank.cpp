@@ -23,7 +23,8 @@ struct Ends {
   int64_t ranks = 0;
 };
 
-/// A damaged record does not say how its process ended where others came through MPI_Finalize, which none can before all have entered it.
+/// A damaged record does not say how its process ended where others came through MPI_Finalize, which none can before
+/// all have entered it.
 Ends how_they_ended(const FindingInput& input) {
   Ends ends;
   const auto& processes = input.catalog.processes;
@@ -39,7 +40,8 @@ Ends how_they_ended(const FindingInput& input) {
     if (process.ended == "exec") ends.replaced.push_back(process.rank);
     if (process.ended == "lost") ends.lost.push_back(process.rank);
   }
-  for (auto* ranks : {&ends.aborted, &ends.exited, &ends.left, &ends.replaced, &ends.lost}) std::sort(ranks->begin(), ranks->end());
+  for (auto* ranks : {&ends.aborted, &ends.exited, &ends.left, &ends.replaced, &ends.lost})
+    std::sort(ranks->begin(), ranks->end());
   return ends;
 }
 
@@ -59,41 +61,51 @@ std::string when(const FindingInput& input, int64_t rank) {
   return text;
 }
 
-std::string counted(int64_t count, const char* what) { return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s"); }
+std::string counted(int64_t count, const char* what) {
+  return fmt::format("{} {}{}", count, what, count == 1 ? "" : "s");
+}
 
 std::string what_is_missing(const FindingInput& input, const Ends& ends, const JobEnd& end) {
-  const int64_t not_finalized = static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.replaced.size() + ends.lost.size());
-  std::string text = end.mpi ? fmt::format("{} of {} ranks ended in MPI_Finalize", ends.ranks - not_finalized, ends.ranks)
-                             : fmt::format("{} of {} ranks exited", ends.ranks - static_cast<int64_t>(ends.lost.size()), ends.ranks);
-  Query unfinished(input.db, "SELECT count(*) FROM open_call x CROSS JOIN process p ON p.id = x.process WHERE p.world = ?");
+  const int64_t not_finalized =
+      static_cast<int64_t>(ends.aborted.size() + ends.exited.size() + ends.replaced.size() + ends.lost.size());
+  std::string text =
+      end.mpi ? fmt::format("{} of {} ranks ended in MPI_Finalize", ends.ranks - not_finalized, ends.ranks)
+              : fmt::format("{} of {} ranks exited", ends.ranks - static_cast<int64_t>(ends.lost.size()), ends.ranks);
+  Query unfinished(input.db,
+                   "SELECT count(*) FROM open_call x CROSS JOIN process p ON p.id = x.process WHERE p.world = ?");
   unfinished.bind(input.world);
-  if (unfinished.next() && unfinished.integer(0) > 0) text += fmt::format(", {} never returned", counted(unfinished.integer(0), "call"));
+  if (unfinished.next() && unfinished.integer(0) > 0)
+    text += fmt::format(", {} never returned", counted(unfinished.integer(0), "call"));
   Query partial(input.db, "SELECT count FROM loss WHERE kind = 'partial_collectives'");
   if (partial.next()) text += fmt::format(", {} without all members", counted(partial.integer(0), "collective"));
   Query last_step(input.db,
                   "SELECT max(n) FROM (SELECT t.step AS n FROM step_part t JOIN process p ON p.id = t.process"
                   " WHERE p.world = ? GROUP BY t.step HAVING count(*) = ?)");
   last_step.bind(input.world, ends.ranks);
-  if (last_step.next() && !last_step.is_null(0)) text += fmt::format(", the last step complete on all ranks is {}", last_step.integer(0));
+  if (last_step.next() && !last_step.is_null(0))
+    text += fmt::format(", the last step complete on all ranks is {}", last_step.integer(0));
   return text + ". Every call that had returned before is in the record.";
 }
 
-/// Did the rank leave because something went wrong? As far as its exit code, or else that of the job, tells. Who handles the launcher's SIGTERM
-/// was ended by it.
+/// Did the rank leave because something went wrong? As far as its exit code, or else that of the job, tells. Who
+/// handles the launcher's SIGTERM was ended by it.
 bool may_have_failed(const FindingInput& input, const JobEnd& end, int64_t rank) {
   const std::optional<int64_t> code = exit_code_of(input, rank);
   return code ? *code != 0 && *code != 128 + SIGTERM : end.rank_failed() || end.over;
 }
 
 bool ended_after_a_message(const FindingInput& input, int64_t rank) {
-  Query last(input.db, "SELECT peer IS NOT NULL AND seq IS NULL FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns DESC LIMIT 1");
+  Query last(
+      input.db,
+      "SELECT peer IS NOT NULL AND seq IS NULL FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns DESC LIMIT 1");
   last.bind(input.catalog.process_of(input.world, rank)->id);
   return last.next() && last.integer(0) != 0;
 }
 
-/// Without MPI: who left by itself while others were lost, because it failed. Not who waited for others until an exception ended that: such a
-/// collective stays open, such a message ends like any other.
-std::vector<int64_t> failed_first(const FindingInput& input, const Ends& ends, const JobEnd& end, const std::optional<Stall>& stall) {
+/// Without MPI: who left by itself while others were lost, because it failed. Not who waited for others until an
+/// exception ended that: such a collective stays open, such a message ends like any other.
+std::vector<int64_t> failed_first(const FindingInput& input, const Ends& ends, const JobEnd& end,
+                                  const std::optional<Stall>& stall) {
   if (end.mpi || ends.lost.empty() || !end.told_to_end.empty()) return {};
   const std::vector<UnfinishedCall> open = open_calls(input);
   const std::set<int64_t> lost(ends.lost.begin(), ends.lost.end());
@@ -107,17 +119,20 @@ std::vector<int64_t> failed_first(const FindingInput& input, const Ends& ends, c
   std::vector<int64_t> ranks;
   for (const int64_t rank : ends.left) {
     const bool left_alone = open.empty() && end.rank_failed() && !ended_after_a_message(input, rank);
-    if (may_have_failed(input, end, rank) && !waits.contains(rank) && (awaited.contains(rank) || left_alone)) ranks.push_back(rank);
+    if (may_have_failed(input, end, rank) && !waits.contains(rank) && (awaited.contains(rank) || left_alone))
+      ranks.push_back(rank);
   }
   return ranks;
 }
 
-/// Every rank is lost, in no call and after the same step: as if all had left by _exit. What kills a rank hits one before the others.
+/// Every rank is lost, in no call and after the same step: as if all had left by _exit. What kills a rank hits one
+/// before the others.
 bool all_lost_alike(const FindingInput& input, const Ends& ends) {
   if (static_cast<int64_t>(ends.lost.size()) != ends.ranks || !open_calls(input).empty()) return false;
-  Query steps(input.db,
-              "SELECT count(DISTINCT last), count(*) FROM (SELECT max(s.step) AS last FROM step s JOIN process p ON p.id = s.process"
-              " WHERE p.world = ? AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL GROUP BY s.process)");
+  Query steps(
+      input.db,
+      "SELECT count(DISTINCT last), count(*) FROM (SELECT max(s.step) AS last FROM step s JOIN process p ON p.id = s.process"
+      " WHERE p.world = ? AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL GROUP BY s.process)");
   steps.bind(input.world);
   return steps.next() && (steps.integer(1) == 0 || (steps.integer(0) == 1 && steps.integer(1) == ends.ranks));
 }
@@ -127,8 +142,8 @@ bool may_have_left_alike(const FindingInput& input, const Ends& ends, const JobE
   return end.exit_code && end.signal == 0 && ends.lost.size() > 1 && all_lost_alike(input, ends);
 }
 
-/// Nobody says how these ranks ended. The job's exit code tells of one of them, and its launcher ended the others; which one it was follows
-/// if the others waited for it, or have left a collective that it sits in.
+/// Nobody says how these ranks ended. The job's exit code tells of one of them, and its launcher ended the others;
+/// which one it was follows if the others waited for it, or have left a collective that it sits in.
 void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& end, const std::optional<Stall>& stall,
                    const std::optional<MidTransfer>& transfer, Finding& finding, std::vector<int64_t>& first) {
   const bool all = static_cast<int64_t>(ends.lost.size()) == ends.ranks;
@@ -150,27 +165,31 @@ void describe_lost(const FindingInput& input, const Ends& ends, const JobEnd& en
     // Whoever was left was ended with the job, and its exit code tells of that.
     first.clear();
     finding.confidence = end.time_limit ? "likely" : "sure";
-    finding.sentence = fmt::format("the job was told to end ({}) before {} had ended", end.told_to_end, all && !one ? "any rank" : who);
+    finding.sentence = fmt::format("the job was told to end ({}) before {} had ended", end.told_to_end,
+                                   all && !one ? "any rank" : who);
     finding.advice =
         "see who ended it: Ctrl-C, scancel, the batch system's limit of time, timeout; where the ranks were then: ddl report open_calls";
     return;
   }
   if (end.rank_failed() && !one && !may_have_left_alike(input, ends, end) && !may_be_ended_by_others) {
     // One went wrong; of several that did not come the others were on their way when they were ended.
-    finding.sentence = cause_known ? fmt::format("{}{} {} {}", first.size() > 1 ? "one of " : "", ranks_text(first), fate(end, false),
-                                                 when(input, first.front()))
-                                   : fmt::format("one of {} {}", ranks_text(one_of_some ? transfer->ranks : ends.lost), fate(end, false));
+    finding.sentence = cause_known ? fmt::format("{}{} {} {}", first.size() > 1 ? "one of " : "", ranks_text(first),
+                                                 fate(end, false), when(input, first.front()))
+                                   : fmt::format("one of {} {}", ranks_text(one_of_some ? transfer->ranks : ends.lost),
+                                                 fate(end, false));
     finding.sentence += ", and the others were ended";
   } else if (cause_known && waited_for && seen_stalled_ns(input)) {
-    finding.sentence =
-        fmt::format("{} {}, after a stall: {} stood still first, {}", who, fate(end, true), ranks_text(first), when(input, first.front()));
+    finding.sentence = fmt::format("{} {}, after a stall: {} stood still first, {}", who, fate(end, true),
+                                   ranks_text(first), when(input, first.front()));
   } else if (cause_known) {
-    finding.sentence = fmt::format("{} {}; {} stopped first, {}", who, fate(end, true), ranks_text(first), when(input, first.front()));
+    finding.sentence =
+        fmt::format("{} {}; {} stopped first, {}", who, fate(end, true), ranks_text(first), when(input, first.front()));
   } else if (one_of_some) {
     finding.sentence = fmt::format("{} {}; one of {} stopped first", who, fate(end, true), ranks_text(transfer->ranks));
   } else {
-    finding.sentence = fmt::format("{} {}, last seen {}", who, fate(end, !one),
-                                   first.empty() ? "at " + duration_text(last_seen_ns(input, ends.lost)) : when(input, first.front()));
+    finding.sentence =
+        fmt::format("{} {}, last seen {}", who, fate(end, !one),
+                    first.empty() ? "at " + duration_text(last_seen_ns(input, ends.lost)) : when(input, first.front()));
   }
 }
 
@@ -193,7 +212,8 @@ std::string codes_text(const FindingInput& input, const std::vector<int64_t>& ra
   return fmt::format("{} {}", codes.size() == 1 ? "code" : "codes", fmt::join(codes, ", "));
 }
 
-/// Nobody was lost: every rank left by exit(), some of them because something went wrong. Whose call was still open waited for one that was gone.
+/// Nobody was lost: every rank left by exit(), some of them because something went wrong. Whose call was still open
+/// waited for one that was gone.
 std::vector<Finding> find_failed_exits(const FindingInput& input, const Ends& ends) {
   const JobEnd end = end_of_world(input);
   if ((end.exit_code == 0 && !end.over) || !end.told_to_end.empty()) return {};
@@ -212,30 +232,37 @@ std::vector<Finding> find_failed_exits(const FindingInput& input, const Ends& en
   finding.confidence = own.size() == 1 ? "sure" : "likely";
   const bool finalized = input.catalog.process_of(input.world, first)->ended == "finalized";
   const char* where = finalized ? " after MPI_Finalize" : end.mpi ? ", without MPI_Finalize" : "";
-  finding.sentence = fmt::format("{} exited {}with {}{}, ", ranks_text(own), after.empty() ? "" : "first ", codes_text(input, own), where);
+  finding.sentence = fmt::format("{} exited {}with {}{}, ", ranks_text(own), after.empty() ? "" : "first ",
+                                 codes_text(input, own), where);
   if (own.size() == 1)
     finding.rank = first;
   else
     finding.sentence += fmt::format("rank {} first, ", first);
   finding.sentence += when(input, first);
   if (!after.empty())
-    finding.sentence += fmt::format("; {}, which waited for others, followed with {}", ranks_text(after), codes_text(input, after));
+    finding.sentence +=
+        fmt::format("; {}, which waited for others, followed with {}", ranks_text(after), codes_text(input, after));
   finding.evidence = fmt::format("{} of {} ranks exited with another code than 0.", failed.size(), ends.ranks);
   finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first), last_seen(input, first));
   finding.evidence_sql = fmt::format(
       "SELECT r.rank, r.host, r.pid, r.ended, f.value AS exit_code, r.end_ns FROM v_rank r JOIN process_fact f ON f.process = r.process"
       " WHERE r.world = {} AND f.key = 'exit_code' ORDER BY r.end_ns",
       input.world);
-  finding.advice = fmt::format("read the error output of rank {}: it ended by an exception, or by an exit of the script's own", first);
+  finding.advice = fmt::format(
+      "read the error output of rank {}: it ended by an exception, or by an exit of the script's own", first);
   return {finding};
 }
 
 }  // namespace
 
-DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or gave up", "how the processes ended, and in which order") {
+DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or gave up",
+            "how the processes ended, and in which order") {
   const Ends ends = how_they_ended(input);
-  const auto some = [&](const std::vector<int64_t>& ranks) { return !ranks.empty() && static_cast<int64_t>(ranks.size()) < ends.ranks; };
-  if (ends.aborted.empty() && ends.replaced.empty() && ends.lost.empty() && !some(ends.exited)) return find_failed_exits(input, ends);
+  const auto some = [&](const std::vector<int64_t>& ranks) {
+    return !ranks.empty() && static_cast<int64_t>(ranks.size()) < ends.ranks;
+  };
+  if (ends.aborted.empty() && ends.replaced.empty() && ends.lost.empty() && !some(ends.exited))
+    return find_failed_exits(input, ends);
   if (read_while_running_ns(input)) return {};
 
   Finding finding;
@@ -252,29 +279,32 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
   if (!ends.aborted.empty()) {
     first = ends.aborted;
     const ProcessInfo* process = input.catalog.process_of(input.world, first.front());
-    finding.sentence =
-        fmt::format("{} called MPI_Abort({}) {}", ranks_text(first), process->abort_code.value_or(0), when(input, first.front()));
+    finding.sentence = fmt::format("{} called MPI_Abort({}) {}", ranks_text(first), process->abort_code.value_or(0),
+                                   when(input, first.front()));
     finding.confidence = "sure";
   } else if (some(ends.exited)) {
     first = ends.exited;
     const std::optional<int64_t> code = first.size() == 1 ? exit_code_of(input, first.front()) : std::nullopt;
     finding.sentence =
         fmt::format("{} exited {} {}", ranks_text(first),
-                    code ? fmt::format("with code {}, without MPI_Finalize,", *code) : "without MPI_Finalize", when(input, first.front()));
+                    code ? fmt::format("with code {}, without MPI_Finalize,", *code) : "without MPI_Finalize",
+                    when(input, first.front()));
     finding.confidence = "sure";
   } else if (!ends.replaced.empty()) {
     first = ends.replaced;
-    finding.sentence = fmt::format("{} became another program (exec){} {}", ranks_text(first), end.mpi ? " without MPI_Finalize" : "",
-                                   when(input, first.front()));
+    finding.sentence = fmt::format("{} became another program (exec){} {}", ranks_text(first),
+                                   end.mpi ? " without MPI_Finalize" : "", when(input, first.front()));
     finding.confidence = "sure";
   } else if (!failed.empty()) {
     first = failed;
     const std::optional<int64_t> code = exit_code_of(input, first.front());
-    finding.sentence = fmt::format("{} exited first{}, {}; {} {} ended", ranks_text(first), code ? fmt::format(" with code {}", *code) : "",
-                                   when(input, first.front()), ranks_text(ends.lost), ends.lost.size() == 1 ? "was" : "were");
+    finding.sentence = fmt::format("{} exited first{}, {}; {} {} ended", ranks_text(first),
+                                   code ? fmt::format(" with code {}", *code) : "", when(input, first.front()),
+                                   ranks_text(ends.lost), ends.lost.size() == 1 ? "was" : "were");
     finding.confidence = "likely";
-    finding.advice = fmt::format("read the error output of {}: {} ended by an exception, or by an exit of the script's own",
-                                 ranks_text(first), first.size() == 1 ? "it" : "they");
+    finding.advice =
+        fmt::format("read the error output of {}: {} ended by an exception, or by an exit of the script's own",
+                    ranks_text(first), first.size() == 1 ? "it" : "they");
   } else {
     describe_lost(input, ends, end, stall, transfer, finding, first);
   }
@@ -287,8 +317,8 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
         *end.exit_code);
   if (end.rank_failed() && end.told_to_end.empty() && may_have_left_alike(input, ends, end))
     finding.evidence += " Whether one of them failed and the others were ended, or all left by _exit, is not known.";
-  const bool end_seen =
-      end.over || end_on_axis_ns(input.db) || !Query(input.db, "SELECT 1 FROM meta WHERE key = 'started_realtime_ns'").next();
+  const bool end_seen = end.over || end_on_axis_ns(input.db) ||
+                        !Query(input.db, "SELECT 1 FROM meta WHERE key = 'started_realtime_ns'").next();
   if (!end_seen) {
     const std::optional<int64_t> look_ns = last_look_ns(input.db);
     const int64_t silent_ns = look_ns.value_or(0) - last_sign_of_life_ns(input);
@@ -308,7 +338,8 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
   if (told_by_transfer)
     finding.evidence += fmt::format(" {}.", transfer->text);
   else if (transfer && first.empty() && end.told_to_end.empty())
-    finding.evidence += fmt::format(" {}: one of them died {}.", transfer->text, transfer->background ? "meanwhile" : "there");
+    finding.evidence +=
+        fmt::format(" {}: one of them died {}.", transfer->text, transfer->background ? "meanwhile" : "there");
   if (const auto next_ns = next_world_ns(input); next_ns && stall && !seen_stalled_ns(input)) {
     const int64_t silent_ns = *next_ns - last_sign_of_life_ns(input);
     if (silent_ns >= kMayHaveHungNs)
@@ -317,9 +348,10 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
           duration_text(silent_ns));
   }
   if (!first.empty())
-    finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first.front()), last_seen(input, first.front()));
-  finding.evidence_sql =
-      fmt::format("SELECT rank, host, pid, ended, abort_code, end_ns FROM v_rank WHERE world = {} ORDER BY end_ns", input.world);
+    finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first.front()),
+                                    last_seen(input, first.front()));
+  finding.evidence_sql = fmt::format(
+      "SELECT rank, host, pid, ended, abort_code, end_ns FROM v_rank WHERE world = {} ORDER BY end_ns", input.world);
   return {finding};
 }
 

@@ -39,12 +39,14 @@ struct SharedPlace {
 
 /// On an axis that has a name; the shape of communicators alone says nothing of what their members have to do.
 std::optional<SharedPlace> shared_place(const FindingInput& input, const std::vector<int64_t>& ranks) {
-  Query axes(input.db,
-             "SELECT DISTINCT a.axis FROM communicator_axis a JOIN communicator c ON c.id = a.communicator WHERE c.world = ?"
-             " AND a.source <> 'shape' ORDER BY a.axis LIKE '%pipeline%' DESC, a.axis");
+  Query axes(
+      input.db,
+      "SELECT DISTINCT a.axis FROM communicator_axis a JOIN communicator c ON c.id = a.communicator WHERE c.world = ?"
+      " AND a.source <> 'shape' ORDER BY a.axis LIKE '%pipeline%' DESC, a.axis");
   for (axes.bind(input.world); axes.next();) {
     const std::map<int64_t, int64_t> places = places_on_axis(input.db, input.world, axes.text(0));
-    const bool all = std::ranges::all_of(hosts_of(input), [&](const auto& rank) { return places.contains(rank.first); });
+    const bool all =
+        std::ranges::all_of(hosts_of(input), [&](const auto& rank) { return places.contains(rank.first); });
     if (const auto place = only_theirs(places, ranks); all && place) return SharedPlace{axes.text(0), *place};
   }
   const std::map<int64_t, int64_t> stages = stages_of(input);  // that nobody named
@@ -55,25 +57,28 @@ std::optional<SharedPlace> shared_place(const FindingInput& input, const std::ve
 
 bool is_pipeline(const SharedPlace& shared) { return shared.axis.find("pipeline") != std::string::npos; }
 
-/// What samples of its node's health say. Sentences, each with a blank before it; empty if nothing was sampled or all was well. Network counters
-/// count only where several hosts talk.
+/// What samples of its node's health say. Sentences, each with a blank before it; empty if nothing was sampled or all
+/// was well. Network counters count only where several hosts talk.
 std::string health_evidence(SQLite::Database& db, int64_t world, int64_t rank) {
   std::string text;
-  Query throttled(db,
-                  "SELECT v.device, v.throttled, v.samples, (SELECT t.most FROM v_node t WHERE t.node = v.node AND t.device = v.device"
-                  " AND t.name = 'temperature_celsius') FROM v_node v WHERE v.name = 'throttle_reasons' AND v.throttled >= ?1"
-                  " AND v.node = (SELECT host FROM process WHERE world = ?2 AND rank = ?3) ORDER BY v.throttled DESC, v.device");
+  Query throttled(
+      db,
+      "SELECT v.device, v.throttled, v.samples, (SELECT t.most FROM v_node t WHERE t.node = v.node AND t.device = v.device"
+      " AND t.name = 'temperature_celsius') FROM v_node v WHERE v.name = 'throttle_reasons' AND v.throttled >= ?1"
+      " AND v.node = (SELECT host FROM process WHERE world = ?2 AND rank = ?3) ORDER BY v.throttled DESC, v.device");
   throttled.bind(kMinThrottled, world, rank);
   while (throttled.next()) {
-    text += fmt::format(" Its host slowed {} down in {:.0f}% of {} samples{}.", throttled.text(0), 100 * throttled.real(1),
-                        throttled.integer(2), throttled.is_null(3) ? "" : fmt::format(" (up to {:.0f} C)", throttled.real(3)));
+    text += fmt::format(" Its host slowed {} down in {:.0f}% of {} samples{}.", throttled.text(0),
+                        100 * throttled.real(1), throttled.integer(2),
+                        throttled.is_null(3) ? "" : fmt::format(" (up to {:.0f} C)", throttled.real(3)));
   }
   Query lost(
       db,
       "SELECT device, name, growth FROM v_node WHERE growth > 0 AND (name LIKE '%_errors' OR name LIKE '%_dropped' OR name = 'link_downed')"
       " AND (SELECT count(*) FROM host) > 1 AND node = (SELECT host FROM process WHERE world = ?1 AND rank = ?2) ORDER BY device, name");
   lost.bind(world, rank);
-  while (lost.next()) text += fmt::format(" {} of its host counted {:.0f} {} during the run.", lost.text(0), lost.real(2), lost.text(1));
+  while (lost.next())
+    text += fmt::format(" {} of its host counted {:.0f} {} during the run.", lost.text(0), lost.real(2), lost.text(1));
   return text;
 }
 
@@ -112,8 +117,8 @@ std::string same_host_evidence(const FindingInput& input, int64_t rank) {
   const double there_ns = median_of(there), elsewhere_ns = median_of(elsewhere);
   if (own_ns - elsewhere_ns < kLeastLead * elsewhere_ns) return {};
   if (there_ns - elsewhere_ns > kTheHost * (own_ns - elsewhere_ns))
-    return fmt::format(" The other ranks on its host compute longer too ({}, elsewhere {}): it is the host.", duration_text(there_ns),
-                       duration_text(elsewhere_ns));
+    return fmt::format(" The other ranks on its host compute longer too ({}, elsewhere {}): it is the host.",
+                       duration_text(there_ns), duration_text(elsewhere_ns));
   return " The other ranks on its host do not compute longer than those elsewhere.";
 }
 
@@ -121,20 +126,23 @@ std::string same_host_evidence(const FindingInput& input, int64_t rank) {
 
 std::map<int64_t, int64_t> stages_of(const FindingInput& input) {
   std::map<int64_t, int64_t> stages;
-  Query rows(input.db,
-             "SELECT p.rank, l.stage FROM pipeline l JOIN process p ON p.id = l.process WHERE p.world = ? AND p.rank IS NOT NULL");
+  Query rows(
+      input.db,
+      "SELECT p.rank, l.stage FROM pipeline l JOIN process p ON p.id = l.process WHERE p.world = ? AND p.rank IS NOT NULL");
   for (rows.bind(input.world); rows.next();) stages[rows.integer(0)] = rows.integer(1);
   if (!stages.empty()) return stages;
-  Query named(input.db,
-              "SELECT 1 FROM communicator_axis a JOIN communicator c ON c.id = a.communicator WHERE c.world = ? AND a.source <> 'shape' AND"
-              " a.axis = 'pipeline'");
+  Query named(
+      input.db,
+      "SELECT 1 FROM communicator_axis a JOIN communicator c ON c.id = a.communicator WHERE c.world = ? AND a.source <> 'shape' AND"
+      " a.axis = 'pipeline'");
   return named.bind(input.world).next() ? places_on_axis(input.db, input.world, "pipeline") : stages;
 }
 
 std::string those(const FindingInput& input, const std::vector<int64_t>& ranks) {
   if (ranks.size() == 1) return rank_on_host(input.catalog, input.world, ranks.front());
   if (only_theirs(hosts_of(input), ranks))
-    return fmt::format("all {} ranks on {}", ranks.size(), input.catalog.process_of(input.world, ranks.front())->host_name);
+    return fmt::format("all {} ranks on {}", ranks.size(),
+                       input.catalog.process_of(input.world, ranks.front())->host_name);
   const auto shared = shared_place(input, ranks);
   if (!shared) return ranks_text(ranks);
   const std::string of = is_pipeline(*shared) ? fmt::format("of pipeline stage {}", shared->place)
@@ -146,23 +154,27 @@ std::optional<std::string> uneven_work_advice(const FindingInput& input, const s
   if (only_theirs(hosts_of(input), ranks)) return std::nullopt;
   const auto shared = shared_place(input, ranks);
   if (!shared) return std::nullopt;
-  if (is_pipeline(*shared)) return fmt::format("give stage {} less to do: fewer layers, or a more even cut of the network", shared->place);
-  return fmt::format("see whether what is at place {} of axis '{}' gets more work than the rest: longer sequences, larger parts",
-                     shared->place, shared->axis);
+  if (is_pipeline(*shared))
+    return fmt::format("give stage {} less to do: fewer layers, or a more even cut of the network", shared->place);
+  return fmt::format(
+      "see whether what is at place {} of axis '{}' gets more work than the rest: longer sequences, larger parts",
+      shared->place, shared->axis);
 }
 
 std::string late_advice(const FindingInput& input, const std::vector<int64_t>& ranks) {
   if (auto uneven = uneven_work_advice(input, ranks)) return *uneven;
   const bool host = ranks.size() > 1 && only_theirs(hosts_of(input), ranks);
-  return fmt::format("see what else runs on the host{} of {} (cores, clocks, other load), and whether {} more work than the others",
-                     ranks.size() == 1 || host ? "" : "s", ranks_text(ranks),
-                     ranks.size() == 1 ? "it gets"
-                     : host            ? "its ranks get"
-                                       : "they get");
+  return fmt::format(
+      "see what else runs on the host{} of {} (cores, clocks, other load), and whether {} more work than the others",
+      ranks.size() == 1 || host ? "" : "s", ranks_text(ranks),
+      ranks.size() == 1 ? "it gets"
+      : host            ? "its ranks get"
+                        : "they get");
 }
 
 std::string health_of(const FindingInput& input, const std::vector<int64_t>& ranks) {
-  if (ranks.size() == 1) return same_host_evidence(input, ranks.front()) + health_evidence(input.db, input.world, ranks.front());
+  if (ranks.size() == 1)
+    return same_host_evidence(input, ranks.front()) + health_evidence(input.db, input.world, ranks.front());
   const std::map<int64_t, int64_t> hosts = hosts_of(input);
   std::map<int64_t, int64_t> first;  // rank by host
   for (const int64_t rank : ranks)

@@ -1,6 +1,6 @@
-// One layer that takes some rank much longer than the others, in every step perhaps another one: experts that get more tokens than others,
-// samples of unlike length. Whoever is longest makes all others wait. A rank that is slow in all its layers is a straggler and not meant
-// here: a layer must stand out against the others.
+// One layer that takes some rank much longer than the others, in every step perhaps another one: experts that get more
+// tokens than others, samples of unlike length. Whoever is longest makes all others wait. A rank that is slow in all
+// its layers is a straggler and not meant here: a layer must stand out against the others.
 #include "analyzer/findings/layer_imbalance.h"
 
 #include <fmt/format.h>
@@ -25,7 +25,8 @@ constexpr double kLayerMinSavingShare = 0.03;  // of the step
 constexpr double kMinExcess = 0.1;             // longest against the mean of the ranks
 constexpr double kStandsOut = 2;               // against the excess of the other layers
 constexpr size_t kLayerMinSteps = 5;
-constexpr double kMostOfLonger = 0.5;  // of what a rank computes longer or costs the others, and of what the layer takes longer
+// of what a rank computes longer or costs the others, and of what the layer takes longer
+constexpr double kMostOfLonger = 0.5;
 
 /// `spreads` are used up.
 std::map<std::string, UnevenLayer> compare_layers(LayerSpreads& spreads) {
@@ -45,7 +46,8 @@ std::map<std::string, UnevenLayer> compare_layers(LayerSpreads& spreads) {
     layer.excess_ns /= static_cast<double>(layer.steps.size());
     layer.mean_ns /= static_cast<double>(layer.steps.size());
     for (const auto& [who, times] : steps_of) layer.longest.emplace_back(times, who);
-    std::stable_sort(layer.longest.begin(), layer.longest.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+    std::stable_sort(layer.longest.begin(), layer.longest.end(),
+                     [](const auto& a, const auto& b) { return a.first > b.first; });
   }
   return layers;
 }
@@ -56,7 +58,8 @@ std::string longest_text(const std::vector<std::pair<size_t, int64_t>>& longest,
   std::string text;
   for (size_t i = 0; i < std::min(kShown, longest.size()); ++i) {
     const auto& [steps, rank] = longest[i];
-    text += i == 0 ? fmt::format("rank {} in {} of {} steps", rank, steps, left) : fmt::format(", rank {} in {}", rank, steps);
+    text += i == 0 ? fmt::format("rank {} in {} of {} steps", rank, steps, left)
+                   : fmt::format(", rank {} in {}", rank, steps);
   }
   for (size_t i = 0; i < std::min(kShown, longest.size()); ++i) left -= longest[i].first;
   if (const size_t more = longest.size() - std::min(kShown, longest.size()); more > 0)
@@ -67,8 +70,9 @@ std::string longest_text(const std::vector<std::pair<size_t, int64_t>>& longest,
 std::optional<UnevenLayer> look_for_uneven_layer(const FindingInput& input) {
   if (!input.steps.annotated) return std::nullopt;
   std::map<std::string, UnevenLayer> layers = compare_layers(input.shared.layers);
-  const auto worst =
-      std::max_element(layers.begin(), layers.end(), [](const auto& a, const auto& b) { return a.second.excess_ns < b.second.excess_ns; });
+  const auto worst = std::max_element(layers.begin(), layers.end(), [](const auto& a, const auto& b) {
+    return a.second.excess_ns < b.second.excess_ns;
+  });
   if (worst == layers.end() || worst->second.steps.size() < kLayerMinSteps) return std::nullopt;
   UnevenLayer& layer = worst->second;
   std::vector<double> others;
@@ -77,17 +81,20 @@ std::optional<UnevenLayer> look_for_uneven_layer(const FindingInput& input) {
   }
   if (!others.empty()) layer.others_excess = median_of(others);
   // No more can be won than what ranks spend inside MPI.
-  layer.saving_ns = std::min(layer.excess_ns, models::metric_of(input.db, input.world, "exposed_comm_mean").value_or(0));
+  layer.saving_ns =
+      std::min(layer.excess_ns, models::metric_of(input.db, input.world, "exposed_comm_mean").value_or(0));
   if (layer.saving_ns < kLayerMinSavingShare * static_cast<double>(input.step_ns) || layer.excess() < kMinExcess ||
       layer.excess() < kStandsOut * layer.others_excess.value_or(0))
     return std::nullopt;
   return std::move(layer);
 }
 
-/// What the replay of the steps says (specification.md J8), with the layer's work the same on all ranks; where they cannot be replayed, what the
-/// rule says. Where the replay is a bound, of non-blocking messages or for ranks that left no record, the rule counts if it says more.
+/// What the replay of the steps says (specification.md J8), with the layer's work the same on all ranks; where they
+/// cannot be replayed, what the rule says. Where the replay is a bound, of non-blocking messages or for ranks that left
+/// no record, the rule counts if it says more.
 double saving_of(const FindingInput& input, const UnevenLayer& layer) {
-  const std::optional<models::ReplayedSaving> replayed = models::saving_of_even_layer(input.db, input.world, layer.name);
+  const std::optional<models::ReplayedSaving> replayed =
+      models::saving_of_even_layer(input.db, input.world, layer.name);
   if (!replayed) return layer.saving_ns;
   const double by_rule_ns = replayed->lower_bound || input.bounded ? layer.saving_ns : 0;
   return std::max(by_rule_ns, replayed->seconds * 1e9);
@@ -100,13 +107,14 @@ std::vector<Finding> uneven_steps(const FindingInput& input) {
   Finding finding;
   finding.saving_ns = static_cast<int64_t>(found->saving_ns);
   finding.confidence = "maybe";
-  finding.sentence =
-      fmt::format("work of steps is uneven: ranks take turns, in each step the slowest computes {} longer than the mean of {}",
-                  duration_text(found->excess_ns), duration_text(found->mean_ns));
-  finding.evidence = fmt::format("The slowest is {}; what a rank computes longer throughout is not counted. {}",
-                                 longest_text(found->longest, found->steps),
-                                 input.shared.layers.empty() ? "No layers are marked: where in the step it is, is not known."
-                                                             : "No layer is more uneven than the others.");
+  finding.sentence = fmt::format(
+      "work of steps is uneven: ranks take turns, in each step the slowest computes {} longer than the mean of {}",
+      duration_text(found->excess_ns), duration_text(found->mean_ns));
+  finding.evidence =
+      fmt::format("The slowest is {}; what a rank computes longer throughout is not counted. {}",
+                  longest_text(found->longest, found->steps),
+                  input.shared.layers.empty() ? "No layers are marked: where in the step it is, is not known."
+                                              : "No layer is more uneven than the others.");
   finding.evidence_sql = fmt::format(
       "SELECT step, rank, compute_ns, wait_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, compute_ns DESC LIMIT 200",
       input.world);
@@ -122,7 +130,8 @@ const std::optional<UnevenLayer>& find_uneven_layer(const FindingInput& input) {
   return input.shared.uneven_layer.get([&] { return look_for_uneven_layer(input); });
 }
 
-bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<int64_t> since, double longer_ns, double lost_ns) {
+bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<int64_t> since, double longer_ns,
+                        double lost_ns) {
   if (longer_ns <= 0) return false;
   const std::optional<UnevenLayer>& layer = find_uneven_layer(input);
   if (!layer) return false;
@@ -140,9 +149,10 @@ bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<i
          since_ns >= kMostOfLonger * std::max(longer_ns, lost_ns) * static_cast<double>(steps);
 }
 
-DDL_FINDING(layer_imbalance, kSpeed, "layers",
-            "one layer, or the step as a whole, takes some rank much longer than the mean, perhaps another rank in each step",
-            "ranges of layers, step by step; where none stands out, what ranks compute in a step against their own mean") {
+DDL_FINDING(
+    layer_imbalance, kSpeed, "layers",
+    "one layer, or the step as a whole, takes some rank much longer than the mean, perhaps another rank in each step",
+    "ranges of layers, step by step; where none stands out, what ranks compute in a step against their own mean") {
   const std::optional<UnevenLayer>& found = find_uneven_layer(input);
   if (!found) return uneven_steps(input);
   const UnevenLayer& layer = *found;
@@ -152,12 +162,14 @@ DDL_FINDING(layer_imbalance, kSpeed, "layers",
   finding.subject = layer.name;
   finding.saving_ns = static_cast<int64_t>(saving_ns);
   finding.confidence = layer.others_excess ? "likely" : "maybe";
-  finding.sentence = fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}", layer.name,
-                                 duration_text(layer.excess_ns), duration_text(layer.mean_ns));
-  finding.evidence = fmt::format("The slowest is {}; {}.", longest_text(layer.longest, layer.steps.size()),
-                                 layer.others_excess ? fmt::format("of the other layers the slowest rank takes {} more than the mean",
-                                                                   percent_text(*layer.others_excess))
-                                                     : std::string("there is no other layer to compare with"));
+  finding.sentence =
+      fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}",
+                  layer.name, duration_text(layer.excess_ns), duration_text(layer.mean_ns));
+  finding.evidence =
+      fmt::format("The slowest is {}; {}.", longest_text(layer.longest, layer.steps.size()),
+                  layer.others_excess ? fmt::format("of the other layers the slowest rank takes {} more than the mean",
+                                                    percent_text(*layer.others_excess))
+                                      : std::string("there is no other layer to compare with"));
   finding.evidence_sql = fmt::format(
       "SELECT e.step, p.rank, sum(e.duration_ns - e.mpi_ns) AS compute_ns FROM range_event e JOIN region r ON r.id = e.region JOIN process "
       "p"

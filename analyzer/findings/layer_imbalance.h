@@ -21,7 +21,8 @@ struct UnevenLayer {
   double mean_ns = 0;
   std::vector<std::pair<size_t, int64_t>> longest;  ///< in how many steps a rank was, most first
   double saving_ns = 0;                             ///< per step
-  std::optional<double> others_excess;              ///< of the other layers, their longest against their mean; nothing: there is none
+  /// of the other layers, their longest against their mean; nothing: there is none
+  std::optional<double> others_excess;
 
   double excess() const { return mean_ns > 0 ? excess_ns / mean_ns : 0; }
 };
@@ -29,9 +30,11 @@ struct UnevenLayer {
 /// Nothing: no layer stands out, or its unevenness costs too little.
 const std::optional<UnevenLayer>& find_uneven_layer(const FindingInput& input);
 
-/// Whether a rank that computes `longer_ns` longer than the others, and costs them `lost_ns`, from `since` on, only happens to be the one that the
-/// uneven layer takes longest in those steps: most of what that layer takes longer, over the run, is on others, and in those steps it makes up most
-/// of both. A rank that does not compute longer, but sleeps, is never such a one.
-bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<int64_t> since, double longer_ns, double lost_ns);
+/// Whether a rank that computes `longer_ns` longer than the others, and costs them `lost_ns`, from `since` on, only
+/// happens to be the one that the uneven layer takes longest in those steps: most of what that layer takes longer, over
+/// the run, is on others, and in those steps it makes up most of both. A rank that does not compute longer, but sleeps,
+/// is never such a one.
+bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<int64_t> since, double longer_ns,
+                        double lost_ns);
 
 }  // namespace ddl

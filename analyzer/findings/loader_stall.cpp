@@ -1,5 +1,6 @@
-// One rank waits for its data, and the others wait for it. What is saved if it loaded in each step as long as the median of the others; where all load as long,
-// or one loads for all, it is input_bound, and where GPUs carry out collectives, too.
+// One rank waits for its data, and the others wait for it. What is saved if it loaded in each step as long as the
+// median of the others; where all load as long, or one loads for all, it is input_bound, and where GPUs carry out
+// collectives, too.
 #include "analyzer/findings/loader_stall.h"
 
 #include <fmt/format.h>
@@ -18,8 +19,9 @@ namespace ddl {
 namespace {
 
 constexpr double kMinLoaderShare = 0.03;  // of the step
-constexpr double kOfAllLoading = 0.6;     // of what the steps would save without any loading: else it is not this rank alone
-constexpr double kLateShare = 0.01;       // of the step
+// of what the steps would save without any loading: else it is not this rank alone
+constexpr double kOfAllLoading = 0.6;
+constexpr double kLateShare = 0.01;  // of the step
 
 double median_of_others(const StepPauses& step, int64_t rank) {
   std::vector<double> others;
@@ -39,14 +41,17 @@ std::optional<SlowLoader> look_for_slow_loader(const FindingInput& input) {
     for (const RankPause& rank : step.ranks) loading[rank.rank] += rank.pause_ns;
   const auto loads = std::count_if(loading.begin(), loading.end(), [](const auto& rank) { return rank.second > 0; });
   if (loading.size() < 2 || 2 * loads <= static_cast<ptrdiff_t>(loading.size())) return std::nullopt;
-  const auto most = std::max_element(loading.begin(), loading.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto most = std::max_element(loading.begin(), loading.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
   SlowLoader found;
   found.rank = most->first;
   found.saving_ns = saving_without(steps, [&](const StepPauses& step, const RankPause& rank) {
     return rank.rank == found.rank ? std::max(0.0, rank.pause_ns - median_of_others(step, found.rank)) : 0.0;
   });
-  const double without_any_ns = saving_without(steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
-  if (found.saving_ns < kMinLoaderShare * static_cast<double>(input.step_ns) || found.saving_ns < kOfAllLoading * without_any_ns)
+  const double without_any_ns =
+      saving_without(steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
+  if (found.saving_ns < kMinLoaderShare * static_cast<double>(input.step_ns) ||
+      found.saving_ns < kOfAllLoading * without_any_ns)
     return std::nullopt;
   found.before_ns = mean_before_ns(steps);
   found.steps = static_cast<int64_t>(steps.size());
@@ -54,7 +59,8 @@ std::optional<SlowLoader> look_for_slow_loader(const FindingInput& input) {
     const double others_ns = median_of_others(step, found.rank);
     found.others_ns += others_ns / static_cast<double>(steps.size());
     for (const RankPause& rank : step.ranks)
-      if (rank.rank == found.rank) found.late_steps += rank.pause_ns - others_ns > kLateShare * static_cast<double>(input.step_ns);
+      if (rank.rank == found.rank)
+        found.late_steps += rank.pause_ns - others_ns > kLateShare * static_cast<double>(input.step_ns);
   }
   found.own_ns = most->second / static_cast<double>(steps.size());
   return found;
@@ -75,13 +81,15 @@ DDL_FINDING(loader_stall, kSpeed, "late", "one rank's loader is slower than the 
   finding.rank = found->rank;
   finding.saving_ns = static_cast<int64_t>(found->saving_ns);
   finding.confidence = "likely";
-  finding.sentence = fmt::format("the others wait for the loader of {} in {} of {} steps: it loads for {}/step, the others for {}",
-                                 rank_on_host(input.catalog, input.world, found->rank), found->late_steps, found->steps,
-                                 duration_text(found->own_ns), duration_text(found->others_ns));
+  finding.sentence =
+      fmt::format("the others wait for the loader of {} in {} of {} steps: it loads for {}/step, the others for {}",
+                  rank_on_host(input.catalog, input.world, found->rank), found->late_steps, found->steps,
+                  duration_text(found->own_ns), duration_text(found->others_ns));
   finding.before_ns = found->before_ns;
-  finding.evidence = fmt::format("If it loaded as long as the median of the others, the mean step of {}{} would take {} less.",
-                                 duration_text(mean_step_ns(input) + found->before_ns),
-                                 found->before_ns > 0 ? ", with what is loaded before it," : "", duration_text(found->saving_ns));
+  finding.evidence =
+      fmt::format("If it loaded as long as the median of the others, the mean step of {}{} would take {} less.",
+                  duration_text(mean_step_ns(input) + found->before_ns),
+                  found->before_ns > 0 ? ", with what is loaded before it," : "", duration_text(found->saving_ns));
   bound_by_missing(input, finding, {found->rank});
   finding.evidence_sql = pauses_sql(input.world, kInputRanges);
   finding.advice = fmt::format(

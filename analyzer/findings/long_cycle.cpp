@@ -1,8 +1,10 @@
-// Training threads wait for the next cycle of the negotiation, which comes seldom against the step (HOROVOD_CYCLE_TIME).
+// Training threads wait for the next cycle of the negotiation, which comes seldom against the step
+// (HOROVOD_CYCLE_TIME).
 //
-// What is ready is told to the other ranks when the background thread wakes, every cycle: until then the training thread, which has nothing to do before
-// its gradients are reduced, is blocked, and nobody is late. When it was ready is known to a cycle only, so that part of the blocked time is bounded:
-// by what all ranks were blocked at least, and by one cycle for each batch that was agreed on.
+// What is ready is told to the other ranks when the background thread wakes, every cycle: until then the training
+// thread, which has nothing to do before its gradients are reduced, is blocked, and nobody is late. When it was ready
+// is known to a cycle only, so that part of the blocked time is bounded: by what all ranks were blocked at least, and
+// by one cycle for each batch that was agreed on.
 #include <fmt/format.h>
 
 #include <cstdlib>
@@ -31,15 +33,18 @@ double cycle_that_was_set(const FindingInput& input) {
 
 }  // namespace
 
-DDL_FINDING(long_cycle, kSpeed, "where", "training threads wait for the next cycle of Horovod's negotiation, long against the step",
+DDL_FINDING(long_cycle, kSpeed, "where",
+            "training threads wait for the next cycle of Horovod's negotiation, long against the step",
             "the rhythm of coordination, HOROVOD_CYCLE_TIME, and for how long all training threads are blocked while "
             "nothing is moved and nobody is late") {
   if (!input.steps.annotated || input.step_ns <= 0) return {};
-  Query rhythm(input.db,
-               "SELECT max(b.cycle_ns) FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ? AND b.sampled");
+  Query rhythm(
+      input.db,
+      "SELECT max(b.cycle_ns) FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ? AND b.sampled");
   rhythm.bind(input.world);
   if (!rhythm.next() || rhythm.is_null(0)) return {};
-  const double cycle_ns = rhythm.real(0), set_ns = cycle_that_was_set(input), step_ns = static_cast<double>(input.step_ns);
+  const double cycle_ns = rhythm.real(0), set_ns = cycle_that_was_set(input),
+               step_ns = static_cast<double>(input.step_ns);
   if (cycle_ns < kLongCycle * step_ns || cycle_ns < (set_ns > 0 ? kLeastCycleNs : kUnaskedCycleNs)) return {};
   if (set_ns > 0 && cycle_ns > kAsSet * set_ns) return {};
 
@@ -70,8 +75,9 @@ DDL_FINDING(long_cycle, kSpeed, "where", "training threads wait for the next cyc
   finding.at_most = true;
   finding.mostly = 2 * saving_ns >= blocked_ns;  // what is left is sleep of another cause, which may take its place
   finding.confidence = set_ns > 0 ? "likely" : "maybe";
-  finding.sentence = fmt::format("training threads wait up to {}/step for the next cycle of the negotiation, one every {}",
-                                 duration_text(saving_ns), duration_text(cycle_ns));
+  finding.sentence =
+      fmt::format("training threads wait up to {}/step for the next cycle of the negotiation, one every {}",
+                  duration_text(saving_ns), duration_text(cycle_ns));
   finding.evidence = fmt::format(
       "A step takes {}. All training threads are blocked for {}/step at least while nothing is moved and no rank is late; what is ready waits for "
       "the next cycle, {:.1f} of which a step agree on something to move.",

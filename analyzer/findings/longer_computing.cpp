@@ -111,7 +111,8 @@ bool is_lead_by_chance(const std::vector<Lead>& leads, size_t first) {
   const auto n = static_cast<double>(leads.size() - first);
   double sum = 0, squares = 0;
   for (size_t i = first; i < leads.size(); ++i) sum += leads[i].over_next_ns;
-  for (size_t i = first; i < leads.size(); ++i) squares += (leads[i].over_next_ns - sum / n) * (leads[i].over_next_ns - sum / n);
+  for (size_t i = first; i < leads.size(); ++i)
+    squares += (leads[i].over_next_ns - sum / n) * (leads[i].over_next_ns - sum / n);
   return n < 2 || sum / n <= student_t(n - 1, kAboveChance) * std::sqrt(squares / (n - 1) / n);
 }
 
@@ -137,7 +138,8 @@ LongerComputing judge(const std::vector<Lead>& leads, size_t first) {
 }
 
 /// Those that compute longest take the place of one suspect. False: nobody stands apart.
-bool join_those_apart(std::vector<StepOfRanks>& steps, size_t all_ranks, std::map<int64_t, std::vector<int64_t>>& ranks) {
+bool join_those_apart(std::vector<StepOfRanks>& steps, size_t all_ranks,
+                      std::map<int64_t, std::vector<int64_t>>& ranks) {
   std::map<int64_t, double> compute_ns;
   for (const StepOfRanks& step : steps)
     for (const LateShare& share : step.shares) compute_ns[share.suspect] += share.compute_ns;
@@ -152,9 +154,10 @@ bool join_those_apart(std::vector<StepOfRanks>& steps, size_t all_ranks, std::ma
 
 /// Computing of a rank in each part of its run; a part is as many of its calls as any other. Empty: it made too few.
 std::vector<double> computing_in_parts(SQLite::Database& db, const ProcessInfo& process) {
-  Query calls(db,
-              "SELECT e.start_ns, e.start_ns + e.duration_ns FROM event e JOIN op o ON o.id = e.op WHERE e.process = ? AND e.kind = 1"
-              " AND e.thread = 0 AND o.class <> 'lifecycle' AND e.start_ns >= ? ORDER BY e.start_ns");
+  Query calls(
+      db,
+      "SELECT e.start_ns, e.start_ns + e.duration_ns FROM event e JOIN op o ON o.id = e.op WHERE e.process = ? AND e.kind = 1"
+      " AND e.thread = 0 AND o.class <> 'lifecycle' AND e.start_ns >= ? ORDER BY e.start_ns");
   std::vector<double> gaps_ns;
   int64_t left_ns = *process.run_begin_ns;
   for (calls.bind(process.id, left_ns); calls.next(); left_ns = std::max(left_ns, calls.integer(1)))
@@ -165,7 +168,8 @@ std::vector<double> computing_in_parts(SQLite::Database& db, const ProcessInfo& 
   return parts;
 }
 
-/// By how much `rank` computes longer in each part of its run than any other rank in that part of theirs. Empty: that is not known.
+/// By how much `rank` computes longer in each part of its run than any other rank in that part of theirs. Empty:
+/// that is not known.
 std::vector<double> leads_in_parts(const FindingInput& input, int64_t rank) {
   std::vector<double> own, most(kPartsOfRun);
   for (const auto& [id, process] : input.catalog.processes) {
@@ -186,7 +190,8 @@ std::vector<double> leads_in_parts(const FindingInput& input, int64_t rank) {
 std::optional<LongerComputing> find_longer_in_run(const FindingInput& input) {
   if (input.steps.annotated) return std::nullopt;
   StepOfRanks run;
-  Query rows(input.db, "SELECT rank, compute_ns, exposed_ns FROM steady_part WHERE world = ? ORDER BY compute_ns DESC, rank");
+  Query rows(input.db,
+             "SELECT rank, compute_ns, exposed_ns FROM steady_part WHERE world = ? ORDER BY compute_ns DESC, rank");
   for (rows.bind(input.world); rows.next();) run.shares.push_back({rows.integer(0), rows.real(1), rows.real(2)});
   if (run.shares.size() < 2) return std::nullopt;
   LongerComputing found;
@@ -201,10 +206,12 @@ std::optional<LongerComputing> find_longer_in_run(const FindingInput& input) {
   std::vector<double> leads_ns = leads_in_parts(input, found.ranks.front());
   if (leads_ns.empty()) return std::nullopt;
   found.steps = kPartsOfRun;
-  found.late_steps = static_cast<size_t>(std::count_if(leads_ns.begin(), leads_ns.end(), [](double ns) { return ns > 0; }));
+  found.late_steps =
+      static_cast<size_t>(std::count_if(leads_ns.begin(), leads_ns.end(), [](double ns) { return ns > 0; }));
   // What a few parts make up, while it is ahead by a trifle in the others, is no way to compute.
   found.saving_ns = std::min(found.saving_ns, kPartsOfRun * median_of(leads_ns));
-  const bool holds = static_cast<double>(found.late_steps) >= kLateSteps * static_cast<double>(found.steps) && found.saving_ns >= least_ns;
+  const bool holds = static_cast<double>(found.late_steps) >= kLateSteps * static_cast<double>(found.steps) &&
+                     found.saving_ns >= least_ns;
   return holds ? std::optional(found) : std::nullopt;
 }
 
@@ -218,19 +225,23 @@ std::optional<LongerComputing> find_longer_computing(const FindingInput& input, 
   if (suspects == Suspects::kTogether && !join_those_apart(steps, world_size(input), ranks)) return std::nullopt;
   std::map<int64_t, double> total_ns;  // of the lead over the next, by who is ahead of all others
   for (const StepOfRanks& step : steps) {
-    const auto longest = std::max_element(step.shares.begin(), step.shares.end(),
-                                          [](const LateShare& a, const LateShare& b) { return a.compute_ns < b.compute_ns; });
+    const auto longest =
+        std::max_element(step.shares.begin(), step.shares.end(),
+                         [](const LateShare& a, const LateShare& b) { return a.compute_ns < b.compute_ns; });
     if (longest == step.shares.end() || (suspects != Suspects::kRanks && ranks[longest->suspect].size() < 2)) continue;
-    if (const std::optional<Lead> lead = lead_of(step, longest->suspect)) total_ns[longest->suspect] += std::max(0.0, lead->over_next_ns);
+    if (const std::optional<Lead> lead = lead_of(step, longest->suspect))
+      total_ns[longest->suspect] += std::max(0.0, lead->over_next_ns);
   }
   if (total_ns.empty()) return std::nullopt;
-  const int64_t suspect =
-      std::max_element(total_ns.begin(), total_ns.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+  const int64_t suspect = std::max_element(total_ns.begin(), total_ns.end(), [](const auto& a, const auto& b) {
+                            return a.second < b.second;
+                          })->first;
   const std::vector<Lead> leads = leads_of(steps, suspect);
   for (const size_t first : {find_change(leads), size_t{0}}) {
     if (first > 0 && is_lead_by_chance(leads, first)) continue;
     LongerComputing found = judge(leads, first);
-    if (found.steps < kComputingMinSteps || static_cast<double>(found.late_steps) < kLateSteps * static_cast<double>(found.steps) ||
+    if (found.steps < kComputingMinSteps ||
+        static_cast<double>(found.late_steps) < kLateSteps * static_cast<double>(found.steps) ||
         found.saving_ns < kMinLead * static_cast<double>(input.step_ns))
       continue;
     found.ranks = ranks[suspect];

@@ -14,8 +14,9 @@ namespace ddl {
 namespace {
 
 constexpr size_t kMostTold = 4;  // calls, each with its rank
-constexpr size_t kMostSinks =
-    64;  // looked at, those with the most direct waiters: a healthy job that is killed has thousands, and all hold up the same ranks
+// looked at, those with the most direct waiters: a healthy job that is killed has thousands, and all hold
+// up the same ranks
+constexpr size_t kMostSinks = 64;
 
 using Waits = std::vector<const VainWait*>;
 
@@ -29,8 +30,9 @@ std::string waits_text(const Waits& waits) {
 }
 
 bool all_of_class(const Waits& waits, OpClass op_class) {
-  return std::all_of(waits.begin(), waits.end(),
-                     [&](const VainWait* wait) { return (wait->receives ? OpClass::kReceive : wait->operation->op_class) == op_class; });
+  return std::all_of(waits.begin(), waits.end(), [&](const VainWait* wait) {
+    return (wait->receives ? OpClass::kReceive : wait->operation->op_class) == op_class;
+  });
 }
 
 void word_circle(const Waits& waits, MessageStall& stall) {
@@ -43,7 +45,8 @@ void word_circle(const Waits& waits, MessageStall& stall) {
         "each of them sends before it receives, which only small messages survive: let one receive first, or use MPI_Sendrecv, MPI_Isend (isend, "
         "batch_isend_irecv)";
   } else {
-    stall.advice = "see which of these calls does not belong there: a branch that depends on the rank, a tag or a peer that does not fit";
+    stall.advice =
+        "see which of these calls does not belong there: a branch that depends on the rank, a tag or a peer that does not fit";
   }
 }
 
@@ -64,7 +67,8 @@ void word_cause(const Waits& waits, MessageStall& stall) {
 }
 
 /// Ranks that wait for the causes, or for others that do, and in what they wait.
-std::string behind_text(const std::vector<VainWait>& waits, const std::set<int64_t>& told, const std::set<int64_t>& held) {
+std::string behind_text(const std::vector<VainWait>& waits, const std::set<int64_t>& told,
+                        const std::set<int64_t>& held) {
   std::map<std::string, std::vector<int64_t>> ranks;
   for (const VainWait& wait : waits) {
     if (told.contains(wait.rank) || !held.contains(wait.rank)) continue;
@@ -76,13 +80,14 @@ std::string behind_text(const std::vector<VainWait>& waits, const std::set<int64
   for (auto& [call, there] : ranks) {
     if (shown++ == kMostTold) break;
     std::sort(there.begin(), there.end());
-    text += fmt::format("{}{} {} in {}", text.empty() ? "" : ", ", ranks_text(there), there.size() == 1 ? "waits" : "wait", call);
+    text += fmt::format("{}{} {} in {}", text.empty() ? "" : ", ", ranks_text(there),
+                        there.size() == 1 ? "waits" : "wait", call);
   }
   return text;
 }
 
-/// Who waits for whom. A collective is a node of its own, between those that wait in it and those that are missing there: thousands of each would
-/// make millions of edges.
+/// Who waits for whom. A collective is a node of its own, between those that wait in it and those that are missing
+/// there: thousands of each would make millions of edges.
 class Waiting {
  public:
   Waiting(const std::vector<VainWait>& waits, const MissingMembers& missing) : graph_(0), held_(0) {
@@ -160,8 +165,10 @@ class Waiting {
   WaitGraph graph_, held_;      ///< held_: the other way round
 };
 
-/// The rank that does nothing, and the others like it that the calls which lead to it wait for as well: which of them came, nobody knows.
-std::set<int64_t> with_other_candidates(std::set<int64_t> causes, const std::vector<VainWait>& waits, const std::set<int64_t>& idle) {
+/// The rank that does nothing, and the others like it that the calls which lead to it wait for as well: which of them
+/// came, nobody knows.
+std::set<int64_t> with_other_candidates(std::set<int64_t> causes, const std::vector<VainWait>& waits,
+                                        const std::set<int64_t>& idle) {
   if (causes.size() != 1) return causes;  // a circle
   const int64_t cause = *causes.begin();
   for (const VainWait& wait : waits) {
@@ -173,7 +180,8 @@ std::set<int64_t> with_other_candidates(std::set<int64_t> causes, const std::vec
 }
 
 /// What leads to the causes: of a circle its own calls, of a rank that does nothing the messages for it.
-Waits leading_to(const std::set<int64_t>& causes, bool circular, const std::vector<VainWait>& waits, const MissingMembers& missing) {
+Waits leading_to(const std::set<int64_t>& causes, bool circular, const std::vector<VainWait>& waits,
+                 const MissingMembers& missing) {
   const auto any = [&](const std::vector<int64_t>& ranks) {
     return std::any_of(ranks.begin(), ranks.end(), [&](int64_t rank) { return causes.contains(rank); });
   };
@@ -203,11 +211,12 @@ bool waits_for_several(const Operation& operation) {
 
 bool waits_for_its_peer(const Operation& operation) {
   if (operation.nonblocking || waits_for_several(operation)) return false;
-  return operation.op_class == OpClass::kSend || operation.op_class == OpClass::kReceive || operation.op_class == OpClass::kProbe ||
-         operation.op_class == OpClass::kCompletion;
+  return operation.op_class == OpClass::kSend || operation.op_class == OpClass::kReceive ||
+         operation.op_class == OpClass::kProbe || operation.op_class == OpClass::kCompletion;
 }
 
-std::string call_words(const Operation& operation, std::optional<int64_t> sequence, std::optional<int64_t> peer, std::string_view label) {
+std::string call_words(const Operation& operation, std::optional<int64_t> sequence, std::optional<int64_t> peer,
+                       std::string_view label) {
   std::string text = operation.name;
   if (sequence) text += fmt::format("{} number {}", operation.numbered ? "" : " for", *sequence);
   if (peer && *peer >= 0 && !operation.numbered) text += fmt::format(" with rank {}", *peer);
@@ -216,7 +225,8 @@ std::string call_words(const Operation& operation, std::optional<int64_t> sequen
 }
 
 std::optional<MessageStall> find_message_case(const std::vector<VainWait>& waits, const MissingMembers& missing) {
-  if (std::none_of(waits.begin(), waits.end(), [](const VainWait& wait) { return wait.is_message(); })) return std::nullopt;
+  if (std::none_of(waits.begin(), waits.end(), [](const VainWait& wait) { return wait.is_message(); }))
+    return std::nullopt;
   const Waiting waiting(waits, missing);
   const std::vector<std::vector<size_t>> sinks = waiting.sinks();
   std::set<int64_t> idle;
@@ -232,7 +242,8 @@ std::optional<MessageStall> find_message_case(const std::vector<VainWait>& waits
     const bool circular = sink.size() > 1;
     const std::set<int64_t> causes = with_other_candidates(waiting.ranks_of(sink), waits, idle);
     const Waits leading = leading_to(causes, circular, waits, missing);
-    const auto message = std::find_if(leading.rbegin(), leading.rend(), [](const VainWait* wait) { return wait->is_message(); });
+    const auto message =
+        std::find_if(leading.rbegin(), leading.rend(), [](const VainWait* wait) { return wait->is_message(); });
     if (message == leading.rend()) continue;
     MessageStall stall;
     stall.circular = circular;

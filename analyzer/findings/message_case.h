@@ -1,9 +1,9 @@
-// Ranks that wait in vain for a message: for each other, or for one that does nothing about it. The live view, `ddl record --stall` and the
-// report judge by the same rule and in the same words.
+// Ranks that wait in vain for a message: for each other, or for one that does nothing about it. The live view, `ddl
+// record --stall` and the report judge by the same rule and in the same words.
 //
-// Every rank that sits in a call waits for somebody: in a send, a receive or the completion of one for its peer, in a collective for the
-// members that have not entered it. Following that to where it ends finds the ranks that nobody else keeps from going on. Where no message
-// is what leads to them, stall_case.h tells as much.
+// Every rank that sits in a call waits for somebody: in a send, a receive or the completion of one for its peer, in a
+// collective for the members that have not entered it. Following that to where it ends finds the ranks that nobody else
+// keeps from going on. Where no message is what leads to them, stall_case.h tells as much.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,10 @@ using MissingMembers = std::map<std::pair<int64_t, int64_t>, std::vector<int64_t
 struct VainWait {
   int64_t rank = 0;
   const Operation* operation = nullptr;
-  std::string call;                                   ///< "MPI_Recv with rank 1 on MPI_COMM_WORLD"
-  std::string since;                                  ///< "since 951 ms", "for 31.0 s"
-  std::vector<int64_t> peers = {};                    ///< whose message it waits for, of several those that may keep it; else ...
+  std::string call;   ///< "MPI_Recv with rank 1 on MPI_COMM_WORLD"
+  std::string since;  ///< "since 951 ms", "for 31.0 s"
+  /// whose message it waits for, of several those that may keep it; else ...
+  std::vector<int64_t> peers = {};
   std::pair<int64_t, int64_t> collective = {-1, -1};  ///< ... the one that it waits for, a key of MissingMembers
   int64_t since_ns = 0;
   std::optional<int64_t> gave_up_ns = {};
@@ -50,13 +51,15 @@ struct MessageStall {
 /// The one that most ranks wait for; nothing if no message keeps anybody.
 std::optional<MessageStall> find_message_case(const std::vector<VainWait>& waits, const MissingMembers& missing);
 
-/// May a call wait for the peer that its record names? A call that waits for several requests records the peer of the first one only
-/// (docs/decisions/0006), which may have come.
+/// May a call wait for the peer that its record names? A call that waits for several requests records the peer of the
+/// first one only (docs/decisions/0006), which may have come.
 bool waits_for_its_peer(const Operation& operation);
 
 bool waits_for_several(const Operation& operation);
 
-/// "MPI_Recv with rank 1 on MPI_COMM_WORLD", "MPI_Wait for number 7 on MPI_COMM_WORLD". `peer`: in the world; without a label it is left out.
-std::string call_words(const Operation& operation, std::optional<int64_t> sequence, std::optional<int64_t> peer, std::string_view label);
+/// "MPI_Recv with rank 1 on MPI_COMM_WORLD", "MPI_Wait for number 7 on MPI_COMM_WORLD". `peer`: in the world; without a
+/// label it is left out.
+std::string call_words(const Operation& operation, std::optional<int64_t> sequence, std::optional<int64_t> peer,
+                       std::string_view label);
 
 }  // namespace ddl

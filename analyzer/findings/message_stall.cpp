@@ -13,7 +13,8 @@
 namespace ddl {
 namespace {
 
-/// Every event of the rank is known, and with that its sends and receives; persistent ones that never completed are not.
+/// Every event of the rank is known, and with that its sends and receives; persistent ones that never
+/// completed are not.
 bool has_whole_record(const FindingInput& input, int64_t rank) {
   const ProcessInfo* process = input.catalog.process_of(input.world, rank);
   if (process == nullptr || process->complete_until_ns != INT64_MAX || process->damaged) return false;
@@ -24,8 +25,8 @@ bool has_whole_record(const FindingInput& input, int64_t rank) {
   return !persistent.next();
 }
 
-/// By rank: those from whom it posted a receive that never completed, and that had sent nothing for it. Where the records leave a doubt they are not
-/// named: a send without a receive on the same channel may be that message.
+/// By rank: those from whom it posted a receive that never completed, and that had sent nothing for it. Where the
+/// records leave a doubt they are not named: a send without a receive on the same channel may be that message.
 std::map<int64_t, std::vector<int64_t>> silent_senders(const FindingInput& input) {
   using Channel = std::tuple<int64_t, int64_t, int64_t>;  // communicator, sender, receiver
   std::set<std::pair<Channel, int64_t>> awaited;          // with the tag
@@ -84,11 +85,13 @@ std::optional<MessageStall> find_message_stall(const FindingInput& input) {
     VainWait wait{call.rank, &operation, call_text(input, call), fmt::format("since {}", duration_text(call.start_ns))};
     if (call.comm && call.seq) {
       wait.collective = {*call.comm, *call.seq};
-    } else if (const auto senders = silent.find(call.rank); waits_for_several(operation) && !call.gave_up_ns && senders != silent.end()) {
+    } else if (const auto senders = silent.find(call.rank);
+               waits_for_several(operation) && !call.gave_up_ns && senders != silent.end()) {
       wait.peers = senders->second;
       wait.call = fmt::format("{} for {}", operation.name, ranks_text(wait.peers));
       wait.receives = true;
-    } else if (const auto peer = peer_in_world(input, call); peer && *peer != call.rank && waits_for_its_peer(operation)) {
+    } else if (const auto peer = peer_in_world(input, call);
+               peer && *peer != call.rank && waits_for_its_peer(operation)) {
       wait.peers = {*peer};
     } else {
       continue;

@@ -35,16 +35,19 @@ LateNeighbours::LateNeighbours(const FindingInput& input) {
     if (communicator.world != input.world || communicator.kind == "world") continue;
     double longest_ns = 0;
     for (const int64_t rank : communicator.ranks)
-      if (const auto late = waited_ns.find(rank); late != waited_ns.end()) longest_ns = std::max(longest_ns, late->second);
+      if (const auto late = waited_ns.find(rank); late != waited_ns.end())
+        longest_ns = std::max(longest_ns, late->second);
     for (const int64_t rank : communicator.ranks)
-      if (longest_ns > 0 && input.catalog.is_unrecorded(input.world, rank)) of_missing_[rank].push_back({id, longest_ns});
+      if (longest_ns > 0 && input.catalog.is_unrecorded(input.world, rank))
+        of_missing_[rank].push_back({id, longest_ns});
   }
 }
 
 bool LateNeighbours::has_any(const CommunicatorInfo& communicator, double longer_ns) const {
   return std::any_of(communicator.ranks.begin(), communicator.ranks.end(), [&](int64_t rank) {
     const auto missing = of_missing_.find(rank);
-    return missing != of_missing_.end() && std::any_of(missing->second.begin(), missing->second.end(), [&](const Waited& waited) {
+    return missing != of_missing_.end() &&
+           std::any_of(missing->second.begin(), missing->second.end(), [&](const Waited& waited) {
              return waited.communicator != communicator.id && waited.ns >= kMostOfExcess * longer_ns;
            });
   });

@@ -1,5 +1,5 @@
-// A collective with members without a record is slow for one of two reasons: its network, or a late member that nothing is known of
-// (specification.md J7). Tells the two apart, as far as possible.
+// A collective with members without a record is slow for one of two reasons: its network, or a late member that nothing
+// is known of (specification.md J7). Tells the two apart, as far as possible.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,8 @@ struct LongerTransfer {
   double bytes = 0;
 };
 
-/// Most of it is in proportion to the bytes of each collective, as where a network is slow; a rank that comes late does so to the first of them.
+/// Most of it is in proportion to the bytes of each collective, as where a network is slow; a rank that comes late does
+/// so to the first of them.
 bool is_in_proportion_to_bytes(const std::vector<LongerTransfer>& collectives);
 
 /// Ranks that are late to collectives beside ranks without a record: one cause delays both.
@@ -27,7 +28,8 @@ class LateNeighbours {
  public:
   explicit LateNeighbours(const FindingInput& input);
 
-  /// A rank in another communicator of a member without a record costs its waiters most of `longer_ns` over the whole run.
+  /// A rank in another communicator of a member without a record costs its waiters most of `longer_ns` over the whole
+  /// run.
   bool has_any(const CommunicatorInfo& communicator, double longer_ns) const;
 
  private:

@@ -1,8 +1,8 @@
 // A job that hung, or was killed while ranks waited: which rank did not come, and to which call.
 //
-// The record alone cannot tell a hang from a healthy job that was killed between two arrivals. How long the others had been waiting can:
-// against the mean duration of that call, and only if the end of the run is known from elsewhere (`ddl record` notes it), because a rank
-// that waits records nothing that would move its last sign of life.
+// The record alone cannot tell a hang from a healthy job that was killed between two arrivals. How long the others had
+// been waiting can: against the mean duration of that call, and only if the end of the run is known from elsewhere
+// (`ddl record` notes it), because a rank that waits records nothing that would move its last sign of life.
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -22,13 +22,15 @@ namespace {
 
 constexpr int64_t kShortNs = 500'000'000;  // less than this, or ...
 constexpr double kShortTimes = 5;          // ... less than this is how any job looks when it is killed
-// After a rank failed its launcher ends those that wait for it, which is not a hang: mpirun within 2 s; torchrun leaves them 30 s after its SIGTERM,
-// which C code does not see; and a rank that crashes writes its core, or a backtrace, before anybody learns of it.
+// After a rank failed its launcher ends those that wait for it, which is not a hang: mpirun within 2 s; torchrun leaves
+// them 30 s after its SIGTERM, which C code does not see; and a rank that crashes writes its core, or a backtrace,
+// before anybody learns of it.
 constexpr int64_t kGraceNs = 3'000'000'000, kTorchrunGraceNs = 35'000'000'000, kCrashGraceNs = 60'000'000'000;
 
 bool ended_well(const FindingInput& input) {
   return std::all_of(input.catalog.processes.begin(), input.catalog.processes.end(), [&](const auto& p) {
-    return p.second.world != input.world || p.second.rank < 0 || p.second.ended == "finalized" || p.second.ended == "imported";
+    return p.second.world != input.world || p.second.rank < 0 || p.second.ended == "finalized" ||
+           p.second.ended == "imported";
   });
 }
 
@@ -47,9 +49,10 @@ int64_t grace_ns(const FindingInput& input) {
 
 /// What the watch of `ddl record --stall` saw of that rank when it told of a stall that lasted; empty: nothing.
 std::string state_in_stall(const FindingInput& input, int64_t rank) {
-  Query row(input.db,
-            "SELECT r.state FROM stall_rank r JOIN stall s ON s.id = r.stall WHERE s.world = ? AND s.resumed_ns IS NULL AND r.rank = ?"
-            " AND r.state IS NOT NULL ORDER BY s.told_ns DESC LIMIT 1");
+  Query row(
+      input.db,
+      "SELECT r.state FROM stall_rank r JOIN stall s ON s.id = r.stall WHERE s.world = ? AND s.resumed_ns IS NULL AND r.rank = ?"
+      " AND r.state IS NOT NULL ORDER BY s.told_ns DESC LIMIT 1");
   row.bind(input.world, rank);
   return row.next() ? row.text(0) : "";
 }
@@ -72,8 +75,9 @@ std::vector<Finding> find_stuck_in_init(const FindingInput& input) {
     if (process.init_ns) return {};
     size = std::max(size, process.world_size);
   }
-  Query open(input.db,
-             "SELECT DISTINCT rank FROM v_open_call WHERE world = ? AND rank IS NOT NULL AND op IN ('MPI_Init', 'MPI_Init_thread')");
+  Query open(
+      input.db,
+      "SELECT DISTINCT rank FROM v_open_call WHERE world = ? AND rank IS NOT NULL AND op IN ('MPI_Init', 'MPI_Init_thread')");
   open.bind(input.world);
   while (open.next()) inside.push_back(open.integer(0));
   if (inside.empty() || read_while_running_ns(input)) return {};
@@ -83,15 +87,18 @@ std::vector<Finding> find_stuck_in_init(const FindingInput& input) {
   }
   Finding finding;
   finding.confidence = "sure";
-  finding.sentence = fmt::format("nobody left MPI_Init: {} {} in it", ranks_text(inside), inside.size() == 1 ? "sits" : "sit");
+  finding.sentence =
+      fmt::format("nobody left MPI_Init: {} {} in it", ranks_text(inside), inside.size() == 1 ? "sits" : "sit");
   if (!absent.empty()) finding.sentence += fmt::format(", {} never called it", ranks_text(absent));
   if (absent.size() == 1) finding.rank = absent.front();
-  finding.evidence = fmt::format("{} of {} ranks called MPI_Init, the last one at {}; it returns when all of them have called it.",
-                                 inside.size(), size, duration_text(last_sign_of_life_ns(input)));
-  finding.evidence_sql =
-      fmt::format("SELECT rank, host, pid, ended, start_ns, init_ns FROM v_rank WHERE world = {} ORDER BY rank", input.world);
+  finding.evidence =
+      fmt::format("{} of {} ranks called MPI_Init, the last one at {}; it returns when all of them have called it.",
+                  inside.size(), size, duration_text(last_sign_of_life_ns(input)));
+  finding.evidence_sql = fmt::format(
+      "SELECT rank, host, pid, ended, start_ns, init_ns FROM v_rank WHERE world = {} ORDER BY rank", input.world);
   finding.advice = absent.empty() ? "read the job's own error output: MPI says there why it could not start"
-                                  : fmt::format("find out what {} did instead, or whether it ran without the library", ranks_text(absent));
+                                  : fmt::format("find out what {} did instead, or whether it ran without the library",
+                                                ranks_text(absent));
   return {finding};
 }
 
@@ -105,7 +112,8 @@ TrainingState state_of(std::string_view thread) {
 std::string time_of_day(SQLite::Database& db, int64_t at_ns) {
   Query epoch(db, "SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'epoch_realtime_ns'");
   if (!epoch.next() || epoch.integer(0) <= 0) return {};
-  return fmt::format("{:%H:%M:%S}", fmt::localtime(static_cast<std::time_t>((epoch.integer(0) + at_ns) / 1'000'000'000)));
+  return fmt::format("{:%H:%M:%S}",
+                     fmt::localtime(static_cast<std::time_t>((epoch.integer(0) + at_ns) / 1'000'000'000)));
 }
 
 /// Background threads went on coordinating, but a training thread did not bring what was to be moved.
@@ -119,7 +127,8 @@ std::vector<Finding> find_unready(const FindingInput& input) {
     WHERE p.world = ?
     ORDER BY p.rank)");
   for (rows.bind(input.world); rows.next();) {
-    ranks.push_back({rows.integer(0), rows.maybe_integer(1), rows.maybe_integer(2), state_of(rows.text(3)), rows.text(4)});
+    ranks.push_back(
+        {rows.integer(0), rows.maybe_integer(1), rows.maybe_integer(2), state_of(rows.text(3)), rows.text(4)});
     moved_ns = std::max(moved_ns, rows.maybe_integer(5).value_or(INT64_MIN));
   }
   if (ranks.empty() || moved_ns == INT64_MIN) return {};
@@ -143,8 +152,8 @@ std::vector<Finding> find_unready(const FindingInput& input) {
   const std::string clock = time_of_day(input.db, moved_ns);
   Finding finding;
   finding.confidence = "sure";
-  finding.sentence =
-      fmt::format("no data was moved since {}: {}", clock.empty() ? duration_text(moved_ns) : clock, unready_sentence(*found));
+  finding.sentence = fmt::format("no data was moved since {}: {}", clock.empty() ? duration_text(moved_ns) : clock,
+                                 unready_sentence(*found));
   if (missing.size() == 1) finding.rank = missing.front();
   finding.evidence = fmt::format(
       "The last data was moved at {}, {} before {}; until then {} lay between one collective and the next. Background threads coordinate to the "
@@ -173,7 +182,9 @@ struct Waited {
   bool until_known = false;   ///< the end of the run is known, or the call was given up
   const char* until = "the end of the run";
 
-  bool lasts(int64_t least_ns, double times) const { return ns >= least_ns && static_cast<double>(ns) > times * mean_ns; }
+  bool lasts(int64_t least_ns, double times) const {
+    return ns >= least_ns && static_cast<double>(ns) > times * mean_ns;
+  }
   bool is_short() const { return !lasts(kShortNs, kShortTimes); }
   /// As any job that is killed, or that its launcher ends.
   bool looks_healthy(const FindingInput& input) const {
@@ -193,8 +204,8 @@ struct Waited {
 };
 
 /// `causes`: those that were waited for.
-Waited waited_in(const FindingInput& input, const std::string& sits_in, const std::vector<int64_t>& causes, int64_t since_ns,
-                 std::optional<int64_t> gave_up_ns) {
+Waited waited_in(const FindingInput& input, const std::string& sits_in, const std::vector<int64_t>& causes,
+                 int64_t since_ns, std::optional<int64_t> gave_up_ns) {
   Waited waited;
   const std::optional<int64_t> read_ns = read_while_running_ns(input);
   const std::optional<int64_t> known_ns = gave_up_ns ? gave_up_ns : read_ns ? read_ns : end_of_run_ns(input);
@@ -207,8 +218,9 @@ Waited waited_in(const FindingInput& input, const std::string& sits_in, const st
     const int64_t gone_ns = waited.ns - (process->end_ns - since_ns);
     if (gone_ns >= 0) waited.gone_ns = std::min(waited.gone_ns, gone_ns);  // else it gave up before it went
   }
-  waited.for_the_gone =
-      !gave_up_ns && !causes.empty() && std::all_of(causes.begin(), causes.end(), [&](int64_t rank) { return went_wrong(input, rank); });
+  waited.for_the_gone = !gave_up_ns && !causes.empty() && std::all_of(causes.begin(), causes.end(), [&](int64_t rank) {
+    return went_wrong(input, rank);
+  });
   waited.mean_ns = mean_duration_ns(input, sits_in);
   waited.until_known = known_ns.has_value();
   if (gave_up_ns)
@@ -261,7 +273,8 @@ Finding message_finding(const FindingInput& input, const MessageStall& stall, co
   if (!stall.behind.empty()) finding.evidence += fmt::format(" Behind them {}.", stall.behind);
   if (!stall.circular) finding.evidence += last_seen_of(input, stall.causes);
   finding.evidence_sql = fmt::format(
-      "SELECT rank, op, comm, peer, seq, step, layer, phase, start_ns FROM v_open_call WHERE world = {} ORDER BY rank", input.world);
+      "SELECT rank, op, comm, peer, seq, step, layer, phase, start_ns FROM v_open_call WHERE world = {} ORDER BY rank",
+      input.world);
   finding.advice = stall.advice;
   return finding;
 }
@@ -276,7 +289,8 @@ DDL_FINDING(missing_rank, kStuck, "hang", "the run went wrong: a rank did not co
   if (std::vector<Finding> unready = find_unready(input); !unready.empty()) return unready;
   if (std::vector<Finding> stuck = find_stuck_in_init(input); !stuck.empty()) return stuck;
   if (const std::optional<MessageStall> by_message = find_message_stall(input)) {
-    const Waited waited = waited_in(input, by_message->sits_in, by_message->causes, by_message->since_ns, by_message->gave_up_ns);
+    const Waited waited =
+        waited_in(input, by_message->sits_in, by_message->causes, by_message->since_ns, by_message->gave_up_ns);
     if (waited.looks_healthy(input)) return {};
     // Any job that is killed has messages under way; how long they were is not known of one that nobody saw end.
     if (!waited.is_short()) return {message_finding(input, *by_message, waited)};
@@ -289,21 +303,23 @@ DDL_FINDING(missing_rank, kStuck, "hang", "the run went wrong: a rank did not co
   Finding finding;
   finding.confidence = waited.confidence();
   if (stall->circular) {
-    finding.sentence = fmt::format("{} and {} wait for each other: the former in {}, the latter elsewhere", ranks_text(stall->waiting),
-                                   ranks_text(stall->missing), stall->collective);
+    finding.sentence = fmt::format("{} and {} wait for each other: the former in {}, the latter elsewhere",
+                                   ranks_text(stall->waiting), ranks_text(stall->missing), stall->collective);
   } else {
     finding.sentence = stalled(*stall);
   }
   accuse(finding, stall->missing);
   finding.evidence = waited.text(stall->sits_in) + last_seen_of(input, stall->missing);
-  finding.evidence_sql =
-      fmt::format("SELECT rank, op, comm, seq, step, layer, phase, start_ns FROM v_open_call WHERE world = {} ORDER BY rank", input.world);
-  finding.advice = stall->circular
-                       ? "call collectives on different communicators in the same order on all ranks"
-                       : fmt::format(
-                             "find out what keeps {} from that call: a branch that depends on the rank, data that ran out, a crash; "
-                             "while the job hangs, gdb -p PID or py-spy dump on that rank shows it",
-                             ranks_text(stall->missing));
+  finding.evidence_sql = fmt::format(
+      "SELECT rank, op, comm, seq, step, layer, phase, start_ns FROM v_open_call WHERE world = {} ORDER BY rank",
+      input.world);
+  finding.advice =
+      stall->circular
+          ? "call collectives on different communicators in the same order on all ranks"
+          : fmt::format(
+                "find out what keeps {} from that call: a branch that depends on the rank, data that ran out, a crash; "
+                "while the job hangs, gdb -p PID or py-spy dump on that rank shows it",
+                ranks_text(stall->missing));
   return {finding};
 }
 

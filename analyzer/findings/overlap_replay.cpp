@@ -41,7 +41,8 @@ double saving_of(const std::vector<Reduction>& step) {
 class InCalls {
  public:
   InCalls(SQLite::Database& db, int64_t process) {
-    Query calls(db, "SELECT start_ns, start_ns + duration_ns FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns");
+    Query calls(db,
+                "SELECT start_ns, start_ns + duration_ns FROM event WHERE process = ? AND kind = 1 ORDER BY start_ns");
     calls.bind(process);
     while (calls.next()) {
       const int64_t begin_ns = std::max(calls.integer(0), ends_.empty() ? INT64_MIN : ends_.back());
@@ -77,9 +78,10 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   Query by_device(input.db, "SELECT 1 FROM steady_world WHERE world = ? AND waits_by = 'device'");
   by_device.bind(input.world);
   if (by_device.next()) return std::nullopt;  // calls only enqueue
-  Query ops(input.db,
-            "SELECT id, name FROM op WHERE class = 'all_to_all' AND nonblocking = ? AND (lower(name) LIKE '%allreduce%' OR lower(name) LIKE"
-            " '%all_reduce%' OR lower(name) LIKE '%reduce_scatter%') AND id IN (SELECT op FROM profile)");
+  Query ops(
+      input.db,
+      "SELECT id, name FROM op WHERE class = 'all_to_all' AND nonblocking = ? AND (lower(name) LIKE '%allreduce%' OR lower(name) LIKE"
+      " '%all_reduce%' OR lower(name) LIKE '%reduce_scatter%') AND id IN (SELECT op FROM profile)");
   ops.bind(int64_t{nonblocking});
   std::map<int64_t, std::string> names;
   std::string list;
@@ -88,7 +90,8 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
     list += fmt::format("{}{}", list.empty() ? "" : ", ", ops.integer(0));
   }
   if (names.empty()) return std::nullopt;
-  const std::unordered_set<int64_t> others_regions = ids(input.db, "SELECT id FROM region WHERE phase IN ('forward', 'evaluation')");
+  const std::unordered_set<int64_t> others_regions =
+      ids(input.db, "SELECT id FROM region WHERE phase IN ('forward', 'evaluation')");
   const std::unordered_set<int64_t> others_axes =
       ids(input.db, "SELECT communicator FROM communicator_axis WHERE axis NOT IN ('data', 'all ranks')");
   Query steady(input.db, "SELECT step FROM steady_number WHERE world = ?");
@@ -96,10 +99,13 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   for (steady.bind(input.world); steady.next();) steps.insert(steady.integer(0));
   // Through the steps of a process in order: its events are.
   ProcessEvents events(input.db);
-  EachRow rows(input.db, "e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op, e.region, e.comm, e.id",
-               fmt::format("{} CROSS JOIN collective k ON k.event = e.id WHERE {} AND e.kind = {} AND e.op IN ({}) AND e.bytes >= {}"
-                           " AND e.step IS NOT NULL AND k.xfer_ns IS NOT NULL",
-                           events.table(), events.condition(), nonblocking ? 2 : 1, list, kGradientBytes));
+  EachRow rows(
+      input.db,
+      "e.step, e.start_ns, e.start_ns + e.duration_ns, k.xfer_ns, k.wait_ns, e.bytes, e.op, e.region, e.comm, e.id",
+      fmt::format(
+          "{} CROSS JOIN collective k ON k.event = e.id WHERE {} AND e.kind = {} AND e.op IN ({}) AND e.bytes >= {}"
+          " AND e.step IS NOT NULL AND k.xfer_ns IS NOT NULL",
+          events.table(), events.condition(), nonblocking ? 2 : 1, list, kGradientBytes));
   std::map<int64_t, double> least;  // by step: a step is as short as its slowest rank's
   OverlapReplay found;
   double rank_steps = 0, at_once_bytes = 0;
@@ -107,7 +113,8 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   const std::unordered_set<int64_t> background = ids(input.db, "SELECT process FROM background_process");
   for (const auto& [id, process] : input.catalog.processes) {
     if (process.world != input.world || process.rank < 0) continue;
-    const std::optional<InCalls> in_calls = nonblocking ? std::optional<InCalls>(std::in_place, input.db, id) : std::nullopt;
+    const std::optional<InCalls> in_calls =
+        nonblocking ? std::optional<InCalls>(std::in_place, input.db, id) : std::nullopt;
     // A call of a background thread blocks the rank only while its training thread does nothing but wait for it.
     const std::optional<BusyTime> training =
         !nonblocking && background.contains(id) ? std::optional(read_busy_time(input.db, id)) : std::nullopt;
@@ -133,21 +140,25 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
     std::vector<Reduction> of_process;
     const ProcessEvents::Parameters parameters = events.of(id);
     const auto add = [&](const RowValues& row) {
-      if (!steps.contains(row.integer(0)) || others_regions.contains(row.integer(7)) || others_axes.contains(row.integer(8))) return;
-      of_process.push_back(
-          {row.integer(0), row.integer(1), row.integer(2), row.real(3), row.real(4), row.real(5), row.integer(6), row.integer(9)});
+      if (!steps.contains(row.integer(0)) || others_regions.contains(row.integer(7)) ||
+          others_axes.contains(row.integer(8)))
+        return;
+      of_process.push_back({row.integer(0), row.integer(1), row.integer(2), row.real(3), row.real(4), row.real(5),
+                            row.integer(6), row.integer(9)});
     };
     rows.run(add, parameters.first, parameters.second);
     const auto earlier = [](const Reduction& a, const Reduction& b) {
       return std::pair(a.enter_ns, a.event) < std::pair(b.enter_ns, b.event);
     };
-    if (!std::is_sorted(of_process.begin(), of_process.end(), earlier)) std::sort(of_process.begin(), of_process.end(), earlier);
+    if (!std::is_sorted(of_process.begin(), of_process.end(), earlier))
+      std::sort(of_process.begin(), of_process.end(), earlier);
     for (Reduction& r : of_process) {
       if (r.step != number) finish();
       number = r.step;
       const Interval call{r.enter_ns, r.leave_ns};
       if (training) {
-        r.at_once = training->covers(call) && training->blocked_ns(call) >= kAtOnce * static_cast<double>(call.length_ns());
+        r.at_once =
+            training->covers(call) && training->blocked_ns(call) >= kAtOnce * static_cast<double>(call.length_ns());
       } else if (in_calls) {
         const double inside_ns = in_calls->until(r.leave_ns) - in_calls->until(r.enter_ns);
         r.at_once = inside_ns >= kAtOnce * static_cast<double>(r.leave_ns - r.enter_ns);

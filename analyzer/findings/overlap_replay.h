@@ -1,11 +1,14 @@
-// What a step would take if its collectives went on beside computing: blocking ones that could be non-blocking, and non-blocking ones that are waited for at once.
+// What a step would take if its collectives went on beside computing: blocking ones that could be non-blocking, and
+// non-blocking ones that are waited for at once.
 //
-// A replay of each rank's step: computing between collectives stays, collectives follow each other on the network as before and take the time of their
-// transfer, and no rank waits for one before the last was posted, since the optimizer needs the gradients behind all of them. Computing behind the last one
-// starts when the network is done. Waiting for other ranks stays. ns.
+// A replay of each rank's step: computing between collectives stays, collectives follow each other on the network as
+// before and take the time of their transfer, and no rank waits for one before the last was posted, since the optimizer
+// needs the gradients behind all of them. Computing behind the last one starts when the network is done. Waiting for
+// other ranks stays. ns.
 //
-// Only reductions of gradients can be put off so: allreduces and reduce-scatters of at least 64 KiB, outside of forward and evaluation phases, on communicators that serve no
-// axis but data parallelism. One of them in a step has nothing to hide behind.
+// Only reductions of gradients can be put off so: allreduces and reduce-scatters of at least 64 KiB, outside of
+// forward and evaluation phases, on communicators that serve no axis but data parallelism. One of them in a step
+// has nothing to hide behind.
 #pragma once
 
 #include <optional>
@@ -25,7 +28,8 @@ struct OverlapReplay {
   std::string op;          ///< most of them
 };
 
-/// `nonblocking`: of collectives that were posted and waited for at once, else of blocking ones. Nothing: there are none; or of the non-blocking ones most are computed behind.
+/// `nonblocking`: of collectives that were posted and waited for at once, else of blocking ones. Nothing: there are
+/// none; or of the non-blocking ones most are computed behind.
 std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonblocking);
 
 }  // namespace ddl

@@ -31,11 +31,12 @@ std::vector<Times> times_in(const FindingInput& input, std::string_view ranges) 
     double own_ratio;  ///< outside MPI
   };
   std::map<int64_t, std::vector<Range>> by_process;  // in one pass: range_event has no index
-  EachRow range(input.db, "process, thread, start_ns, duration_ns, mpi_ns", fmt::format("range_event WHERE region IN ({})", regions));
+  EachRow range(input.db, "process, thread, start_ns, duration_ns, mpi_ns",
+                fmt::format("range_event WHERE region IN ({})", regions));
   range.run([&](const RowValues& row) {
     const double duration = std::max(1.0, row.real(3));
-    by_process[row.integer(0)].push_back(
-        {row.integer(1), row.integer(2), row.integer(2) + row.integer(3), std::clamp((duration - row.real(4)) / duration, 0.0, 1.0)});
+    by_process[row.integer(0)].push_back({row.integer(1), row.integer(2), row.integer(2) + row.integer(3),
+                                          std::clamp((duration - row.real(4)) / duration, 0.0, 1.0)});
   });
   const auto earlier = [](const Range& a, const Range& b) { return a.begin_ns < b.begin_ns; };
   for (auto& [id, all] : by_process) {
@@ -50,7 +51,8 @@ std::vector<Times> times_in(const FindingInput& input, std::string_view ranges) 
       for (; next != all.end() && next->begin_ns < end_ns; ++next) {
         if (next->thread != thread) continue;
         const auto overlap_ns = [&](int64_t from_ns, int64_t to_ns) {
-          const int64_t first_ns = std::max({next->begin_ns, until_ns, from_ns}), last_ns = std::min(next->end_ns, to_ns);
+          const int64_t first_ns = std::max({next->begin_ns, until_ns, from_ns}),
+                        last_ns = std::min(next->end_ns, to_ns);
           return last_ns > first_ns ? static_cast<double>(last_ns - first_ns) * next->own_ratio : 0.0;
         };
         if (last_end_ns != INT64_MIN) found.before_ns += overlap_ns(last_end_ns, begin_ns);
@@ -103,12 +105,14 @@ std::vector<StepPauses> pauses_in(const FindingInput& input, std::string_view ra
       time.before_ns += next->before_ns;
     }
     const double in_step_ns = std::min(time.in_step_ns, rows.real(2));
-    steps.back().ranks.push_back({rows.integer(1), rows.real(2) + time.before_ns, in_step_ns + time.before_ns, time.before_ns});
+    steps.back().ranks.push_back(
+        {rows.integer(1), rows.real(2) + time.before_ns, in_step_ns + time.before_ns, time.before_ns});
   }
   return steps;
 }
 
-double saving_without(const std::vector<StepPauses>& steps, const std::function<double(const StepPauses&, const RankPause&)>& left_out) {
+double saving_without(const std::vector<StepPauses>& steps,
+                      const std::function<double(const StepPauses&, const RankPause&)>& left_out) {
   double saved_ns = 0;
   for (const StepPauses& step : steps) {
     double longest_ns = 0, without_ns = 0;
@@ -124,7 +128,8 @@ double saving_without(const std::vector<StepPauses>& steps, const std::function<
 std::optional<CostlyPauses> costly_pauses(const FindingInput& input, std::string_view ranges) {
   constexpr double kLeastShare = 0.01;  // of the step
   CostlyPauses pauses{.steps = pauses_in(input, ranges), .least_ns = kLeastShare * static_cast<double>(input.step_ns)};
-  pauses.saving_ns = saving_without(pauses.steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
+  pauses.saving_ns =
+      saving_without(pauses.steps, [](const StepPauses&, const RankPause& rank) { return rank.pause_ns; });
   return pauses.steps.empty() || pauses.saving_ns < pauses.least_ns ? std::nullopt : std::optional(std::move(pauses));
 }
 

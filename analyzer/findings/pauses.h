@@ -1,9 +1,9 @@
-// Ranges in which a rank does not train - it writes a checkpoint, collects garbage, compiles, loads data -, step by step, and the time of the steps without
-// them.
+// Ranges in which a rank does not train - it writes a checkpoint, collects garbage, compiles, loads data -, step by
+// step, and the time of the steps without them.
 //
-// In the replay all ranks end a step together: it takes as long as the rank that is busy longest, waiting for others not counted, and a pause is taken from
-// the rank that was in it. A pause behind another rank's computing saves nothing. Ranges between two steps belong to the later one; their time inside MPI is
-// not a pause. ns.
+// In the replay all ranks end a step together: it takes as long as the rank that is busy longest, waiting for others
+// not counted, and a pause is taken from the rank that was in it. A pause behind another rank's computing saves
+// nothing. Ranges between two steps belong to the later one; their time inside MPI is not a pause. ns.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,8 @@ struct CostlyPauses {
 std::optional<CostlyPauses> costly_pauses(const FindingInput& input, std::string_view ranges);
 
 /// Mean over the steps of what each would be shorter by if `left_out(step, rank)` were taken from the ranks.
-double saving_without(const std::vector<StepPauses>& steps, const std::function<double(const StepPauses&, const RankPause&)>& left_out);
+double saving_without(const std::vector<StepPauses>& steps,
+                      const std::function<double(const StepPauses&, const RankPause&)>& left_out);
 
 /// Over all steps and ranks.
 struct PauseCount {

@@ -1,6 +1,6 @@
-// Pipelines that stand still for longer than they must: for longer than their schedule asks (specification.md B5 - B1: uneven stages,
-// transfers that nothing hides, a pipeline that runs empty in mid-step), or because the schedule has too few micro-batches to fill its
-// stages (B1).
+// Pipelines that stand still for longer than they must: for longer than their schedule asks (specification.md B5 - B1:
+// uneven stages, transfers that nothing hides, a pipeline that runs empty in mid-step), or because the schedule has too
+// few micro-batches to fill its stages (B1).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -28,8 +28,8 @@ struct Shape {
   }
 };
 
-/// Where it is not known who waited for which message: the stages' time inside calls that receive, and their waiting in collectives, in
-/// the steady steps whose events were kept. Messages under way count too, so that it is an upper bound.
+/// Where it is not known who waited for which message: the stages' time inside calls that receive, and their waiting in
+/// collectives, in the steady steps whose events were kept. Messages under way count too, so that it is an upper bound.
 double receiving_share(const FindingInput& input) {
   Query row(
       input.db,
@@ -43,8 +43,9 @@ double receiving_share(const FindingInput& input) {
   return row.next() ? std::min(1.0, row.real(0)) : 0;
 }
 
-/// What twice as many micro-batches of half the size save by the schedule: half of what it takes to fill and drain the pipeline, given what the
-/// stages compute for one. The rest of the step (the optimizer, input, sends) stays. Nothing: that is not known, or is that of GPUs.
+/// What twice as many micro-batches of half the size save by the schedule: half of what it takes to fill and drain the
+/// pipeline, given what the stages compute for one. The rest of the step (the optimizer, input, sends) stays. Nothing:
+/// that is not known, or is that of GPUs.
 std::optional<double> saving_of_more_ns(const FindingInput& input) {
   if (read_facts(input.db, input.world).resource != Resource::kThread) return std::nullopt;
   try {
@@ -60,18 +61,20 @@ std::optional<double> saving_of_more_ns(const FindingInput& input) {
 
 }  // namespace
 
-DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for longer than its schedule asks, or has too few micro-batches",
+DDL_FINDING(pipeline_bubble, kSpeed, "pipeline",
+            "a pipeline stands still for longer than its schedule asks, or has too few micro-batches",
             "bubble measured and of the schedule (metrics B5, B1)") {
-  Query row(input.db,
-            "SELECT max(l.stages), min(l.micro_batches), max(l.chunks), count(DISTINCT l.first) FROM pipeline l JOIN process p"
-            " ON p.id = l.process WHERE p.world = ?");
+  Query row(
+      input.db,
+      "SELECT max(l.stages), min(l.micro_batches), max(l.chunks), count(DISTINCT l.first) FROM pipeline l JOIN process p"
+      " ON p.id = l.process WHERE p.world = ?");
   row.bind(input.world);
   if (!row.next() || row.is_null(0)) return {};
   const Shape shape{row.integer(0), row.integer(1), row.integer(2), row.integer(3)};
   const std::optional<double> known = models::metric_of(input.db, input.world, "bubble");
   const double model = models::metric_of(input.db, input.world, "bubble_model").value_or(0);
-  // What computes stays: with twice the micro-batches the schedule asks for half of the waiting that it asks for now, and what is beyond the
-  // schedule makes 1 - bubble of the step 1 - B1 of a shorter one.
+  // What computes stays: with twice the micro-batches the schedule asks for half of the waiting that it asks for now,
+  // and what is beyond the schedule makes 1 - bubble of the step 1 - B1 of a shorter one.
   const auto step_ns = static_cast<double>(input.step_ns);
   const std::optional<double> more_ns = saving_of_more_ns(input);
   const double by_schedule = more_ns && step_ns > 0 ? *more_ns / step_ns : shape.bubble(1) / 2;
@@ -94,29 +97,33 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline", "a pipeline stands still for lo
                                                : input.bounded ? "at least "
                                                                : "",
                                                percent_text(measured));
-  finding.sentence = beyond
-                         ? fmt::format("{}, its schedule asks for {}", stands_still, percent_text(model))
-                         : fmt::format("{} micro-batches are too few for {} stages: {}", shape.micro_batches, shape.stages, stands_still);
-  finding.evidence =
-      fmt::format("{} stages, {} micro-batches{}{}: (p - 1) / (v m + p - 1) is {} of the total time; with {} micro-batches it would be {}.",
-                  shape.stages, shape.micro_batches, shape.chunks > 1 ? fmt::format(", {} chunks on each device", shape.chunks) : "",
-                  shape.pipelines > 1 ? fmt::format(", {} pipelines", shape.pipelines) : "", percent_text(model), 2 * shape.micro_batches,
-                  percent_text(shape.bubble(2)));
+  finding.sentence = beyond ? fmt::format("{}, its schedule asks for {}", stands_still, percent_text(model))
+                            : fmt::format("{} micro-batches are too few for {} stages: {}", shape.micro_batches,
+                                          shape.stages, stands_still);
+  finding.evidence = fmt::format(
+      "{} stages, {} micro-batches{}{}: (p - 1) / (v m + p - 1) is {} of the total time; with {} micro-batches it would be {}.",
+      shape.stages, shape.micro_batches,
+      shape.chunks > 1 ? fmt::format(", {} chunks on each device", shape.chunks) : "",
+      shape.pipelines > 1 ? fmt::format(", {} pipelines", shape.pipelines) : "", percent_text(model),
+      2 * shape.micro_batches, percent_text(shape.bubble(2)));
   if (!known)
-    finding.evidence += " The clocks of its hosts are not close enough to tell who waited: this is the time inside calls that receive.";
+    finding.evidence +=
+        " The clocks of its hosts are not close enough to tell who waited: this is the time inside calls that receive.";
   else if (at_most)
-    finding.evidence += fmt::format(" Who waited for {}, is not known: this is the time inside calls that receive.", missing_text(input));
+    finding.evidence += fmt::format(" Who waited for {}, is not known: this is the time inside calls that receive.",
+                                    missing_text(input));
   finding.evidence_sql = fmt::format(
       "SELECT l.pipeline, l.stage, s.rank, avg(s.compute_ns) AS compute_ns, avg(s.bubble_ns) AS bubble_ns, avg(s.duration_ns) AS "
       "duration_ns"
       " FROM v_step s JOIN v_pipeline l ON l.world = s.world AND l.rank = s.rank WHERE s.world = {} AND s.measured GROUP BY l.pipeline, l.stage ORDER BY "
       "1, 2",
       input.world);
-  finding.advice = beyond
-                       ? "even the stages out (ddl model partition), post receives early so that transfers overlap computing, and keep the "
-                         "pipeline full from the first micro-batch to the last of a step"
-                       : "split the batch into more micro-batches (ddl model pipeline says what that does), or put several chunks of the "
-                         "model on each device (interleaved 1F1B)";
+  finding.advice =
+      beyond
+          ? "even the stages out (ddl model partition), post receives early so that transfers overlap computing, and keep the "
+            "pipeline full from the first micro-batch to the last of a step"
+          : "split the batch into more micro-batches (ddl model pipeline says what that does), or put several chunks of the "
+            "model on each device (interleaved 1F1B)";
   return {finding};
 }
 

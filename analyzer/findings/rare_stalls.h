@@ -1,7 +1,8 @@
 // A rank that keeps the others waiting for a second and more, but in a few steps only.
 //
-// The rule of the straggler (straggler_case.h) looks for lateness that goes on: it wants five steps of it, and more than chance. One stall of
-// half a minute in a run of minutes is no habit, yet it is where the time went, and who came last to the collective is no matter of chance.
+// The rule of the straggler (straggler_case.h) looks for lateness that goes on: it wants five steps of it, and more
+// than chance. One stall of half a minute in a run of minutes is no habit, yet it is where the time went, and who came
+// last to the collective is no matter of chance.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +29,8 @@ struct RareStalls {
   double blocked_ns = 0;  ///< likewise: neither computing nor in communication
 };
 
-/// The rank that cost most so; nothing where steps are not known, or ranks left no record, for which it may have waited itself.
+/// The rank that cost most so; nothing where steps are not known, or ranks left no record, for which it may
+/// have waited itself.
 std::optional<RareStalls> find_rare_stalls(const StragglerInput& input);
 
 }  // namespace ddl

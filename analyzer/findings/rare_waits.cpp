@@ -73,17 +73,19 @@ Stalls merged(std::vector<LongWait> waits) {
       stalls.durations_ns.push_back(0);
       stalls.events.push_back(wait.event);
     }
-    stalls.durations_ns.back() += static_cast<double>(std::max<int64_t>(0, wait.end_ns - std::max(wait.begin_ns, until_ns)));
+    stalls.durations_ns.back() +=
+        static_cast<double>(std::max<int64_t>(0, wait.end_ns - std::max(wait.begin_ns, until_ns)));
     until_ns = std::max(until_ns, wait.end_ns);
   }
   return stalls;
 }
 
-/// They come as often as the program has it, like a pipeline's bubbles in each step: in a quarter of the steps, or where steps are not known, mostly after
-/// the same number of calls.
+/// They come as often as the program has it, like a pipeline's bubbles in each step: in a quarter of the steps, or
+/// where steps are not known, mostly after the same number of calls.
 bool is_habit(const FindingInput& input, const Stalls& stalls, double run_ns) {
   const auto count = static_cast<double>(stalls.durations_ns.size());
-  if (input.steps.annotated) return input.step_ns <= 0 || count > kFewOfSteps * run_ns / static_cast<double>(input.step_ns);
+  if (input.steps.annotated)
+    return input.step_ns <= 0 || count > kFewOfSteps * run_ns / static_cast<double>(input.step_ns);
   std::vector<double> distances;
   std::vector<int64_t> events = stalls.events;
   std::sort(events.begin(), events.end());
@@ -91,8 +93,8 @@ bool is_habit(const FindingInput& input, const Stalls& stalls, double run_ns) {
   if (distances.empty()) return false;
   std::sort(distances.begin(), distances.end());
   const double middle = distances[distances.size() / 2];
-  const auto same =
-      std::count_if(distances.begin(), distances.end(), [&](double d) { return std::abs(d - middle) <= kSameDistance * middle; });
+  const auto same = std::count_if(distances.begin(), distances.end(),
+                                  [&](double d) { return std::abs(d - middle) <= kSameDistance * middle; });
   return static_cast<double>(same) >= kMostDistances * static_cast<double>(distances.size());
 }
 
@@ -107,7 +109,8 @@ std::map<int64_t, Stalls> long_stalls(const FindingInput& input, double least_ns
     CROSS JOIN event e ON e.id = w.late CROSS JOIN process p ON p.id = e.process CROSS JOIN event c ON c.id = w.call
     WHERE p.world = ?1 AND p.rank IS NOT NULL)");
   rows.bind(input.world, least_ns);
-  while (rows.next()) waits[rows.integer(0)].push_back({rows.integer(1), rows.integer(1) + rows.integer(2), rows.integer(3)});
+  while (rows.next())
+    waits[rows.integer(0)].push_back({rows.integer(1), rows.integer(1) + rows.integer(2), rows.integer(3)});
   std::map<int64_t, Stalls> stalls;
   for (auto& [rank, own] : waits) stalls[rank] = merged(std::move(own));
   return stalls;
@@ -149,10 +152,13 @@ std::optional<RareWaits> find_rare_waits(const FindingInput& input, size_t ranks
   found.waited_ns = own.waited_ns / others;
   found.share = found.waited_ns / whole_ns;
   const double chance = 1 / static_cast<double>(ranks), all = static_cast<double>(found.all_stalls);
-  const bool beyond_chance = static_cast<double>(found.stalls) > all * chance + kBeyondChance * std::sqrt(all * chance * (1 - chance));
-  if (found.stalls < kLeastLongStalls || found.share < kRareWaitsOfRun || own.all_ns() < kMostOfStalls * all_ns || !beyond_chance)
+  const bool beyond_chance =
+      static_cast<double>(found.stalls) > all * chance + kBeyondChance * std::sqrt(all * chance * (1 - chance));
+  if (found.stalls < kLeastLongStalls || found.share < kRareWaitsOfRun || own.all_ns() < kMostOfStalls * all_ns ||
+      !beyond_chance)
     return std::nullopt;
-  if (static_cast<double>(own.waits) > kFewOfWaits * blamed[found.rank].waits || is_habit(input, own, whole_ns)) return std::nullopt;
+  if (static_cast<double>(own.waits) > kFewOfWaits * blamed[found.rank].waits || is_habit(input, own, whole_ns))
+    return std::nullopt;
   std::vector<double> durations_ns = own.durations_ns;
   std::sort(durations_ns.begin(), durations_ns.end());
   found.typical_ns = durations_ns[durations_ns.size() / 2];

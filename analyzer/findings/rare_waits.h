@@ -1,9 +1,10 @@
-// A rank that keeps the others waiting in messages now and then, each time for far longer than anybody waits else: it was stopped, paged out, or
-// something else ran on its core.
+// A rank that keeps the others waiting in messages now and then, each time for far longer than anybody waits else: it
+// was stopped, paged out, or something else ran on its core.
 //
-// The rule of the straggler (straggler_case.h) counts how often a rank is late, and most messages of such a rank are in time; that of rare_stalls.h
-// wants a second in a step. Here the long waits alone count: nearly all are for one rank, more than chance would have it, and they are few
-// among the waits for it and come now and then, else it is late as a habit.
+// The rule of the straggler (straggler_case.h) counts how often a rank is late, and most messages of such a rank
+// are in time; that of rare_stalls.h wants a second in a step. Here the long waits alone count: nearly all are for
+// one rank, more than chance would have it, and they are few among the waits for it and come now and then, else it
+// is late as a habit.
 #pragma once
 
 #include <cstdint>

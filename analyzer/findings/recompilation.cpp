@@ -1,4 +1,5 @@
-// torch.compile compiles again after the first steps: batches of another shape, say. Whoever compiles keeps the others waiting.
+// torch.compile compiles again after the first steps: batches of another shape, say. Whoever compiles keeps
+// the others waiting.
 //
 // Ranges of compilations, as python/ddl_hooks marks them, replayed without them.
 #include <fmt/format.h>
@@ -8,9 +9,10 @@
 
 namespace ddl {
 
-DDL_FINDING(recompilation, kSpeed, "late", "torch.compile compiles again after the first steps, and all ranks wait",
-            "ranges of compilations (hooked by ddl record, torch 2.5 and later): the longest busy rank of each step with and "
-            "without them") {
+DDL_FINDING(
+    recompilation, kSpeed, "late", "torch.compile compiles again after the first steps, and all ranks wait",
+    "ranges of compilations (hooked by ddl record, torch 2.5 and later): the longest busy rank of each step with and "
+    "without them") {
   const std::optional<CostlyPauses> costly = costly_pauses(input, kCompilationRanges);
   if (!costly) return {};
   const std::vector<StepPauses>& steps = costly->steps;
@@ -26,8 +28,8 @@ DDL_FINDING(recompilation, kSpeed, "late", "torch.compile compiles again after t
                                  : finding.rank ? ranks_text(ranks) + " compiles"
                                                 : ranks_text(ranks) + " compile",
                                  pauses.steps, steps.size(), duration_text(pauses.mean_ns()));
-  finding.evidence = fmt::format("{} steps of a rank in which it compiled, up to {} long, the last in step {}.", pauses.count,
-                                 duration_text(pauses.longest_ns), pauses.last_step);
+  finding.evidence = fmt::format("{} steps of a rank in which it compiled, up to {} long, the last in step {}.",
+                                 pauses.count, duration_text(pauses.longest_ns), pauses.last_step);
   finding.advice =
       "TORCH_LOGS=recompiles says why; drop_last=True for the last batch, batches padded to few shapes, torch.compile(dynamic=True), "
       "numbers that change passed as tensors";

@@ -1,6 +1,7 @@
-// Several ranks that compute on one GPU: they take turns on it, and nobody is told (CUDA_VISIBLE_DEVICES that says the same for all, or MPS).
-// Which GPU it is says its place on the PCI bus of its host. The instances of a partitioned GPU (MIG) share that, and are told by their
-// names; each has cores of its own. What the sharing costs is not known from here.
+// Several ranks that compute on one GPU: they take turns on it, and nobody is told (CUDA_VISIBLE_DEVICES that says
+// the same for all, or MPS). Which GPU it is says its place on the PCI bus of its host. The instances of a
+// partitioned GPU (MIG) share that, and are told by their names; each has cores of its own. What the sharing costs
+// is not known from here.
 #include <fmt/format.h>
 
 #include <vector>
@@ -47,10 +48,13 @@ DDL_FINDING(shared_gpu, kSpeed, "gpu-timeline", "several ranks compute on one GP
   if (shared.empty()) return {};
   const SharedGpu& first = shared.front();
   Finding finding;
-  finding.sentence = fmt::format("{} compute on the same GPU ({} at {} of {})", ranks_text(first.ranks), first.name, first.bus, first.host);
-  if (shared.size() > 1) finding.sentence += fmt::format(", and {} more GPU{} like it", shared.size() - 1, shared.size() == 2 ? "" : "s");
+  finding.sentence = fmt::format("{} compute on the same GPU ({} at {} of {})", ranks_text(first.ranks), first.name,
+                                 first.bus, first.host);
+  if (shared.size() > 1)
+    finding.sentence += fmt::format(", and {} more GPU{} like it", shared.size() - 1, shared.size() == 2 ? "" : "s");
   finding.confidence = "sure";
-  finding.evidence = "They take turns, or share its cores (MPS); what that costs is part of their computing and of the others' waiting.";
+  finding.evidence =
+      "They take turns, or share its cores (MPS); what that costs is part of their computing and of the others' waiting.";
   finding.evidence_sql = fmt::format(
       "SELECT h.name AS host, g.bus, g.name, p.rank, g.device FROM gpu g JOIN process p ON p.id = g.process JOIN host h ON h.id = p.host"
       " WHERE p.world = {} AND g.bus IS NOT NULL ORDER BY h.name, g.bus, p.rank",

@@ -1,7 +1,7 @@
-// Large collectives that move at a lower bus bandwidth than others of up to twice their size on the same communicator: below the bound that
-// f S / busbw says, with the bandwidth that this communicator has shown (specification.md "Bandwidths"). With size the latency counts for
-// less, so bandwidth can only rise; where it falls, another algorithm or protocol was chosen for that size or operation, and not a good
-// one.
+// Large collectives that move at a lower bus bandwidth than others of up to twice their size on the same communicator:
+// below the bound that f S / busbw says, with the bandwidth that this communicator has shown
+// (specification.md "Bandwidths"). With size the latency counts for less, so bandwidth can only rise; where it falls,
+// another algorithm or protocol was chosen for that size or operation, and not a good one.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -53,21 +53,25 @@ const OperationGroup& fastest_like(const OperationGroup& slow, const std::vector
                                    const StepSpans* spans = nullptr) {
   const OperationGroup* fast = &slow;
   for (const OperationGroup& other : groups)
-    if (other.bytes <= kNotLarger * slow.bytes && other.busbw > fast->busbw && !(spans && are_apart(*spans, slow, other))) fast = &other;
+    if (other.bytes <= kNotLarger * slow.bytes && other.busbw > fast->busbw &&
+        !(spans && are_apart(*spans, slow, other)))
+      fast = &other;
   return *fast;
 }
 
 }  // namespace
 
-DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower bus bandwidth than smaller ones on the same communicator",
+DDL_FINDING(slow_algorithm, kSpeed, "busbw",
+            "large collectives move at a lower bus bandwidth than smaller ones on the same communicator",
             "transfer times against S f / busbw with the best bandwidth shown there") {
   if (!input.steps.annotated || is_crowded(input)) return {};
   const double steps = std::max(1.0, recorded_steps(input));
   std::map<int64_t, std::vector<OperationGroup>> communicators;
-  Query rows(input.db,
-             "SELECT comm, op, bytes, g.step_instances, t.xfer_ns, t.busbw, t.bounded FROM group_transfer t"
-             " JOIN collective_group g USING (world, op, comm, bytes) JOIN op o ON o.id = op WHERE world = ? AND bytes >= ?"
-             " AND g.step_instances >= ? AND t.busbw > 0 AND o.class = 'all_to_all' ORDER BY comm, op, bytes");
+  Query rows(
+      input.db,
+      "SELECT comm, op, bytes, g.step_instances, t.xfer_ns, t.busbw, t.bounded FROM group_transfer t"
+      " JOIN collective_group g USING (world, op, comm, bytes) JOIN op o ON o.id = op WHERE world = ? AND bytes >= ?"
+      " AND g.step_instances >= ? AND t.busbw > 0 AND o.class = 'all_to_all' ORDER BY comm, op, bytes");
   rows.bind(input.world, kMinBytes, kAlgorithmMinInstances);
   while (rows.next())
     communicators[rows.integer(0)].push_back(
@@ -110,11 +114,14 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw", "large collectives move at a lower 
   finding.confidence = bounded ? "maybe" : "likely";
   finding.sentence = fmt::format(
       "{} of {} on {} moves at {}/s of bus bandwidth, {} of {} at {}/s{}", op, bytes_text(worst.slow.bytes), label,
-      bytes_text(worst.slow.busbw), input.catalog.operation(worst.fast.op).name, bytes_text(worst.fast.bytes), bytes_text(worst.fast.busbw),
-      bounded ? fmt::format(", or {}, is late to it", missing_text(input, input.catalog.communicators.at(worst.comm).ranks)) : "");
-  finding.evidence =
-      fmt::format("It transfers for {}, waiting not counted; at the other's bandwidth it would be {}.", duration_text(worst.slow.xfer_ns),
-                  duration_text(worst.slow.xfer_ns * worst.slow.busbw / worst.fast.busbw));
+      bytes_text(worst.slow.busbw), input.catalog.operation(worst.fast.op).name, bytes_text(worst.fast.bytes),
+      bytes_text(worst.fast.busbw),
+      bounded
+          ? fmt::format(", or {}, is late to it", missing_text(input, input.catalog.communicators.at(worst.comm).ranks))
+          : "");
+  finding.evidence = fmt::format("It transfers for {}, waiting not counted; at the other's bandwidth it would be {}.",
+                                 duration_text(worst.slow.xfer_ns),
+                                 duration_text(worst.slow.xfer_ns * worst.slow.busbw / worst.fast.busbw));
   finding.evidence_sql = fmt::format(
       "SELECT o.name AS op, g.bytes, g.instances, t.xfer_ns, t.busbw, t.bounded FROM collective_group g JOIN op o ON o.id = g.op"
       " JOIN group_transfer t USING (world, op, comm, bytes) WHERE g.world = {} AND g.comm = {} AND t.busbw IS NOT NULL ORDER BY g.bytes",

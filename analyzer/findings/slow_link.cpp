@@ -1,8 +1,8 @@
-// A network that is slower than this job itself has seen it: the same collective, of the same size, on another communicator that serves the
-// same axis and spans as many hosts; or on the same communicator in earlier steps. Transfer times only: waiting for a late rank is not the network's.
-// What that costs GPUs says a replay of their steps (models/replay_gpus.h). Where there is none, no more is won than what
-// their computing does not hide: transfers on the axis while nothing computes, against those of ranks that use other
-// communicators, or against earlier steps.
+// A network that is slower than this job itself has seen it: the same collective, of the same size, on another
+// communicator that serves the same axis and spans as many hosts; or on the same communicator in earlier steps.
+// Transfer times only: waiting for a late rank is not the network's. What that costs GPUs says a replay of their steps
+// (models/replay_gpus.h). Where there is none, no more is won than what their computing does not hide: transfers on the
+// axis while nothing computes, against those of ranks that use other communicators, or against earlier steps.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -51,10 +51,12 @@ std::string hosts_text(const FindingInput& input, const CommunicatorInfo& commun
   std::vector<std::string> names;
   for (const int64_t rank : communicator.ranks) {
     const ProcessInfo* process = input.catalog.process_of(input.world, rank);
-    if (process != nullptr && std::find(names.begin(), names.end(), process->host_name) == names.end()) names.push_back(process->host_name);
+    if (process != nullptr && std::find(names.begin(), names.end(), process->host_name) == names.end())
+      names.push_back(process->host_name);
   }
-  std::string text =
-      fmt::format("{}", fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())), ", "));
+  std::string text = fmt::format(
+      "{}",
+      fmt::join(names.begin(), names.begin() + static_cast<std::ptrdiff_t>(std::min(kShown, names.size())), ", "));
   return names.size() > kShown ? fmt::format("{} and {} more", text, names.size() - kShown) : text;
 }
 
@@ -62,8 +64,8 @@ std::string axis_text(const std::string& axis) { return axis.empty() ? "" : fmt:
 
 /// A GPU's transfers on an axis while nothing computes, mean of the steady steps from `first` to before `last`; of
 /// ranks that tell it.
-std::map<int64_t, double> exposed_transfers(const FindingInput& input, const std::string& axis, int64_t first = INT64_MIN,
-                                            int64_t last = INT64_MAX) {
+std::map<int64_t, double> exposed_transfers(const FindingInput& input, const std::string& axis,
+                                            int64_t first = INT64_MIN, int64_t last = INT64_MAX) {
   std::map<int64_t, double> exposed_ns;
   Query rows(
       input.db,
@@ -83,11 +85,13 @@ std::optional<double> mean_of(const std::map<int64_t, double>& exposed_ns, const
     if (known == exposed_ns.end()) return std::nullopt;
     sum_ns += known->second;
   }
-  return communicator.ranks.empty() ? std::nullopt : std::optional(sum_ns / static_cast<double>(communicator.ranks.size()));
+  return communicator.ranks.empty() ? std::nullopt
+                                    : std::optional(sum_ns / static_cast<double>(communicator.ranks.size()));
 }
 
 /// No more than what the members do not hide, and the others do not have.
-double limited_by_others(const std::map<int64_t, double>& exposed_ns, const CommunicatorInfo& communicator, double saving_ns) {
+double limited_by_others(const std::map<int64_t, double>& exposed_ns, const CommunicatorInfo& communicator,
+                         double saving_ns) {
   const std::optional<double> own_ns = mean_of(exposed_ns, communicator);
   std::vector<double> others;
   for (const auto& [rank, ns] : exposed_ns)
@@ -96,8 +100,8 @@ double limited_by_others(const std::map<int64_t, double>& exposed_ns, const Comm
 }
 
 /// No more than what the members hide less than before.
-double limited_by_before(const FindingInput& input, const CommunicatorInfo& communicator, const std::string& axis, int64_t change,
-                         double saving_ns) {
+double limited_by_before(const FindingInput& input, const CommunicatorInfo& communicator, const std::string& axis,
+                         int64_t change, double saving_ns) {
   const std::optional<double> before_ns = mean_of(exposed_transfers(input, axis, INT64_MIN, change), communicator),
                               after_ns = mean_of(exposed_transfers(input, axis, change), communicator);
   return before_ns && after_ns ? std::min(saving_ns, std::max(0.0, *after_ns - *before_ns)) : saving_ns;
@@ -111,7 +115,8 @@ struct SlowNetwork {
   std::optional<int64_t> since;  ///< step
 };
 
-/// Sets the saving to that of a replay. Where GPUs wait and their steps cannot be replayed, the rule's is an upper bound.
+/// Sets the saving to that of a replay. Where GPUs wait and their steps cannot be replayed, the rule's is an upper
+/// bound.
 void replay(const FindingInput& input, SlowNetwork& slow) {
   Query by_device(input.db, "SELECT 1 FROM steady_world WHERE world = ? AND waits_by = 'device'");
   if (!by_device.bind(input.world).next()) return;
@@ -122,16 +127,18 @@ void replay(const FindingInput& input, SlowNetwork& slow) {
     slow.finding.saving_ns = static_cast<int64_t>(*seconds * 1e9);
   } else {
     slow.finding.at_most = true;
-    slow.finding.evidence += " The saving is at most that: the steps cannot be replayed, and others may be waited for as well.";
+    slow.finding.evidence +=
+        " The saving is at most that: the steps cannot be replayed, and others may be waited for as well.";
   }
 }
 
-// ------------------------------------------------------------------------------------------------ against like communicators
+// ------------------------------------------------------------------------------------------ against like communicators
 
 /// By communicator; no entry: none that is known.
 std::map<int64_t, std::string> axes(SQLite::Database& db) {
   std::map<int64_t, std::string> axis_of;
-  for (Query row(db, "SELECT communicator, axis FROM communicator_axis"); row.next();) axis_of.emplace(row.integer(0), row.text(1));
+  for (Query row(db, "SELECT communicator, axis FROM communicator_axis"); row.next();)
+    axis_of.emplace(row.integer(0), row.text(1));
   return axis_of;
 }
 
@@ -145,10 +152,12 @@ struct Usage {
   std::vector<int64_t> sizes;  ///< it stands for, in bytes
 };
 
-/// Sizes whose logarithms to this base have the same whole part are alike. Experts get a few more tokens, or fewer, in each step, so that no size
-/// occurs on two communicators.
+/// Sizes whose logarithms to this base have the same whole part are alike. Experts get a few more tokens, or fewer, in
+/// each step, so that no size occurs on two communicators.
 constexpr double kAlikeSizes = 1.1;  // less than kSlower: nothing is slow by its size alone
-int64_t alike_sizes(int64_t bytes) { return static_cast<int64_t>(std::log(static_cast<double>(bytes)) / std::log(kAlikeSizes)); }
+int64_t alike_sizes(int64_t bytes) {
+  return static_cast<int64_t>(std::log(static_cast<double>(bytes)) / std::log(kAlikeSizes));
+}
 double middle_of_alike(int64_t number) { return std::pow(kAlikeSizes, static_cast<double>(number) + 0.5); }
 
 /// Value and weight; reordered.
@@ -187,8 +196,10 @@ Usage as_one(const std::vector<const Usage*>& usages) {
 /// What may be compared: operation, bytes (alike_sizes()), members, hosts, axis.
 using LikeKey = std::tuple<int64_t, int64_t, int64_t, int64_t, std::string>;
 
-/// Usages of one size on several communicators; and of sizes that are alike, where there is no other communicator of the same size.
-std::vector<std::pair<LikeKey, std::vector<Usage>>> comparable_usages(const std::map<LikeKey, std::vector<Usage>>& by_size) {
+/// Usages of one size on several communicators; and of sizes that are alike, where there is no other communicator
+/// of the same size.
+std::vector<std::pair<LikeKey, std::vector<Usage>>> comparable_usages(
+    const std::map<LikeKey, std::vector<Usage>>& by_size) {
   std::vector<std::pair<LikeKey, std::vector<Usage>>> comparable;
   std::map<LikeKey, std::map<int64_t, std::vector<const Usage*>>> alone;  // by communicator
   for (const auto& [key, usages] : by_size) {
@@ -215,8 +226,9 @@ std::vector<std::pair<LikeKey, std::vector<Usage>>> comparable_usages(const std:
 struct Slow {
   int64_t comm = 0;
   double saving_ns = 0;
-  std::map<std::pair<int64_t, int64_t>, double> factors;  ///< by operation and bytes: the time elsewhere against its own
-  double worst_ns = 0;                                    ///< of one operation and size, the one that costs most
+  /// by operation and bytes: the time elsewhere against its own
+  std::map<std::pair<int64_t, int64_t>, double> factors;
+  double worst_ns = 0;  ///< of one operation and size, the one that costs most
   int64_t op = 0;
   std::vector<int64_t> sizes;  ///< of that one, in bytes
   double xfer_ns = 0, elsewhere_ns = 0, busbw = 0, elsewhere_busbw = 0;
@@ -241,9 +253,10 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   const std::map<int64_t, std::string> axis_of = axes(input.db);
   std::map<LikeKey, std::vector<Usage>> by_size;
   std::map<int64_t, int64_t> hosts;  // by communicator
-  Query groups(input.db,
-               "SELECT op, bytes, comm, t.xfer_ns, g.instances, g.step_instances, coalesce(t.busbw, 0), t.bounded FROM group_transfer t"
-               " JOIN collective_group g USING (world, op, comm, bytes) WHERE world = ? ORDER BY op, bytes, comm");
+  Query groups(
+      input.db,
+      "SELECT op, bytes, comm, t.xfer_ns, g.instances, g.step_instances, coalesce(t.busbw, 0), t.bounded FROM group_transfer t"
+      " JOIN collective_group g USING (world, op, comm, bytes) WHERE world = ? ORDER BY op, bytes, comm");
   groups.bind(input.world);
   while (groups.next()) {
     const CommunicatorInfo& communicator = input.catalog.communicators.at(groups.integer(2));
@@ -252,8 +265,15 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
     const auto axis = axis_of.find(communicator.id);
     const auto [known_hosts, is_new] = hosts.try_emplace(communicator.id, 0);
     if (is_new) known_hosts->second = hosts_of(input, communicator);
-    by_size[{groups.integer(0), groups.integer(1), communicator.size, known_hosts->second, axis == axis_of.end() ? "" : axis->second}]
-        .push_back({communicator.id, groups.real(3), instances, per_step, groups.real(6), groups.integer(7) != 0, {groups.integer(1)}});
+    by_size[{groups.integer(0), groups.integer(1), communicator.size, known_hosts->second,
+             axis == axis_of.end() ? "" : axis->second}]
+        .push_back({communicator.id,
+                    groups.real(3),
+                    instances,
+                    per_step,
+                    groups.real(6),
+                    groups.integer(7) != 0,
+                    {groups.integer(1)}});
   }
   std::map<int64_t, Slow> slow;
   std::map<int64_t, std::vector<LongerTransfer>> collectives;  // of those whose transfers are bounded
@@ -268,7 +288,8 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
     for (const Usage& usage : usages) {
       const double elsewhere_ns = median_without(xfer_ns, usage.xfer_ns);
       if (usage.bounded)
-        collectives[usage.comm].push_back({usage.per_step * (usage.xfer_ns - elsewhere_ns), usage.per_step * mean_size(usage)});
+        collectives[usage.comm].push_back(
+            {usage.per_step * (usage.xfer_ns - elsewhere_ns), usage.per_step * mean_size(usage)});
       if (usage.xfer_ns < kSlower * elsewhere_ns) continue;
       Slow& s = slow[usage.comm];
       s.comm = usage.comm;
@@ -291,8 +312,8 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
   const LateNeighbours late(input);
   std::erase_if(slow, [&](const auto& one) {
     const CommunicatorInfo& communicator = input.catalog.communicators.at(one.first);
-    return one.second.bounded &&
-           (!is_in_proportion_to_bytes(collectives[one.first]) || late.has_any(communicator, one.second.saving_ns * steps));
+    return one.second.bounded && (!is_in_proportion_to_bytes(collectives[one.first]) ||
+                                  late.has_any(communicator, one.second.saving_ns * steps));
   });
   std::map<std::string, std::map<int64_t, double>> exposed_ns;  // by axis and rank
   for (auto& [comm, s] : slow) {
@@ -306,8 +327,9 @@ std::map<int64_t, Slow> slower_than_others(const FindingInput& input) {
 /// By number.
 models::TransferFactor factor_of(const FindingInput& input, const Slow& slow) {
   std::map<int64_t, double> factors;
-  Query numbers(input.db,
-                "SELECT e.seq, e.op, k.bytes FROM event e JOIN collective k ON k.event = e.id WHERE e.comm = ? AND e.seq IS NOT NULL");
+  Query numbers(
+      input.db,
+      "SELECT e.seq, e.op, k.bytes FROM event e JOIN collective k ON k.event = e.id WHERE e.comm = ? AND e.seq IS NOT NULL");
   numbers.bind(slow.comm);
   while (numbers.next())
     if (const auto known = slow.factors.find({numbers.integer(1), numbers.integer(2)}); known != slow.factors.end())
@@ -322,22 +344,24 @@ SlowNetwork describe(const FindingInput& input, const Slow& slow, size_t more) {
   const CommunicatorInfo& communicator = input.catalog.communicators.at(slow.comm);
   const std::string op = input.catalog.operation(slow.op).name;
   const auto [least, most] = std::minmax_element(slow.sizes.begin(), slow.sizes.end());
-  const std::string size = *least == *most
-                               ? bytes_text(static_cast<double>(*least))
-                               : fmt::format("{} to {}", bytes_text(static_cast<double>(*least)), bytes_text(static_cast<double>(*most)));
+  const std::string size = *least == *most ? bytes_text(static_cast<double>(*least))
+                                           : fmt::format("{} to {}", bytes_text(static_cast<double>(*least)),
+                                                         bytes_text(static_cast<double>(*most)));
   Finding finding;
   finding.subject = communicator.label;
   finding.saving_ns = static_cast<int64_t>(slow.saving_ns);
   finding.at_most = slow.bounded;
   finding.confidence = slow.others >= 2 && !slow.bounded ? "likely" : "maybe";
-  finding.sentence = fmt::format("the network of {} is slow{}: {} of {} moves at {}/s there, at {}/s on {}", communicator.label,
-                                 slow.bounded ? fmt::format(", or {}, is late", missing_text(input, communicator.ranks)) : "", op, size,
-                                 bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
-                                 slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
+  finding.sentence =
+      fmt::format("the network of {} is slow{}: {} of {} moves at {}/s there, at {}/s on {}", communicator.label,
+                  slow.bounded ? fmt::format(", or {}, is late", missing_text(input, communicator.ranks)) : "", op,
+                  size, bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
+                  slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
   finding.evidence =
       fmt::format("Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.",
-                  duration_text(slow.xfer_ns), duration_text(slow.elsewhere_ns), axis_text(slow.axis), ranks_text(communicator.ranks),
-                  hosts_text(input, communicator), more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
+                  duration_text(slow.xfer_ns), duration_text(slow.elsewhere_ns), axis_text(slow.axis),
+                  ranks_text(communicator.ranks), hosts_text(input, communicator),
+                  more == 0 ? std::string() : fmt::format("; {} more communicators are slow", more));
   finding.evidence_sql = fmt::format(
       "SELECT comm, op, avg(bytes) AS mean_bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns FROM v_collective"
       " WHERE world = {} AND op = '{}' AND bytes BETWEEN {} AND {} GROUP BY comm ORDER BY mean_xfer_ns DESC",
@@ -349,7 +373,7 @@ SlowNetwork describe(const FindingInput& input, const Slow& slow, size_t more) {
   return {std::move(finding), slow.comm, factor_of(input, slow), std::nullopt};
 }
 
-// ------------------------------------------------------------------------------------------------ against earlier steps
+// ----------------------------------------------------------------------------------------------- against earlier steps
 
 struct StepTransfer {
   int64_t step = 0;
@@ -363,9 +387,10 @@ struct StepTransfer {
 std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) {
   std::vector<StepTransfer> steps;
   std::vector<double> bytes;
-  Query rows(input.db,
-             "SELECT t.step, t.xfer_ns, t.bytes, t.bounded FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
-             " WHERE t.comm = ?2 ORDER BY t.step, t.rowid");
+  Query rows(
+      input.db,
+      "SELECT t.step, t.xfer_ns, t.bytes, t.bounded FROM comm_step t JOIN steady_number n ON n.world = ?1 AND n.step = t.step"
+      " WHERE t.comm = ?2 ORDER BY t.step, t.rowid");
   for (rows.bind(input.world, comm); rows.next();) {
     if (steps.empty() || steps.back().step != rows.integer(0)) steps.push_back({rows.integer(0), 0, 0, {}});
     StepTransfer& step = steps.back();
@@ -373,7 +398,8 @@ std::vector<StepTransfer> transfers_of(const FindingInput& input, int64_t comm) 
     step.bytes += rows.real(2);
     if (rows.integer(3) != 0) step.bounded.push_back({rows.real(1), rows.real(2)});
   }
-  const auto bounded = std::count_if(steps.begin(), steps.end(), [](const StepTransfer& s) { return !s.bounded.empty(); });
+  const auto bounded =
+      std::count_if(steps.begin(), steps.end(), [](const StepTransfer& s) { return !s.bounded.empty(); });
   const bool most = 2 * bounded > static_cast<std::ptrdiff_t>(steps.size());
   std::erase_if(steps, [most](const StepTransfer& s) { return s.bounded.empty() == most; });
   if (steps.empty()) return steps;
@@ -404,7 +430,8 @@ std::vector<LongerTransfer> longer_than_before(const std::vector<StepTransfer>& 
   for (size_t c = 0; c < longer.size(); ++c) {
     std::vector<double> before_ns, after_ns;
     for (size_t i = 0; i < steps.size(); ++i)
-      if (steps[i].bounded.size() == longer.size()) (i < change ? before_ns : after_ns).push_back(steps[i].bounded[c].longer_ns);
+      if (steps[i].bounded.size() == longer.size())
+        (i < change ? before_ns : after_ns).push_back(steps[i].bounded[c].longer_ns);
     longer[c].longer_ns = before_ns.empty() ? 0 : median_of(after_ns) - median_of(before_ns);
   }
   return longer;
@@ -432,30 +459,32 @@ std::optional<SlowNetwork> slower_than_before(const FindingInput& input) {
       return saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns) &&
              (!worst || saving_ns > static_cast<double>(*worst->finding.saving_ns));
     };
-    if (after.median_ns < kSlowerThanBefore * before.median_ns || longer_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) ||
-        !is_worst_so_far(longer_ns))
+    if (after.median_ns < kSlowerThanBefore * before.median_ns ||
+        longer_ns < kClearRise * std::max(before.scatter_ns, after.scatter_ns) || !is_worst_so_far(longer_ns))
       continue;
     const bool bounded = !steps[change].bounded.empty();
     if (bounded && (!is_in_proportion_to_bytes(longer_than_before(steps, change)) ||
                     late.has_any(communicator, longer_ns * static_cast<double>(steps.size() - change))))
       continue;
     const auto axis = axis_of.find(id);
-    const double saving_ns =
-        axis == axis_of.end() ? longer_ns : limited_by_before(input, communicator, axis->second, steps[change].step, longer_ns);
+    const double saving_ns = axis == axis_of.end()
+                                 ? longer_ns
+                                 : limited_by_before(input, communicator, axis->second, steps[change].step, longer_ns);
     if (!is_worst_so_far(saving_ns)) continue;
     Finding finding;
     finding.subject = communicator.label;
     finding.saving_ns = static_cast<int64_t>(saving_ns);
     finding.at_most = bounded;
     finding.confidence = bounded ? "maybe" : "likely";
-    finding.sentence = fmt::format("the network of {} became slow at step {}{}: its collectives transfer for {}{}/step, before for {}/step",
-                                   communicator.label, steps[change].step,
-                                   bounded ? fmt::format(", or {}, late", missing_text(input, communicator.ranks)) : "",
-                                   bounded ? "at most " : "", duration_text(after.median_ns), duration_text(before.median_ns));
-    finding.evidence =
-        fmt::format("Medians of {} steps before and {} from then on that move as many bytes, waiting not counted{}; members: {} on {}.",
-                    change, steps.size() - change, axis_text(axis == axis_of.end() ? "" : axis->second), ranks_text(communicator.ranks),
-                    hosts_text(input, communicator));
+    finding.sentence = fmt::format(
+        "the network of {} became slow at step {}{}: its collectives transfer for {}{}/step, before for {}/step",
+        communicator.label, steps[change].step,
+        bounded ? fmt::format(", or {}, late", missing_text(input, communicator.ranks)) : "", bounded ? "at most " : "",
+        duration_text(after.median_ns), duration_text(before.median_ns));
+    finding.evidence = fmt::format(
+        "Medians of {} steps before and {} from then on that move as many bytes, waiting not counted{}; members: {} on {}.",
+        change, steps.size() - change, axis_text(axis == axis_of.end() ? "" : axis->second),
+        ranks_text(communicator.ranks), hosts_text(input, communicator));
     finding.evidence_sql = fmt::format(
         "SELECT step, avg(xfer_ns) AS mean_xfer_ns, avg(wait_ns) AS mean_wait_ns, count(*) AS calls FROM v_collective WHERE world = {}"
         " AND comm = (SELECT label FROM communicator WHERE id = {}) GROUP BY step ORDER BY step",
@@ -464,7 +493,8 @@ std::optional<SlowNetwork> slower_than_before(const FindingInput& input) {
         "look at what changed on these hosts then: a link that fell back to a lower rate or collects errors, another job on the same "
         "network, "
         "a checkpoint being written";
-    worst = {std::move(finding), id, [factor = before.median_ns / after.median_ns](int64_t) { return factor; }, steps[change].step};
+    worst = {std::move(finding), id, [factor = before.median_ns / after.median_ns](int64_t) { return factor; },
+             steps[change].step};
   }
   return worst;
 }
@@ -478,10 +508,12 @@ DDL_FINDING(slow_link, kSpeed, "busbw",
             "transfer times, waiting not counted") {
   if (is_crowded(input)) return {};
   const std::map<int64_t, Slow> slow = slower_than_others(input);
-  const auto worst =
-      std::max_element(slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.second.saving_ns < b.second.saving_ns; });
+  const auto worst = std::max_element(
+      slow.begin(), slow.end(), [](const auto& a, const auto& b) { return a.second.saving_ns < b.second.saving_ns; });
   std::optional<SlowNetwork> found = input.steps.annotated ? slower_than_before(input) : std::nullopt;
-  const auto is_slow = [&](double saving_ns) { return saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns); };
+  const auto is_slow = [&](double saving_ns) {
+    return saving_ns >= kLinkMinSavingShare * static_cast<double>(input.step_ns);
+  };
   if (worst != slow.end() && is_slow(worst->second.saving_ns) &&
       (!found || worst->second.saving_ns > static_cast<double>(*found->finding.saving_ns)))
     found = describe(input, worst->second, slow.size() - 1);

@@ -1,14 +1,16 @@
-// Many small collectives in every step where one larger one would do: their time is latency, and fusing them pays it once.
+// Many small collectives in every step where one larger one would do: their time is latency, and fusing
+// them pays it once.
 //
-// What it would save is estimated from the job's own times. Blocking: calls times median transfer, minus the transfer of one fused
-// call: a line between the largest small one and the smallest recorded collective that is at least as large; if there is none, a line
-// through two sizes; if all have one size, the time of one of them and that of the bytes where large ones are slowest in this job. If
-// there are none either, one of them is the least that the call takes, and the saving says "at most" where that matters: the call takes
-// no more than in proportion to the bytes, with everything below kFlatBytes counted as costing the same, nor than large non-blocking ones
-// take at most. Non-blocking: transfer times are upper bounds, so only the time inside the posting calls counts. Never more than the
-// exposed transfer of the step. Of blocking ones the step is then replayed with that one call (specification.md J8): what else goes on
-// beside them, non-blocking transfers above all, does not end sooner. Runs without steps are left alone: there is no telling what could be
-// fused. Communicators of one axis are fused together, in one replay.
+// What it would save is estimated from the job's own times. Blocking: calls times median transfer, minus the transfer
+// of one fused call: a line between the largest small one and the smallest recorded collective that is at least as
+// large; if there is none, a line through two sizes; if all have one size, the time of one of them and that of the
+// bytes where large ones are slowest in this job. If there are none either, one of them is the least that the call
+// takes, and the saving says "at most" where that matters: the call takes no more than in proportion to the bytes, with
+// everything below kFlatBytes counted as costing the same, nor than large non-blocking ones take at most. Non-blocking:
+// transfer times are upper bounds, so only the time inside the posting calls counts. Never more than the exposed
+// transfer of the step. Of blocking ones the step is then replayed with that one call (specification.md J8): what else
+// goes on beside them, non-blocking transfers above all, does not end sooner. Runs without steps are left alone: there
+// is no telling what could be fused. Communicators of one axis are fused together, in one replay.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -46,11 +48,12 @@ struct Small {
 /// Groups that are called at least kMinCallsPerStep times a step.
 std::vector<Small> small_groups(const FindingInput& input, double steps) {
   std::vector<Small> result;
-  Query groups(input.db,
-               "SELECT op, comm, bytes, g.step_instances, coalesce(t.xfer_ns, g.xfer_ns * 1.0 / g.split_calls), g.upper_bound, a.axis"
-               " FROM collective_group g LEFT JOIN group_transfer t USING (world, op, comm, bytes)"
-               " LEFT JOIN communicator_axis a ON a.communicator = g.comm"
-               " WHERE world = ? AND bytes > 0 AND bytes <= ? AND g.step_instances > 0 AND g.xfer_ns > 0 ORDER BY op, comm, bytes");
+  Query groups(
+      input.db,
+      "SELECT op, comm, bytes, g.step_instances, coalesce(t.xfer_ns, g.xfer_ns * 1.0 / g.split_calls), g.upper_bound, a.axis"
+      " FROM collective_group g LEFT JOIN group_transfer t USING (world, op, comm, bytes)"
+      " LEFT JOIN communicator_axis a ON a.communicator = g.comm"
+      " WHERE world = ? AND bytes > 0 AND bytes <= ? AND g.step_instances > 0 AND g.xfer_ns > 0 ORDER BY op, comm, bytes");
   groups.bind(input.world, kSmallBytes);
   while (groups.next()) {
     if (result.empty() || result.back().op != groups.integer(0) || result.back().comm != groups.integer(1)) {
@@ -72,8 +75,8 @@ std::vector<Small> small_groups(const FindingInput& input, double steps) {
   return result;
 }
 
-/// Small collectives of one operation on all communicators of an axis. Fusing those of one communicator alone would save little: the ranks of
-/// the others still pay for theirs, and all meet in the next collective of the whole world.
+/// Small collectives of one operation on all communicators of an axis. Fusing those of one communicator alone would
+/// save little: the ranks of the others still pay for theirs, and all meet in the next collective of the whole world.
 using Family = std::vector<Small>;
 
 /// In the order of their first communicators.
@@ -89,12 +92,14 @@ std::vector<Family> families(std::vector<Small> groups) {
   return result;
 }
 
-/// What large reductions that go on behind computing take on the same communicator, at most: the shortest was under way no longer.
+/// What large reductions that go on behind computing take on the same communicator, at most: the shortest was
+/// under way no longer.
 std::optional<double> behind_computing_ns_per_byte(const FindingInput& input, const Small& small) {
-  Query least(input.db,
-              "SELECT min(g.min_ns * 1.0 / g.bytes) FROM collective_group g JOIN op o ON o.id = g.op JOIN op s ON s.id = ?"
-              " WHERE g.world = ? AND g.comm = ? AND g.bytes > ? AND g.upper_bound"
-              " AND lower(o.name) LIKE '%allreduce%' AND lower(s.name) LIKE '%allreduce%'");
+  Query least(
+      input.db,
+      "SELECT min(g.min_ns * 1.0 / g.bytes) FROM collective_group g JOIN op o ON o.id = g.op JOIN op s ON s.id = ?"
+      " WHERE g.world = ? AND g.comm = ? AND g.bytes > ? AND g.upper_bound"
+      " AND lower(o.name) LIKE '%allreduce%' AND lower(s.name) LIKE '%allreduce%'");
   least.bind(small.op, input.world, small.comm, kSmallBytes);
   return least.next() ? least.maybe_real(0) : std::nullopt;
 }
@@ -108,7 +113,8 @@ struct FusedCall {
 FusedCall fused_call(const FindingInput& input, const Small& small) {
   const auto exactly = [](double ns, bool measured) { return FusedCall{ns, ns, measured}; };
   std::vector<std::pair<double, double>> known;  // bytes, transfer time
-  Query sizes(input.db, "SELECT bytes, xfer_ns FROM group_transfer WHERE world = ? AND op = ? AND comm = ? ORDER BY bytes");
+  Query sizes(input.db,
+              "SELECT bytes, xfer_ns FROM group_transfer WHERE world = ? AND op = ? AND comm = ? ORDER BY bytes");
   sizes.bind(input.world, small.op, small.comm);
   while (sizes.next()) known.emplace_back(sizes.real(0), sizes.real(1));
   const auto larger = std::find_if(known.begin(), known.end(), [&](const auto& k) { return k.first >= small.bytes; });
@@ -117,12 +123,14 @@ FusedCall fused_call(const FindingInput& input, const Small& small) {
     return exactly(small.largest_xfer_ns + share * (larger->second - small.largest_xfer_ns), true);
   }
   if (known.size() >= 2 && small.largest_bytes > known.front().first) {  // a latency and a time per byte
-    const double ns_per_byte = std::max(0.0, (small.largest_xfer_ns - known.front().second) / (small.largest_bytes - known.front().first));
+    const double ns_per_byte =
+        std::max(0.0, (small.largest_xfer_ns - known.front().second) / (small.largest_bytes - known.front().first));
     return exactly(small.largest_xfer_ns + ns_per_byte * (small.bytes - small.largest_bytes), false);
   }
   Query slowest(input.db, "SELECT max(xfer_ns / bytes) FROM group_transfer WHERE world = ? AND op = ? AND bytes > ?");
   slowest.bind(input.world, small.op, kSmallBytes);
-  if (slowest.next() && !slowest.is_null(0)) return exactly(small.largest_xfer_ns + slowest.real(0) * small.bytes, false);
+  if (slowest.next() && !slowest.is_null(0))
+    return exactly(small.largest_xfer_ns + slowest.real(0) * small.bytes, false);
   double most_ns = small.largest_xfer_ns * std::max(1.0, small.bytes / std::max(small.largest_bytes, kFlatBytes));
   if (const auto ns_per_byte = behind_computing_ns_per_byte(input, small))
     most_ns = std::min(most_ns, small.largest_xfer_ns + *ns_per_byte * small.bytes);
@@ -203,34 +211,38 @@ DDL_FINDING(small_collectives, kSpeed, "collectives", "many small collectives wh
     const double by_rule_ns = std::min(exposed_xfer_ns(input), fusing.saving_ns);
     if (by_rule_ns < least_ns) continue;
     std::optional<models::FusedSaving> replayed;
-    if (!first.nonblocking) replayed = models::saving_of_fused(input.db, input.world, {first.op, kSmallBytes, fusing.fused_s});
+    if (!first.nonblocking)
+      replayed = models::saving_of_fused(input.db, input.world, {first.op, kSmallBytes, fusing.fused_s});
     const double saving_ns = replayed ? replayed->seconds * 1e9 : by_rule_ns;
     if (saving_ns < least_ns) continue;
 
     const std::string name = input.catalog.operation(first.op).name;
     const FusedCall& one = fusing.call;
     Finding finding;
-    finding.subject = fmt::format("{} {}", name, first.axis.empty() ? input.catalog.communicators.at(first.comm).label : first.axis);
+    finding.subject =
+        fmt::format("{} {}", name, first.axis.empty() ? input.catalog.communicators.at(first.comm).label : first.axis);
     finding.saving_ns = static_cast<int64_t>(saving_ns);
     const bool by_bytes = !first.nonblocking && one.most_ns - one.ns > kClearlyMore * saving_ns;
     finding.at_most = by_bytes || (replayed && replayed->at_most);
     finding.confidence = one.measured && !first.nonblocking && !finding.at_most ? "likely" : "maybe";
-    finding.sentence = fmt::format("{:.0f} small {} per step on {} could be fused: {} on average", fusing.mean.calls, name,
-                                   communicators_text(input, family), bytes_text(fusing.mean.bytes / fusing.mean.calls));
+    finding.sentence =
+        fmt::format("{:.0f} small {} per step on {} could be fused: {} on average", fusing.mean.calls, name,
+                    communicators_text(input, family), bytes_text(fusing.mean.bytes / fusing.mean.calls));
     if (first.nonblocking) {
-      finding.evidence =
-          fmt::format("Posting each takes {}; together they carry {}.", duration_text(fusing.post_ns), bytes_text(fusing.mean.bytes));
+      finding.evidence = fmt::format("Posting each takes {}; together they carry {}.", duration_text(fusing.post_ns),
+                                     bytes_text(fusing.mean.bytes));
     } else {
-      finding.evidence =
-          fmt::format("They transfer for {}/step, {} each, waiting not counted; one call with their {} would take {} ({}).",
-                      duration_text(fusing.mean.xfer_ns), duration_text(fusing.mean.xfer_ns / fusing.mean.calls),
-                      bytes_text(fusing.mean.bytes), fmt::format("{}{}", by_bytes ? "no less than " : "", duration_text(one.ns)),
-                      one.measured ? "between them and this job's larger ones"
-                      : by_bytes   ? "the time of one of them: the cost of more bytes is unknown"
-                                   : "estimated from their own times");
+      finding.evidence = fmt::format(
+          "They transfer for {}/step, {} each, waiting not counted; one call with their {} would take {} ({}).",
+          duration_text(fusing.mean.xfer_ns), duration_text(fusing.mean.xfer_ns / fusing.mean.calls),
+          bytes_text(fusing.mean.bytes), fmt::format("{}{}", by_bytes ? "no less than " : "", duration_text(one.ns)),
+          one.measured ? "between them and this job's larger ones"
+          : by_bytes   ? "the time of one of them: the cost of more bytes is unknown"
+                       : "estimated from their own times");
     }
     if (replayed && replayed->at_most)
-      finding.evidence += " Non-blocking transfers ran beside them, and no rank was seen to wait for their end: the saving may be smaller.";
+      finding.evidence +=
+          " Non-blocking transfers ran beside them, and no rank was seen to wait for their end: the saving may be smaller.";
     finding.evidence_sql = fmt::format(
         "SELECT op, comm, bytes, count(*) AS calls, avg(xfer_ns) AS mean_xfer_ns FROM v_collective WHERE world = {} AND op = '{}' AND step "
         "IS NOT NULL"

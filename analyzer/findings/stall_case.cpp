@@ -33,7 +33,8 @@ std::optional<StallCase> find_stall_case(const std::vector<WaitingRank>& waiting
       if (!in_collectives.contains(rank)) causes.push_back(rank);
       circular &= waiting_for_ranks.contains(rank);
     }
-    if (causes.empty() && !circular) continue;  // those that are behind are held up by a transfer, not by a rank that did not come
+    // those that are behind are held up by a transfer, not by a rank that did not come
+    if (causes.empty() && !circular) continue;
     stall.circular = causes.empty();
     if (!causes.empty()) stall.missing = std::move(causes);
     const auto weight = [](const StallCase& s) { return std::pair(!s.circular, s.waiting.size()); };

@@ -1,8 +1,9 @@
-// Who keeps whom from going on, judged from who waits in which collective and who has not entered it. The live view and the report judge by
-// the same rule.
+// Who keeps whom from going on, judged from who waits in which collective and who has not entered it. The live view and
+// the report judge by the same rule.
 //
-// A member that got less far than a waiting rank is what that one waits for; of those, the ones that do not sit in a collective themselves
-// are the cause. Where all of them do and nobody is missing there, one of its members died in mid-transfer, and nothing tells which.
+// A member that got less far than a waiting rank is what that one waits for; of those, the ones that do not sit in a
+// collective themselves are the cause. Where all of them do and nobody is missing there, one of its members died in
+// mid-transfer, and nothing tells which.
 #pragma once
 
 #include <cstdint>
@@ -32,9 +33,9 @@ struct StallCase {
   int64_t since_ns = 0;          ///< when the last of `waiting` entered
 };
 
-/// The stall with the most ranks waiting; nothing if no rank waits for one that is behind. Collectives that somebody entered after
-/// `latest_ns` are none. `behind(comm, seq)`: the members that have not entered that collective; empty also where nothing is
-/// known.
+/// The stall with the most ranks waiting; nothing if no rank waits for one that is behind. Collectives that somebody
+/// entered after `latest_ns` are none. `behind(comm, seq)`: the members that have not entered that collective; empty
+/// also where nothing is known.
 std::optional<StallCase> find_stall_case(const std::vector<WaitingRank>& waiting, int64_t latest_ns,
                                          const std::function<std::vector<int64_t>(int64_t comm, int64_t seq)>& behind);
 

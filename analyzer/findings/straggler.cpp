@@ -1,8 +1,8 @@
-// One rank is late again and again, to collectives or to messages, or a few are together, and the others wait: the rule is in
-// straggler_case.h, its rows come from the tables of the passes. On jobs that wait inside kernels of NCCL what GPUs did
-// counts, not the calls of the host (select_steady_waits()). Where these serve several axes of parallelism, lateness is
-// handed on from axis to axis, and whoever entered last may have been made late itself: there the rank for which
-// everybody waits counts (passes/waited_for.h), if computing is what it does instead.
+// One rank is late again and again, to collectives or to messages, or a few are together, and the others wait: the rule
+// is in straggler_case.h, its rows come from the tables of the passes. On jobs that wait inside kernels of NCCL what
+// GPUs did counts, not the calls of the host (select_steady_waits()). Where these serve several axes of parallelism,
+// lateness is handed on from axis to axis, and whoever entered last may have been made late itself: there the rank for
+// which everybody waits counts (passes/waited_for.h), if computing is what it does instead.
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -31,15 +31,17 @@ namespace ddl {
 namespace {
 
 size_t count_ranks(const FindingInput& input) {
-  return static_cast<size_t>(std::count_if(input.catalog.processes.begin(), input.catalog.processes.end(),
-                                           [&](const auto& p) { return p.second.world == input.world && p.second.rank >= 0; }));
+  return static_cast<size_t>(
+      std::count_if(input.catalog.processes.begin(), input.catalog.processes.end(),
+                    [&](const auto& p) { return p.second.world == input.world && p.second.rank >= 0; }));
 }
 
 std::vector<LateRow> late_rows(const FindingInput& input) {
-  Query late(input.db, input.steps.annotated
-                           ? "SELECT l.step, l.rank, l.instances * 1.0 / l.ties, l.wait_ns, l.longest_ns, l.message"
-                             " FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
-                           : "SELECT 0, rank, instances * 1.0 / ties, wait_ns, longest_ns, message FROM late WHERE world = ?");
+  Query late(input.db,
+             input.steps.annotated
+                 ? "SELECT l.step, l.rank, l.instances * 1.0 / l.ties, l.wait_ns, l.longest_ns, l.message"
+                   " FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step WHERE l.world = ?"
+                 : "SELECT 0, rank, instances * 1.0 / ties, wait_ns, longest_ns, message FROM late WHERE world = ?");
   std::vector<LateRow> rows;
   for (late.bind(input.world); late.next();)
     rows.push_back({late.integer(0), late.integer(1), late.real(2), late.real(3), late.real(4), late.integer(5) != 0});
@@ -47,9 +49,10 @@ std::vector<LateRow> late_rows(const FindingInput& input) {
 }
 
 std::vector<StepOfRank> steps_of_ranks(const FindingInput& input) {
-  Query parts(input.db,
-              "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns, p.exposed_ns FROM steady_wait p JOIN steady_step s"
-              " ON s.world = p.world AND s.step = p.step WHERE p.world = ? AND s.wait_ns IS NOT NULL ORDER BY p.step, p.rank");
+  Query parts(
+      input.db,
+      "SELECT p.step, p.rank, p.duration_ns, p.compute_ns, p.wait_ns, p.exposed_ns FROM steady_wait p JOIN steady_step s"
+      " ON s.world = p.world AND s.step = p.step WHERE p.world = ? AND s.wait_ns IS NOT NULL ORDER BY p.step, p.rank");
   std::vector<StepOfRank> rows;
   for (parts.bind(input.world); parts.next();)
     rows.push_back({parts.integer(0), parts.integer(1), parts.real(2), parts.real(3), parts.real(4), parts.real(5)});
@@ -66,8 +69,10 @@ auto each_of(std::vector<Row> (*read)(const FindingInput&), const FindingInput& 
 }
 
 StragglerInput rows_of(const FindingInput& input, size_t ranks) {
-  StragglerInput rows{.annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .all_ranks = world_size(input)};
-  Query negotiated(input.db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
+  StragglerInput rows{
+      .annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .all_ranks = world_size(input)};
+  Query negotiated(input.db,
+                   "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
   rows.negotiated = negotiated.bind(input.world).next();
   rows.bounded = input.bounded;
   rows.parts = parts_of_world(input.db, input.world, input.steps.annotated);
@@ -82,7 +87,8 @@ StragglerInput rows_of(const FindingInput& input, size_t ranks) {
 /// The blame as recorded: who waited for whom directly.
 std::string blame_sql(const FindingInput& input, const StragglerCase& c) {
   const std::string collectives = fmt::format("FROM blame WHERE world = {}", input.world);
-  if (c.messages == 0) return fmt::format("SELECT late, waiter, instances, wait_ns {} ORDER BY wait_ns DESC LIMIT 20", collectives);
+  if (c.messages == 0)
+    return fmt::format("SELECT late, waiter, instances, wait_ns {} ORDER BY wait_ns DESC LIMIT 20", collectives);
   return fmt::format(
       "SELECT * FROM (SELECT late, waiter, kind, calls, wait_ns FROM message_blame WHERE world = {} UNION ALL"
       " SELECT late, waiter, 'collective', instances, wait_ns {}) ORDER BY late IN ({}) DESC, wait_ns DESC LIMIT 20",
@@ -105,9 +111,10 @@ std::string axis_evidence(const FindingInput& input, const std::vector<int64_t>&
   return fmt::format(" {} of it on the axis '{}'.", percent_text(row.real(1)), row.text(0));
 }
 
-/// What the replay of the steps says that the ranks cost (specification.md J8); where they cannot be replayed, what the rule
-/// says. A bound of the replay gives way to the rule where that says more.
-int64_t saving_of(const FindingInput& input, const std::vector<int64_t>& ranks, std::optional<int64_t> since, double by_rule_ns) {
+/// What the replay of the steps says that the ranks cost (specification.md J8); where they cannot be replayed, what the
+/// rule says. A bound of the replay gives way to the rule where that says more.
+int64_t saving_of(const FindingInput& input, const std::vector<int64_t>& ranks, std::optional<int64_t> since,
+                  double by_rule_ns) {
   const std::optional<models::ReplayedSaving> replayed = models::saving_without(input.db, input.world, ranks, since);
   if (!replayed) return static_cast<int64_t>(by_rule_ns);
   return static_cast<int64_t>(std::max(replayed->lower_bound ? by_rule_ns : 0, replayed->seconds * 1e9));
@@ -121,22 +128,27 @@ constexpr double kClearlyLess = 0.9;   // of the saving, that even work saves: m
 constexpr double kSomeSteps = 0.5;     // of the steps, in which ranks are late: in more it goes without saying
 constexpr double kNearlyAsLate = 0.5;  // waiting of the next one, of the others' mean
 
-/// Times do not tell a slow rank from one with more work. The saving is of a slow one, which then takes as long as the others; work that `ranks` have
-/// more of goes to all. `of`: ranks that there are; `longer_ns`: computed than by the others.
-std::string advice_with_even_work(const FindingInput& input, const std::vector<int64_t>& ranks, size_t of, double longer_ns,
-                                  int64_t saving_ns, const char* per) {
+/// Times do not tell a slow rank from one with more work. The saving is of a slow one, which then takes as long
+/// as the others; work that `ranks` have more of goes to all. `of`: ranks that there are; `longer_ns`: computed
+/// than by the others.
+std::string advice_with_even_work(const FindingInput& input, const std::vector<int64_t>& ranks, size_t of,
+                                  double longer_ns, int64_t saving_ns, const char* per) {
   std::string advice = late_advice(input, ranks);
   const double even_ns = std::min(longer_ns, static_cast<double>(saving_ns)) *
                          (1 - static_cast<double>(ranks.size()) / static_cast<double>(std::max<size_t>(1, of)));
-  if (advice.ends_with("more work than the others") && even_ns > 0 && even_ns < kClearlyLess * static_cast<double>(saving_ns))
+  if (advice.ends_with("more work than the others") && even_ns > 0 &&
+      even_ns < kClearlyLess * static_cast<double>(saving_ns))
     advice += fmt::format(": evening that out saves {}{}", duration_text(even_ns), per);
   return advice;
 }
 
-/// The rank that waits least beside it, if that is little against the others: no lead of its own makes the one named the late one.
+/// The rank that waits least beside it, if that is little against the others: no lead of its own makes the one
+/// named the late one.
 std::optional<std::pair<int64_t, double>> nearly_as_late(const FindingInput& input, const StragglerCase& c) {
   std::map<int64_t, std::vector<double>> waits_ns;
-  Query rows(input.db, "SELECT rank, wait_ns FROM steady_wait WHERE world = ? AND step >= ? AND rank <> ? AND wait_ns IS NOT NULL");
+  Query rows(
+      input.db,
+      "SELECT rank, wait_ns FROM steady_wait WHERE world = ? AND step >= ? AND rank <> ? AND wait_ns IS NOT NULL");
   rows.bind(input.world, c.since.value_or(INT64_MIN), c.ranks.front());
   while (rows.next()) waits_ns[rows.integer(0)].push_back(rows.real(1));
   std::optional<std::pair<int64_t, double>> least;
@@ -159,8 +171,10 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   finding.since = c.since;
   finding.saving_ns = saving_of(input, c.ranks, c.since, std::max(0.0, c.costs.mean_saving_ns(c.blame_share)));
   finding.confidence = is_sure(c) ? "sure" : "likely";
-  finding.sentence = straggler_sentence(c, those(input, c.ranks), per, c.among, static_cast<double>(*finding.saving_ns));
-  if (static_cast<double>(c.late_steps) < kSomeSteps * static_cast<double>(c.steps))  // of those many collectives may be too short to count
+  finding.sentence =
+      straggler_sentence(c, those(input, c.ranks), per, c.among, static_cast<double>(*finding.saving_ns));
+  // of those many collectives may be too short to count
+  if (static_cast<double>(c.late_steps) < kSomeSteps * static_cast<double>(c.steps))
     finding.sentence += fmt::format(", nearly all of it in {} of {} steps", c.late_steps, c.steps);
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
@@ -168,32 +182,36 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   const bool computes_longer = !seen || longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   const std::string blame =
       c.messages == 0
-          ? fmt::format("{} {} {:.0f} of {:.0f} {} that make somebody wait; {} caused", one ? "Last" : "One of them is last",
-                        c.negotiated ? "to be ready for" : "in", c.late, c.instances, late_to(c), one ? "it" : "they")
+          ? fmt::format("{} {} {:.0f} of {:.0f} {} that make somebody wait; {} caused",
+                        one ? "Last" : "One of them is last", c.negotiated ? "to be ready for" : "in", c.late,
+                        c.instances, late_to(c), one ? "it" : "they")
           : fmt::format(
                 "{0} caused {1:.0f} of {2:.0f} waits for {3}, including those that ranks passed on which {4} had kept waiting; that is",
                 one ? "It" : "They", c.late, c.instances, late_to(c), one ? "it" : "they");
-  finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time.", blame, percent_text(c.blame_share),
-                                 percent_text(c.costs.wait_share));
+  finding.evidence = fmt::format("{} {} of all waiting, which is {} of the others' time.", blame,
+                                 percent_text(c.blame_share), percent_text(c.costs.wait_share));
   if (seen) {
-    finding.evidence += fmt::format(" {} {}{}, {} {}.", one ? "It computes" : "They compute", duration_text(c.costs.compute_ns), per,
-                                    one_other ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
+    finding.evidence +=
+        fmt::format(" {} {}{}, {} {}.", one ? "It computes" : "They compute", duration_text(c.costs.compute_ns), per,
+                    one_other ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
   } else {
     finding.evidence += " Its record is damaged: what it did instead is not known.";
   }
   const double blocked_longer_ns = c.costs.blocked_ns - c.costs.others_blocked_ns;
   const bool is_blocked_longer = seen && blocked_longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   if (is_blocked_longer) {
-    finding.evidence += fmt::format(" {} blocked outside communication for {}{}, {} {}.",
-                                    one ? "Its training thread is" : "Their training threads are", duration_text(c.costs.blocked_ns), per,
-                                    one_other ? "the other's" : "the others'", duration_text(c.costs.others_blocked_ns));
+    finding.evidence +=
+        fmt::format(" {} blocked outside communication for {}{}, {} {}.",
+                    one ? "Its training thread is" : "Their training threads are", duration_text(c.costs.blocked_ns),
+                    per, one_other ? "the other's" : "the others'", duration_text(c.costs.others_blocked_ns));
   }
   finding.evidence += axis_evidence(input, c.ranks) + health_of(input, c.ranks);
   bound_by_missing(input, finding, c.ranks);
   const auto saved = static_cast<double>(*finding.saving_ns) / (c.costs.others_wait_ns * c.blame_share);
   if (const auto next = one && saved < kHalfSaved ? nearly_as_late(input, c) : std::nullopt) {
-    finding.evidence += fmt::format(" Rank {} is nearly as late, and waits {}{} itself: mended alone, rank {} saves no more than {}{}.",
-                                    next->first, duration_text(next->second), per, c.ranks.front(), duration_text(*finding.saving_ns), per);
+    finding.evidence += fmt::format(
+        " Rank {} is nearly as late, and waits {}{} itself: mended alone, rank {} saves no more than {}{}.",
+        next->first, duration_text(next->second), per, c.ranks.front(), duration_text(*finding.saving_ns), per);
   } else if (saved < kNothingSaved) {
     finding.evidence += " Mended alone it saves next to nothing: the step then waits for somebody else.";
   }
@@ -203,15 +221,16 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   } else {
     finding.advice =
         is_blocked_longer
-            ? fmt::format("see what the training thread{} of {} sleep{} for: input, checkpoints, reading files, locks", one ? "" : "s",
-                          ranks_text(c.ranks), one ? "s" : "")
-            : fmt::format("{} {} no longer than the others{}: look at what {} {} - input, checkpoints, reading files", ranks_text(c.ranks),
-                          one ? "computes" : "compute",
+            ? fmt::format("see what the training thread{} of {} sleep{} for: input, checkpoints, reading files, locks",
+                          one ? "" : "s", ranks_text(c.ranks), one ? "s" : "")
+            : fmt::format("{} {} no longer than the others{}: look at what {} {} - input, checkpoints, reading files",
+                          ranks_text(c.ranks), one ? "computes" : "compute",
                           !steps ? ""
                           : one  ? " within its steps"
                                  : " within their steps",
                           one ? "it does" : "they do",
-                          steps ? "between them, and before its collectives and messages" : "before its collectives and messages");
+                          steps ? "between them, and before its collectives and messages"
+                                : "before its collectives and messages");
   }
   return finding;
 }
@@ -227,33 +246,38 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
     finding.subject = fmt::format("{}", fmt::join(found.ranks, ","));
   finding.since = found.since_step;
   finding.saving_ns = saving_of(input, found.ranks, found.since_step, found.saving_ns);
-  // Between messages the one stage does other pieces of work than the other: the replay may take more from it than it computes longer.
-  if (found.is_stage) finding.saving_ns = std::min(*finding.saving_ns, static_cast<int64_t>(found.compute_ns - found.others_compute_ns));
+  // Between messages the one stage does other pieces of work than the other: the replay may take more from it than
+  // it computes longer.
+  if (found.is_stage)
+    finding.saving_ns = std::min(*finding.saving_ns, static_cast<int64_t>(found.compute_ns - found.others_compute_ns));
   finding.confidence = "likely";
   const bool steps = input.steps.annotated;
-  finding.sentence = fmt::format("{} {} longest in {} of {}{}: {}, the other{} {}", those(input, found.ranks), one ? "computes" : "compute",
-                                 percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
-                                 steps ? "steps" : "the run", found.since_step ? fmt::format(" since step {}", *found.since_step) : "",
-                                 duration_text(found.compute_ns), plural, duration_text(found.others_compute_ns));
-  finding.evidence = fmt::format("In {} of {} {}; {} inside {} for {}{} less than the other{}{}.", found.late_steps, found.steps,
-                                 steps ? "steps" : "parts of the run, cut by each rank's own calls",
-                                 one ? "it is" : fmt::format("{} are", ranks_text(found.ranks)),
-                                 calls_mpi(input.db) ? "MPI" : "collectives and messages", duration_text(found.less_in_mpi_ns),
-                                 steps ? "/step" : "", plural, steps ? ", loading data not counted as computing" : "");
+  finding.sentence = fmt::format(
+      "{} {} longest in {} of {}{}: {}, the other{} {}", those(input, found.ranks), one ? "computes" : "compute",
+      percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
+      steps ? "steps" : "the run", found.since_step ? fmt::format(" since step {}", *found.since_step) : "",
+      duration_text(found.compute_ns), plural, duration_text(found.others_compute_ns));
+  finding.evidence =
+      fmt::format("In {} of {} {}; {} inside {} for {}{} less than the other{}{}.", found.late_steps, found.steps,
+                  steps ? "steps" : "parts of the run, cut by each rank's own calls",
+                  one ? "it is" : fmt::format("{} are", ranks_text(found.ranks)),
+                  calls_mpi(input.db) ? "MPI" : "collectives and messages", duration_text(found.less_in_mpi_ns),
+                  steps ? "/step" : "", plural, steps ? ", loading data not counted as computing" : "");
   finding.evidence += health_of(input, found.ranks);
   bound_by_missing(input, finding, found.ranks);
-  finding.evidence_sql =
-      fmt::format("SELECT {0}rank, compute_ns, exposed_ns, duration_ns FROM {1} WHERE world = {2}{3} ORDER BY {0}compute_ns DESC LIMIT 200",
-                  steps ? "step, " : "", steps ? "v_step" : "v_rank_part", input.world, steps ? " AND measured" : "");
-  finding.advice = advice_with_even_work(input, found.ranks, ranks, found.compute_ns - found.others_compute_ns, *finding.saving_ns,
-                                         steps ? "/step" : "");
+  finding.evidence_sql = fmt::format(
+      "SELECT {0}rank, compute_ns, exposed_ns, duration_ns FROM {1} WHERE world = {2}{3} ORDER BY {0}compute_ns DESC LIMIT 200",
+      steps ? "step, " : "", steps ? "v_step" : "v_rank_part", input.world, steps ? " AND measured" : "");
+  finding.advice = advice_with_even_work(input, found.ranks, ranks, found.compute_ns - found.others_compute_ns,
+                                         *finding.saving_ns, steps ? "/step" : "");
   return finding;
 }
 
 /// Readiness is known to one cycle of the negotiation: a smaller lateness cannot be told from none.
 bool is_within_a_cycle(const FindingInput& input, const StragglerCase& c) {
   if (!c.negotiated || !input.steps.annotated) return false;
-  Query row(input.db, "SELECT max(b.cycle_ns) FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
+  Query row(input.db,
+            "SELECT max(b.cycle_ns) FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
   row.bind(input.world);
   return row.next() && c.costs.others_wait_ns * c.blame_share <= row.real(0);
 }
@@ -263,25 +287,28 @@ std::vector<Finding> slow_gpus(const FindingInput& input) {
   if (!found) return {};
   const bool one = found->ranks.size() == 1;
   Finding finding = describe(input, *found);
-  finding.sentence =
-      fmt::format("the others wait for {} in {} of steps{}: {} GPU{} {} {}, the others {}", those(input, found->ranks),
-                  percent_text(static_cast<double>(found->late_steps) / static_cast<double>(found->steps)),
-                  found->since_step ? fmt::format(" since step {}", *found->since_step) : "", one ? "its" : "their", one ? "" : "s",
-                  one ? "computes" : "compute", duration_text(found->own_ns), duration_text(found->others_ns));
+  finding.sentence = fmt::format(
+      "the others wait for {} in {} of steps{}: {} GPU{} {} {}, the others {}", those(input, found->ranks),
+      percent_text(static_cast<double>(found->late_steps) / static_cast<double>(found->steps)),
+      found->since_step ? fmt::format(" since step {}", *found->since_step) : "", one ? "its" : "their", one ? "" : "s",
+      one ? "computes" : "compute", duration_text(found->own_ns), duration_text(found->others_ns));
   finding.evidence += health_of(input, found->ranks);
   const auto uneven = uneven_work_advice(input, found->ranks);
   finding.advice =
-      uneven ? *uneven
-             : fmt::format(
-                   "see what slows the GPU{} of {} down (clocks, power, temperature, other jobs), and whether {} more work than the others",
-                   one ? "" : "s", ranks_text(found->ranks), one ? "it gets" : "they get");
+      uneven
+          ? *uneven
+          : fmt::format(
+                "see what slows the GPU{} of {} down (clocks, power, temperature, other jobs), and whether {} more work than the others",
+                one ? "" : "s", ranks_text(found->ranks), one ? "it gets" : "they get");
   return {finding};
 }
 
-/// Whether what the others are known to wait, a lower bound, is half of the saving at least: else they may just do something else for longer.
+/// Whether what the others are known to wait, a lower bound, is half of the saving at least: else they may just do
+/// something else for longer.
 bool are_waited_for(const FindingInput& input, const LongerComputing& found) {
-  Query row(input.db, fmt::format("SELECT avg(wait_ns) FROM steady_wait WHERE world = ? AND step >= ? AND rank NOT IN ({})",
-                                  fmt::join(found.ranks, ", ")));
+  Query row(input.db,
+            fmt::format("SELECT avg(wait_ns) FROM steady_wait WHERE world = ? AND step >= ? AND rank NOT IN ({})",
+                        fmt::join(found.ranks, ", ")));
   row.bind(input.world, found.since_step.value_or(INT64_MIN));
   return row.next() && row.real(0) >= kLeastWaited * found.saving_ns;
 }
@@ -290,8 +317,9 @@ constexpr double kSmallWait = 0.05;   // of the step
 constexpr double kPausedShare = 0.5;  // of the time that a rank stalls
 constexpr size_t kShownStalls = 5;
 
-/// Small waits that mending wins next to nothing from are noise: the step then waits for somebody else. That is told of larger ones, but not of a
-/// run without steps, whose sums need not say who waited for whom at a time: workers that a master feeds as they come wait for it and it for them.
+/// Small waits that mending wins next to nothing from are noise: the step then waits for somebody else. That is told of
+/// larger ones, but not of a run without steps, whose sums need not say who waited for whom at a time: workers that a
+/// master feeds as they come wait for it and it for them.
 bool is_worth_mending(const FindingInput& input, const StragglerCase& c, const Finding& finding) {
   const auto step_ns = static_cast<double>(input.step_ns);
   return static_cast<double>(*finding.saving_ns) > kStragglerMinSavingShare * step_ns ||
@@ -309,14 +337,15 @@ ToldElsewhere told_elsewhere(const FindingInput& input, int64_t rank) {
   if (const auto loader = find_slow_loader(input); loader && loader->rank == rank)
     told = {loader->saving_ns, "its loader's (loader_stall)"};
   if (const auto stall = known_checkpoint_stall(input); stall && !stall->all && stall->writers == std::vector{rank}) {
-    told.what =
-        told.saving_ns > 0 ? "its loader's (loader_stall) and its checkpoints' (checkpoint_stall)" : "its checkpoints' (checkpoint_stall)";
+    told.what = told.saving_ns > 0 ? "its loader's (loader_stall) and its checkpoints' (checkpoint_stall)"
+                                   : "its checkpoints' (checkpoint_stall)";
     told.saving_ns += stall->saving_ns;
   }
   return told;
 }
 
-/// One cause, one finding: of a rank that is late because it loads or writes checkpoints, only what it would cost without that.
+/// One cause, one finding: of a rank that is late because it loads or writes checkpoints, only what it would
+/// cost without that.
 std::vector<Finding> beside_others(const FindingInput& input, Finding finding) {
   constexpr double kLeastLeft = 0.25;  // of the saving
   if (!finding.rank || !finding.saving_ns) return {finding};
@@ -324,7 +353,8 @@ std::vector<Finding> beside_others(const FindingInput& input, Finding finding) {
   if (told.saving_ns <= 0) return {finding};
   const double left_ns = static_cast<double>(*finding.saving_ns) - told.saving_ns;
   if (left_ns < kLeastLeft * static_cast<double>(*finding.saving_ns)) return {};
-  finding.evidence += fmt::format(" Of what it costs, {} are {}, and not counted here.", duration_text(told.saving_ns), told.what);
+  finding.evidence +=
+      fmt::format(" Of what it costs, {} are {}, and not counted here.", duration_text(told.saving_ns), told.what);
   finding.saving_ns = static_cast<int64_t>(left_ns);
   return {finding};
 }
@@ -337,14 +367,16 @@ Finding describe(const FindingInput& input, const RareStalls& found) {
   finding.rank = found.rank;
   finding.saving_ns = static_cast<int64_t>(found.stalled_ns / static_cast<double>(found.all_steps));
   finding.confidence = "likely";
-  finding.sentence =
-      fmt::format("{} kept the other{} waiting for long in {} of {} steps: {}", rank_on_host(input.catalog, input.world, found.rank),
-                  one_other ? "" : "s", count, found.all_steps, duration_text(found.stalled_ns));
+  finding.sentence = fmt::format("{} kept the other{} waiting for long in {} of {} steps: {}",
+                                 rank_on_host(input.catalog, input.world, found.rank), one_other ? "" : "s", count,
+                                 found.all_steps, duration_text(found.stalled_ns));
   if (count > 1) finding.sentence += fmt::format(" in all, {} at most", duration_text(found.longest_ns));
-  finding.evidence = fmt::format(
-      "In step{} {}{}: {} of the time of all {} steps.", count == 1 ? "" : "s",
-      fmt::join(found.steps.begin(), found.steps.begin() + static_cast<std::ptrdiff_t>(std::min(count, kShownStalls)), ", "),
-      count > kShownStalls ? fmt::format(" and {} more", count - kShownStalls) : "", percent_text(found.share), found.all_steps);
+  finding.evidence =
+      fmt::format("In step{} {}{}: {} of the time of all {} steps.", count == 1 ? "" : "s",
+                  fmt::join(found.steps.begin(),
+                            found.steps.begin() + static_cast<std::ptrdiff_t>(std::min(count, kShownStalls)), ", "),
+                  count > kShownStalls ? fmt::format(" and {} more", count - kShownStalls) : "",
+                  percent_text(found.share), found.all_steps);
   finding.evidence += fmt::format(
       " There it computes {}/step and its training thread is blocked outside communication for {}/step, while a step of all takes {}.",
       duration_text(found.compute_ns), duration_text(found.blocked_ns), duration_text(input.step_ns));
@@ -353,8 +385,9 @@ Finding describe(const FindingInput& input, const RareStalls& found) {
       input.world, fmt::join(found.steps, ", "));
   finding.advice =
       found.blocked_ns > found.compute_ns
-          ? fmt::format("see what the training thread of rank {} sleeps for in these steps: input, checkpoints, reading files, locks",
-                        found.rank)
+          ? fmt::format(
+                "see what the training thread of rank {} sleeps for in these steps: input, checkpoints, reading files, locks",
+                found.rank)
           : fmt::format(
                 "see what rank {} does in these steps and the others do not: evaluation, logging, compiling, or another load on its host",
                 found.rank);
@@ -374,7 +407,8 @@ bool is_in_known_pauses(const FindingInput& input, const RareStalls& found) {
   return paused_ns > kPausedShare * found.stalled_ns;
 }
 
-/// A rank that stalls too seldom for the rule of the straggler, which looks for what goes on: what it did cost is a fact all the same.
+/// A rank that stalls too seldom for the rule of the straggler, which looks for what goes on: what it did cost is a
+/// fact all the same.
 std::vector<Finding> rare_stalls(const FindingInput& input, const StragglerInput& rows) {
   const auto found = find_rare_stalls(rows);
   if (!found || is_in_known_pauses(input, *found)) return {};
@@ -387,12 +421,13 @@ Finding describe(const FindingInput& input, const RareWaits& found) {
   finding.saving_ns = static_cast<int64_t>(found.share * static_cast<double>(input.step_ns));
   finding.confidence = "likely";
   finding.sentence = fmt::format("{} kept the other{} waiting for messages {} times for {} and longer: {} in all",
-                                 rank_on_host(input.catalog, input.world, found.rank), found.others == 1 ? "" : "s", found.stalls,
-                                 duration_text(found.least_ns), duration_text(found.waited_ns));
+                                 rank_on_host(input.catalog, input.world, found.rank), found.others == 1 ? "" : "s",
+                                 found.stalls, duration_text(found.least_ns), duration_text(found.waited_ns));
   finding.evidence = fmt::format(
       "It caused {} of {} stalls of that length, typically {}, {} at most; the median wait for a message is {}. The rest of its messages are in "
       "time.",
-      found.stalls, found.all_stalls, duration_text(found.typical_ns), duration_text(found.longest_ns), duration_text(found.median_ns));
+      found.stalls, found.all_stalls, duration_text(found.typical_ns), duration_text(found.longest_ns),
+      duration_text(found.median_ns));
   finding.evidence += health_of(input, {found.rank});
   finding.evidence_sql = fmt::format(
       "SELECT late, waiter, kind, calls, wait_ns FROM message_blame WHERE world = {} ORDER BY late = {} DESC, wait_ns DESC LIMIT 20",
@@ -406,24 +441,26 @@ Finding describe(const FindingInput& input, const RareWaits& found) {
 
 }  // namespace
 
-DDL_FINDING(straggler, kSpeed, "late",
-            "one rank is late, or all ranks of a host, or a few that are late together, always or since a step; the evidence "
-            "says whether the host is to blame; all ranks of a pipeline's stage, or of a place on another axis, have too much "
-            "to do",
-            "blame: the rank that entered last, and is inside MPI for as much less; else the one that computes longest, loading data "
-            "not counted, in at least 80 % of the steps, or in a run without steps of its parts by each rank's own calls. Several "
-            "count as one if they are fewer than half, stand apart from the "
-            "others, and mending one of them would save less than half as much; of two pipeline stages the one whose ranks compute "
-            "longer than those of the other. On GPUs with several axes of parallelism, or "
-            "without all traces: the rank whose GPUs wait least, and compute longer instead. Else a rank for which the others "
-            "waited for a second and more in a few steps, or for which nearly all unusually long waits for messages were") {
+DDL_FINDING(
+    straggler, kSpeed, "late",
+    "one rank is late, or all ranks of a host, or a few that are late together, always or since a step; the evidence "
+    "says whether the host is to blame; all ranks of a pipeline's stage, or of a place on another axis, have too much "
+    "to do",
+    "blame: the rank that entered last, and is inside MPI for as much less; else the one that computes longest, loading data "
+    "not counted, in at least 80 % of the steps, or in a run without steps of its parts by each rank's own calls. Several "
+    "count as one if they are fewer than half, stand apart from the "
+    "others, and mending one of them would save less than half as much; of two pipeline stages the one whose ranks compute "
+    "longer than those of the other. On GPUs with several axes of parallelism, or "
+    "without all traces: the rank whose GPUs wait least, and compute longer instead. Else a rank for which the others "
+    "waited for a second and more in a few steps, or for which nearly all unusually long waits for messages were") {
   if (asks_whom_gpus_wait_for(input)) return slow_gpus(input);
   const size_t ranks = count_ranks(input);
   const StragglerInput rows = rows_of(input, ranks);
   auto blamed = find_straggler_case(rows);
   if (blamed && is_within_a_cycle(input, *blamed)) blamed.reset();
   if (blamed && blamed->ranks.size() == 1 &&
-      is_by_uneven_layer(input, blamed->ranks.front(), blamed->since, blamed->costs.compute_ns - blamed->costs.others_compute_ns,
+      is_by_uneven_layer(input, blamed->ranks.front(), blamed->since,
+                         blamed->costs.compute_ns - blamed->costs.others_compute_ns,
                          blamed->costs.others_wait_ns * blamed->blame_share))
     return {};
   const bool seen = blamed && blamed->costs.own_ranks > 0;  // else another one may be as late, of which more is known
@@ -439,15 +476,17 @@ DDL_FINDING(straggler, kSpeed, "late",
   for (const Suspects suspects : {Suspects::kRanks, Suspects::kHosts, Suspects::kStages}) {
     auto found = find_longer_computing(input, suspects);
     if (!found || found->saving_ns <= kMoreOfSeveral * saving_ns) continue;
-    if (found->ranks.size() == 1 &&
-        is_by_uneven_layer(input, found->ranks.front(), found->since_step, found->compute_ns - found->others_compute_ns, found->saving_ns))
+    if (found->ranks.size() == 1 && is_by_uneven_layer(input, found->ranks.front(), found->since_step,
+                                                       found->compute_ns - found->others_compute_ns, found->saving_ns))
       return {};
     saving_ns = found->saving_ns;
     longer = std::move(found);
   }
-  if (!seen && (rows.steps.empty() || input.bounded)) {  // where all waiting is known, a few that nobody waits for are not late
+  // where all waiting is known, a few that nobody waits for are not late
+  if (!seen && (rows.steps.empty() || input.bounded)) {
     auto found = find_longer_computing(input, Suspects::kTogether);
-    if (found && found->saving_ns > kMoreOfSeveral * saving_ns && (rows.steps.empty() || are_waited_for(input, *found))) {
+    if (found && found->saving_ns > kMoreOfSeveral * saving_ns &&
+        (rows.steps.empty() || are_waited_for(input, *found))) {
       saving_ns = found->saving_ns;
       longer = std::move(found);
     }
@@ -457,7 +496,8 @@ DDL_FINDING(straggler, kSpeed, "late",
     longer = std::move(found);
   }
   if (blamed && blamed->costs.saving_ns(blamed->blame_share) > kMoreOfSeveral * saving_ns) {
-    if (Finding finding = describe(input, *blamed); is_worth_mending(input, *blamed, finding)) return {std::move(finding)};
+    if (Finding finding = describe(input, *blamed); is_worth_mending(input, *blamed, finding))
+      return {std::move(finding)};
   }
   if (longer) {
     // The replay may know that mending it saves nothing: the step then waits for another.

@@ -25,18 +25,24 @@ constexpr size_t kCandidates = 3;
 constexpr double kExplainedShare = 0.5;  // of the others' waiting must be missing from the rank's own time inside MPI
 constexpr size_t kSureSteps = 8;         // where ranks left no record: a few in a row may be an accident
 constexpr double kSureLateSteps = 0.8;   // of the steps
-constexpr double kSureDeviations = 6;    // standard errors by which the blame is above that of all others: less may be chance
-constexpr double kAsSure =
-    0.9973;  // confidence that it is above, of a rank that is late at times, whose mean one odd step may make, or since a step that was chosen
+// standard errors by which the blame is above that of all others: less may be chance
+constexpr double kSureDeviations = 6;
+// confidence that it is above, of a rank that is late at times, whose mean one odd step may make, or since a
+// step that was chosen
+constexpr double kAsSure = 0.9973;
 constexpr double kMaxOneSided = 0.05;  // probability that as many waits fall to one rank by chance
-constexpr double kMaxOfChosen = 0.01;  // the same of steps that are chosen for their waits among those in which ranks met
-constexpr double kHiddenByMedian = 2;  // mean waiting against the median: the rank is late in some steps, which the median hides
-constexpr double kAbout = 1.1;         // of waiting, which a replay's saving may be above as it is another way to know it
-constexpr double kLongWait = 0.5;      // of the step that half of all waiting is in steps of as much or more
-constexpr double kOwnShare = 0.5;      // of the lateness, that ranks without a record cannot have caused
-constexpr double kClearIncrease = 4;   // blame after the change against before it
-constexpr double kTogether = 0.5;      // of what the others wait longer: the waits of several that are late together differ by no more
-constexpr double kMoreTogether = 2;    // saving of several against that of one of them
+// the same of steps that are chosen for their waits among those in which ranks met
+constexpr double kMaxOfChosen = 0.01;
+// mean waiting against the median: the rank is late in some steps, which the median hides
+constexpr double kHiddenByMedian = 2;
+// of waiting, which a replay's saving may be above as it is another way to know it
+constexpr double kAbout = 1.1;
+constexpr double kLongWait = 0.5;     // of the step that half of all waiting is in steps of as much or more
+constexpr double kOwnShare = 0.5;     // of the lateness, that ranks without a record cannot have caused
+constexpr double kClearIncrease = 4;  // blame after the change against before it
+// of what the others wait longer: the waits of several that are late together differ by no more
+constexpr double kTogether = 0.5;
+constexpr double kMoreTogether = 2;  // saving of several against that of one of them
 
 using Late = std::set<int64_t>;  // ranks
 
@@ -110,9 +116,10 @@ size_t find_change(const std::vector<StepBlame>& steps) {
   std::vector<double> blame_ns;
   for (const StepBlame& step : steps) blame_ns.push_back(step.own_ns);
   size_t best = rise_at(blame_ns, kStragglerMinSteps, kClearIncrease);
-  // Lateness that is passed on reaches one rank more in every step, so the blame rises for a while: the change is where that began.
-  for (double sum = std::accumulate(blame_ns.begin(), blame_ns.begin() + static_cast<std::ptrdiff_t>(best), 0.0); best > kStragglerMinSteps;
-       --best) {
+  // Lateness that is passed on reaches one rank more in every step, so the blame rises for a while: the change is
+  // where that began.
+  for (double sum = std::accumulate(blame_ns.begin(), blame_ns.begin() + static_cast<std::ptrdiff_t>(best), 0.0);
+       best > kStragglerMinSteps; --best) {
     const double last = blame_ns[best - 1];
     sum -= last;
     if (last == 0 || last <= kClearIncrease * sum / static_cast<double>(best - 1)) break;
@@ -124,8 +131,8 @@ double mean_over_steps(std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-/// What is typical of a step: of a rank that is late in most steps the median, which a few odd ones do not change; of one that is late now and
-/// then the mean.
+/// What is typical of a step: of a rank that is late in most steps the median, which a few odd ones do not change; of
+/// one that is late now and then the mean.
 template <class T>
 struct TwoWays {
   T by_median, by_mean;
@@ -133,11 +140,12 @@ struct TwoWays {
 
 TwoWays<StragglerCosts> costs_of(const StragglerInput& input, const Late& suspects, const std::set<int64_t>& steps) {
   struct One {
-    double own_compute = 0, compute = 0, own_blocked = 0, blocked = 0, own_exposed = 0, own_transfer = 0, own_most = 0, own_least = -1,
-           exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
+    double own_compute = 0, compute = 0, own_blocked = 0, blocked = 0, own_exposed = 0, own_transfer = 0, own_most = 0,
+           own_least = -1, exposed = 0, wait = 0, least = -1, duration = 0, longest = 0;
     int own = 0, others = 0;
   };
-  std::vector<double> means, leasts, leads, aparts, longest, compute, others_compute, blocked, others_blocked, less_in_mpi, transfer;
+  std::vector<double> means, leasts, leads, aparts, longest, compute, others_compute, blocked, others_blocked,
+      less_in_mpi, transfer;
   double wait_ns = 0;
   double duration_ns = 0;
   One now;
@@ -230,20 +238,23 @@ bool is_by_chance(const std::optional<double>& standard_error, size_t steps) {
   return !standard_error || *standard_error * student_t(static_cast<double>(steps) - 1, kAsSure) > 1;
 }
 
-/// Whether the waits are too even in size, and too many for one side, to be chance. `more_ns`: by step with long waits, blame of the suspects less
-/// that of all others. `regular`: these are no accident, whoever they are of. `share`: suspects of all ranks. `most`: probability.
+/// Whether the waits are too even in size, and too many for one side, to be chance. `more_ns`: by step with long waits,
+/// blame of the suspects less that of all others. `regular`: these are no accident, whoever they are of. `share`:
+/// suspects of all ranks. `most`: probability.
 bool are_one_sided(const std::vector<double>& more_ns, bool regular, double share, double most) {
   const std::optional<double> error = relative_standard_error(more_ns);
   const auto n = static_cast<double>(more_ns.size());
   if (share >= 1 || is_by_chance(error, more_ns.size())) return false;
   const auto own = static_cast<double>(std::count_if(more_ns.begin(), more_ns.end(), [](double ns) { return ns > 0; }));
   if (regular && own == n) return true;
-  double log_term = n * std::log(share), probability = std::exp(log_term);  // of as many of n or more, if each falls to any of the ranks
+  // of as many of n or more, if each falls to any of the ranks
+  double log_term = n * std::log(share), probability = std::exp(log_term);
   for (double k = n; k > own; --k) probability += std::exp(log_term += std::log(k / (n - k + 1) * (1 - share) / share));
   return probability / share <= most;  // whoever they fall to is the suspect
 }
 
-/// The steps with long waits, by their places among those in which ranks met: what short ones are of is noise, however many they are.
+/// The steps with long waits, by their places among those in which ranks met: what short ones are of is noise,
+/// however many they are.
 std::vector<size_t> with_long_waits(const std::vector<StepBlame>& met) {
   std::vector<double> waits_ns;
   for (const StepBlame& step : met) waits_ns.push_back(step.all_ns);
@@ -265,8 +276,8 @@ bool are_every_kth(const std::vector<size_t>& places) {
   return true;
 }
 
-TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, const Late& suspects, const std::vector<StepBlame>& steps,
-                                                 size_t first) {
+TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, const Late& suspects,
+                                                 const std::vector<StepBlame>& steps, size_t first) {
   StragglerCase c;
   c.ranks.assign(suspects.begin(), suspects.end());
   c.among = input.ranks;
@@ -299,12 +310,16 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
     const std::vector<size_t> places = with_long_waits(met);
     std::vector<double> more_long_ns;
     for (const size_t i : places) more_long_ns.push_back(2 * met[i].own_ns - met[i].all_ns);
-    c.one_sided = are_one_sided(more_long_ns, are_every_kth(places), share, places.size() < met.size() ? kMaxOfChosen : kMaxOneSided);
+    c.one_sided = are_one_sided(more_long_ns, are_every_kth(places), share,
+                                places.size() < met.size() ? kMaxOfChosen : kMaxOneSided);
   }
   const double least = std::min(2 * share, (1 + share) / 2);
-  // Among many small collectives of a step it may be late to one alone: then the step is what it makes late, or does not.
-  const auto own_steps = std::count_if(met.begin(), met.end(), [](const StepBlame& step) { return 2 * step.own_ns > step.all_ns; });
-  const bool in_most_steps = input.annotated && !c.by_chance && static_cast<double>(own_steps) > least * static_cast<double>(met.size());
+  // Among many small collectives of a step it may be late to one alone: then the step is what it makes
+  // late, or does not.
+  const auto own_steps =
+      std::count_if(met.begin(), met.end(), [](const StepBlame& step) { return 2 * step.own_ns > step.all_ns; });
+  const bool in_most_steps =
+      input.annotated && !c.by_chance && static_cast<double>(own_steps) > least * static_cast<double>(met.size());
   const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
   const auto judged = [&](const StragglerCosts& costs) {
     const bool together = suspects.size() == 1 || costs.apart_ns <= kTogether * costs.least_wait_ns;
@@ -352,8 +367,8 @@ StragglerInput around(const StragglerInput& input, const Late& suspects) {
   for (const int64_t rank : suspects) parts.insert(part_of(rank));
   const auto belongs = [part_of, parts](int64_t rank) { return parts.contains(part_of(rank)); };
   StragglerInput own = input;
-  own.ranks = own.all_ranks = static_cast<size_t>(
-      std::count_if(input.parts.begin(), input.parts.end(), [&](const auto& part) { return parts.contains(part.second); }));
+  own.ranks = own.all_ranks = static_cast<size_t>(std::count_if(
+      input.parts.begin(), input.parts.end(), [&](const auto& part) { return parts.contains(part.second); }));
   own.each_late = [&input, belongs](const std::function<void(const LateRow&)>& use) {
     input.each_late([&](const LateRow& row) {
       if (belongs(row.rank)) use(row);
@@ -382,9 +397,13 @@ const char* what_is_late(const StragglerCase& c) {
 
 }  // namespace
 
-double StragglerCosts::saving_ns(double blame_share) const { return std::min(least_wait_ns * blame_share, less_in_mpi_ns); }
+double StragglerCosts::saving_ns(double blame_share) const {
+  return std::min(least_wait_ns * blame_share, less_in_mpi_ns);
+}
 
-double StragglerCosts::mean_saving_ns(double blame_share) const { return std::min(mean_least_wait_ns * blame_share, mean_less_in_mpi_ns); }
+double StragglerCosts::mean_saving_ns(double blame_share) const {
+  return std::min(mean_least_wait_ns * blame_share, mean_less_in_mpi_ns);
+}
 
 std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
   if (input.ranks < 2) return std::nullopt;
@@ -395,31 +414,41 @@ std::optional<StragglerCase> find_straggler_case(const StragglerInput& input) {
   const Late several = late_together(input);
   if (several.empty() || (one && !several.contains(one->ranks.front()))) return one;
   const std::optional<StragglerCase> together = judge(around(input, several), several, noise);
-  const auto saving_ns = [](const StragglerCase& c) { return std::min(c.costs.lead_ns * c.blame_share, c.costs.saving_ns(c.blame_share)); };
+  const auto saving_ns = [](const StragglerCase& c) {
+    return std::min(c.costs.lead_ns * c.blame_share, c.costs.saving_ns(c.blame_share));
+  };
   return together && (!one || saving_ns(*together) > kMoreTogether * saving_ns(*one)) ? together : one;
 }
 
 bool is_sure(const StragglerCase& c) {
   const bool own = !c.bounded || c.costs.transfer_ns <= (1 - kOwnShare) * c.costs.others_wait_ns * c.blame_share;
   const bool always = !c.bounded || c.steps == 0 ||
-                      (c.late_steps >= kSureSteps && static_cast<double>(c.late_steps) >= kSureLateSteps * static_cast<double>(c.steps));
+                      (c.late_steps >= kSureSteps &&
+                       static_cast<double>(c.late_steps) >= kSureLateSteps * static_cast<double>(c.steps));
   const bool by_chance = c.steps > 0 && (!c.standard_error || *c.standard_error * kSureDeviations > 1);
-  const bool few = c.costs.own_ranks == c.ranks.size() && (c.ranks.size() == 1 || c.costs.own_ranks < c.costs.other_ranks);
-  return own && always && few && !by_chance && c.blame_share > 0.8 && c.late_rate > 0.5 && c.late >= kStragglerMinInstances;
+  const bool few =
+      c.costs.own_ranks == c.ranks.size() && (c.ranks.size() == 1 || c.costs.own_ranks < c.costs.other_ranks);
+  return own && always && few && !by_chance && c.blame_share > 0.8 && c.late_rate > 0.5 &&
+         c.late >= kStragglerMinInstances;
 }
 
 const char* late_to(const StragglerCase& c) {
-  return c.negotiated ? "reductions" : c.messages == 0 ? "collectives" : c.messages < c.late ? "collectives and messages" : "messages";
+  return c.negotiated          ? "reductions"
+         : c.messages == 0     ? "collectives"
+         : c.messages < c.late ? "collectives and messages"
+                               : "messages";
 }
 
-std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks, double saving_ns) {
+std::string straggler_sentence(const StragglerCase& found, const std::string& who, const std::string& per, size_t ranks,
+                               double saving_ns) {
   const double for_it_ns = found.costs.others_wait_ns * found.blame_share;
   const auto explains = [saving_ns](double ns) { return saving_ns <= kAbout * ns; };
   const double waited_ns = explains(for_it_ns) ? for_it_ns : std::max(for_it_ns, found.costs.others_mean_wait_ns);
   const char* others = ranks - found.ranks.size() == 1 ? "the other waits" : "the others wait";
-  return fmt::format("{} {} {} of {}{}: {} {}{}", found.ranks.size() == 1 ? who : who + " are late: one of them", what_is_late(found),
-                     percent_text(found.late_rate), late_to(found), found.since ? fmt::format(" since step {}", *found.since) : "",
-                     explains(waited_ns) ? others : "it costs", duration_text(explains(waited_ns) ? waited_ns : saving_ns), per);
+  return fmt::format(
+      "{} {} {} of {}{}: {} {}{}", found.ranks.size() == 1 ? who : who + " are late: one of them", what_is_late(found),
+      percent_text(found.late_rate), late_to(found), found.since ? fmt::format(" since step {}", *found.since) : "",
+      explains(waited_ns) ? others : "it costs", duration_text(explains(waited_ns) ? waited_ns : saving_ns), per);
 }
 
 }  // namespace ddl

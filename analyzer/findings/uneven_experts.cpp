@@ -17,11 +17,12 @@ DDL_FINDING(uneven_experts, kSpeed, "late",
   if (!found || !found->own_bytes || !found->others_bytes) return {};
   const bool one = found->ranks.size() == 1;
   Finding finding = describe(input, *found);
-  finding.sentence =
-      fmt::format("uneven data, not slow: {} send{} {} in all-to-alls per step{}, others {}, and {} GPU{} compute{} {} for it, others {}",
-                  those(input, found->ranks), one ? "s" : "", bytes_text(*found->own_bytes),
-                  found->since_step ? fmt::format(" since step {}", *found->since_step) : "", bytes_text(*found->others_bytes),
-                  one ? "its" : "their", one ? "" : "s", one ? "s" : "", duration_text(found->own_ns), duration_text(found->others_ns));
+  finding.sentence = fmt::format(
+      "uneven data, not slow: {} send{} {} in all-to-alls per step{}, others {}, and {} GPU{} compute{} {} for it, others {}",
+      those(input, found->ranks), one ? "s" : "", bytes_text(*found->own_bytes),
+      found->since_step ? fmt::format(" since step {}", *found->since_step) : "", bytes_text(*found->others_bytes),
+      one ? "its" : "their", one ? "" : "s", one ? "s" : "", duration_text(found->own_ns),
+      duration_text(found->others_ns));
   finding.evidence_sql = fmt::format(
       "SELECT axis, op, rank, calls, bytes, mean_ratio, wait_ns FROM v_traffic WHERE world = {} AND lower(op) LIKE '%alltoall%'"
       " ORDER BY axis, op, bytes DESC LIMIT 200",

@@ -17,7 +17,8 @@ constexpr double kUnevenMinExcess = 0.1;  // longest against the mean of the ran
 constexpr size_t kUnevenMinSteps = 10;
 constexpr size_t kUnevenBlock = 25;  // steps over which a rank is compared with itself
 constexpr double kNoChance = 0.001;
-constexpr double kInMostSteps = 1 / 3.0;  // median excess against the mean: else a few steps make it up, which are stalls
+// median excess against the mean: else a few steps make it up, which are stalls
+constexpr double kInMostSteps = 1 / 3.0;
 
 struct ComputingOfStep {
   std::vector<std::pair<int64_t, double>> ranks;  // ns
@@ -50,8 +51,8 @@ std::vector<ComputingOfStep> computing_of_steps(const FindingInput& input) {
   return whole;
 }
 
-/// Longest less mean of each step, after each rank's mean over the block is brought to that of all: a rank that is slower throughout, or from some step
-/// on, is a straggler and not meant here.
+/// Longest less mean of each step, after each rank's mean over the block is brought to that of all: a rank that is
+/// slower throughout, or from some step on, is a straggler and not meant here.
 std::vector<double> excesses_of(const std::vector<ComputingOfStep>& steps) {
   std::vector<double> excesses;
   const size_t ranks = steps.front().ranks.size(), blocks = std::max<size_t>(1, steps.size() / kUnevenBlock);
@@ -74,11 +75,13 @@ std::vector<double> excesses_of(const std::vector<ComputingOfStep>& steps) {
 }
 
 int64_t longest_rank(const ComputingOfStep& step) {
-  return std::max_element(step.ranks.begin(), step.ranks.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+  return std::max_element(step.ranks.begin(), step.ranks.end(),
+                          [](const auto& a, const auto& b) { return a.second < b.second; })
+      ->first;
 }
 
-/// Whether a single rank makes up most of what the longest take longer than the mean, or has become the longest of all steps from some step on, more of
-/// them than chance makes it.
+/// Whether a single rank makes up most of what the longest take longer than the mean, or has become the longest of all
+/// steps from some step on, more of them than chance makes it.
 bool is_of_one(const std::vector<ComputingOfStep>& steps) {
   const auto ranks = static_cast<double>(steps.front().ranks.size());
   std::map<int64_t, double> over_ns;
@@ -133,7 +136,8 @@ std::optional<UnevenSteps> find_uneven_steps(const FindingInput& input) {
     return std::nullopt;
   if (is_crowded(input) || !parts_of_world(input.db, input.world, true).empty()) return std::nullopt;
   for (const auto& [rank, times] : longest) found.longest.emplace_back(times, rank);
-  std::stable_sort(found.longest.begin(), found.longest.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  std::stable_sort(found.longest.begin(), found.longest.end(),
+                   [](const auto& a, const auto& b) { return a.first > b.first; });
   return found;
 }
 

@@ -48,7 +48,8 @@ std::optional<UnreadyCase> find_unready_case(const std::vector<Readiness>& ranks
     }
   }
   if (found.missing.empty()) {
-    // Requests tell nothing of the rank that they are sent to: who polls there waits, and who does something else keeps it waiting.
+    // Requests tell nothing of the rank that they are sent to: who polls there waits, and who does something else
+    // keeps it waiting.
     if (!any_requests || silent.size() != 1) return std::nullopt;
     found.waiting.clear();
     for (const Readiness& rank : ranks) {
@@ -61,7 +62,8 @@ std::optional<UnreadyCase> find_unready_case(const std::vector<Readiness>& ranks
     }
     const bool sends_none = found.missing.size() == 1 && found.missing.front().rank == silent.front().rank;
     const bool is_polling = silent.front().thread == TrainingState::kPolling;
-    if (found.missing.empty() || found.waiting.empty() || (!sends_none && !(is_polling && most_bytes == 0))) return std::nullopt;
+    if (found.missing.empty() || found.waiting.empty() || (!sends_none && !(is_polling && most_bytes == 0)))
+      return std::nullopt;
   } else {
     for (const Readiness& rank : silent) found.waiting.push_back(rank.rank);
     if (found.waiting.empty()) return std::nullopt;  // each is behind by one of the two: they contradict each other
@@ -74,8 +76,8 @@ std::string unready_sentence(const UnreadyCase& found) {
   std::vector<int64_t> missing;
   for (const Readiness& rank : found.missing) missing.push_back(rank.rank);
   const std::string state = state_text(found.missing.front());
-  const bool same =
-      std::all_of(found.missing.begin(), found.missing.end(), [&](const Readiness& rank) { return state_text(rank) == state; });
+  const bool same = std::all_of(found.missing.begin(), found.missing.end(),
+                                [&](const Readiness& rank) { return state_text(rank) == state; });
   const bool one = missing.size() == 1;
   std::string text = fmt::format("the training {} of {}", one ? "thread" : "threads", ranks_text(missing));
   if (same && !state.empty()) {
@@ -84,7 +86,8 @@ std::string unready_sentence(const UnreadyCase& found) {
     text += one ? " does not bring its tensors" : " do not bring their tensors";
   }
   const bool one_waits = found.waiting.size() == 1;
-  return text + fmt::format(", {} {} for {}", one_waits ? fmt::format("that of rank {}", found.waiting.front()) : "the others",
+  return text + fmt::format(", {} {} for {}",
+                            one_waits ? fmt::format("that of rank {}", found.waiting.front()) : "the others",
                             one_waits ? "waits" : "wait", one ? "it" : "them");
 }
 

@@ -1,9 +1,11 @@
-// Who keeps a job that negotiates (specification.md J2) from going on: its background threads go on coordinating, so nobody sits in a call for
-// long, but no data moves, because a training thread does not bring its tensors. The live view and the report judge by the same rule.
+// Who keeps a job that negotiates (specification.md J2) from going on: its background threads go on coordinating, so
+// nobody sits in a call for long, but no data moves, because a training thread does not bring its tensors. The live
+// view and the report judge by the same rule.
 //
-// A rank that has brought less than another (bits set for tensors that are ready, or bytes of requests) is what the others wait for. For rank 0,
-// which sends no requests to itself, the training threads tell: it is missing if it is the only one that does not poll for its background thread;
-// those that do not poll are, if it does and nobody has sent any.
+// A rank that has brought less than another (bits set for tensors that are ready, or bytes of requests) is what
+// the others wait for. For rank 0, which sends no requests to itself, the training threads tell: it is missing
+// if it is the only one that does not poll for its background thread; those that do not poll are, if it does
+// and nobody has sent any.
 #pragma once
 
 #include <cstdint>

@@ -15,9 +15,10 @@
 namespace ddl {
 
 std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view cause) {
-  Query row(input.db,
-            "SELECT since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns, axis, axis_ratio,"
-            " own_bytes, others_bytes FROM waited_for WHERE world = ? AND cause = ?");
+  Query row(
+      input.db,
+      "SELECT since_step, steps, late_steps, lead_ns, cause, own_ns, others_ns, comm_ns, others_comm_ns, axis, axis_ratio,"
+      " own_bytes, others_bytes FROM waited_for WHERE world = ? AND cause = ?");
   row.bind(input.world, cause);
   if (!row.next()) return std::nullopt;
   WaitedFor found;
@@ -51,10 +52,11 @@ bool asks_whom_gpus_wait_for(const FindingInput& input) {
 
 std::string idling_sentence(const FindingInput& input, const WaitedFor& found, std::string_view what) {
   const bool one = found.ranks.size() == 1;
-  return fmt::format("the others wait for {} in {} of steps{}: {} GPU{} idle{} {} {}, the others' {}", those(input, found.ranks),
+  return fmt::format("the others wait for {} in {} of steps{}: {} GPU{} idle{} {} {}, the others' {}",
+                     those(input, found.ranks),
                      percent_text(static_cast<double>(found.late_steps) / static_cast<double>(found.steps)),
-                     found.since_step ? fmt::format(" since step {}", *found.since_step) : "", one ? "its" : "their", one ? "" : "s",
-                     one ? "s" : "", duration_text(found.own_ns), what, duration_text(found.others_ns));
+                     found.since_step ? fmt::format(" since step {}", *found.since_step) : "", one ? "its" : "their",
+                     one ? "" : "s", one ? "s" : "", duration_text(found.own_ns), what, duration_text(found.others_ns));
 }
 
 Finding describe(const FindingInput& input, const WaitedFor& found) {
@@ -70,11 +72,12 @@ Finding describe(const FindingInput& input, const WaitedFor& found) {
   finding.saving_ns = std::llround(replayed_s ? std::max(0.0, *replayed_s) * 1e9 : found.lead_ns);
   finding.since = found.since_step;
   finding.confidence = "likely";
-  finding.evidence =
-      fmt::format("In {} of {} steps nobody spends less in collectives that nothing hides: {}{}, the others {}.", found.late_steps,
-                  found.steps, duration_text(found.comm_ns), one ? "" : " each", duration_text(found.others_comm_ns));
+  finding.evidence = fmt::format(
+      "In {} of {} steps nobody spends less in collectives that nothing hides: {}{}, the others {}.", found.late_steps,
+      found.steps, duration_text(found.comm_ns), one ? "" : " each", duration_text(found.others_comm_ns));
   if (found.axis)
-    finding.evidence += fmt::format(" {} of their waiting for it is on the axis '{}'.", percent_text(found.axis_ratio), *found.axis);
+    finding.evidence +=
+        fmt::format(" {} of their waiting for it is on the axis '{}'.", percent_text(found.axis_ratio), *found.axis);
   finding.evidence_sql = fmt::format(
       "SELECT step, rank, exposed_comm_ns, exposed_wait_ns, compute_ns, idle_host_ns, idle_input_ns, duration_ns FROM v_gpu_part"
       " WHERE world = {} AND step IS NOT NULL ORDER BY step, exposed_comm_ns LIMIT 200",

@@ -26,11 +26,13 @@ struct WaitedFor {
 
 /// Nothing: there is nobody, or another cause.
 std::optional<WaitedFor> waited_for(const FindingInput& input, std::string_view cause);
-/// Whether to ask for whom everybody waits and not who entered last, in as many steps as that takes: collectives of GPUs serve
-/// several axes, so that who entered last may only have handed on what made it late; or who did is not known of all of them.
+/// Whether to ask for whom everybody waits and not who entered last, in as many steps as that takes: collectives of
+/// GPUs serve several axes, so that who entered last may only have handed on what made it late; or who did is not
+/// known of all of them.
 bool asks_whom_gpus_wait_for(const FindingInput& input);
 
-/// "the others wait for rank 3 (node0) in 90% of steps: its GPU idles 4.9 ms for data, the others' 0.1 ms"; `what`: "for data".
+/// "the others wait for rank 3 (node0) in 90% of steps: its GPU idles 4.9 ms for data, the others' 0.1 ms";
+/// `what`: "for data".
 std::string idling_sentence(const FindingInput& input, const WaitedFor& found, std::string_view what);
 /// Rank, saving and how sure; rows behind it; the observation in one sentence, with the axis.
 Finding describe(const FindingInput& input, const WaitedFor& found);

@@ -15,16 +15,19 @@ double grouped(double values, double per_value, double per_group) {
 
 double stream_bytes(double values, double ranks, double ratio) {
   double entries = std::ceil(ratio * values), sent = 0;
-  for (double met = 1; met < ranks; met *= 2, entries *= 2) sent += 4 + (entries > values / 2 ? 4 * values : 8 * entries);
+  for (double met = 1; met < ranks; met *= 2, entries *= 2)
+    sent += 4 + (entries > values / 2 ? 4 * values : 8 * entries);
   return sent;
 }
 
 }  // namespace
 
-std::vector<CodedLayer> coded_bytes(const GradientLayer& layer, double ranks, double ratio, std::optional<double> samples) {
+std::vector<CodedLayer> coded_bytes(const GradientLayer& layer, double ranks, double ratio,
+                                    std::optional<double> samples) {
   const double n = layer.values, others = ranks - 1, shard = n / ranks;
-  const double top_of_group = std::floor(n / kGroup) * (4 + 2.5 * kTopOfGroup) +
-                              (std::fmod(n, kGroup) > 0 ? 4 + std::ceil(2.5 * std::min(std::fmod(n, kGroup), kTopOfGroup)) : 0);
+  const double top_of_group =
+      std::floor(n / kGroup) * (4 + 2.5 * kTopOfGroup) +
+      (std::fmod(n, kGroup) > 0 ? 4 + std::ceil(2.5 * std::min(std::fmod(n, kGroup), kTopOfGroup)) : 0);
   std::vector<CodedLayer> codes = {
       {"none", 2 * others / ranks * 4 * n, true},
       {"fp16", 2 * others * 2 * shard, false},

@@ -10,7 +10,8 @@ namespace {
 /// Messages between members, by their numbers.
 class Sender {
  public:
-  Sender(Traffic& traffic, const std::vector<size_t>& members, double times) : traffic_(traffic), members_(members), times_(times) {}
+  Sender(Traffic& traffic, const std::vector<size_t>& members, double times)
+      : traffic_(traffic), members_(members), times_(times) {}
 
   size_t count() const { return members_.size(); }
   void send(size_t from, size_t to, double bytes) {
@@ -57,11 +58,14 @@ void add_allreduce(Sender& sender, const TrafficPlan& plan, double bytes) {
   const size_t p = sender.count();
   std::vector<size_t> all(p);
   std::iota(all.begin(), all.end(), size_t{0});
-  const int64_t product = std::accumulate(plan.dimensions.begin(), plan.dimensions.end(), int64_t{1}, std::multiplies<>());
-  if (!plan.dimensions.empty() && product == static_cast<int64_t>(p)) return add_multi_ring(sender, plan.dimensions, bytes);
+  const int64_t product =
+      std::accumulate(plan.dimensions.begin(), plan.dimensions.end(), int64_t{1}, std::multiplies<>());
+  if (!plan.dimensions.empty() && product == static_cast<int64_t>(p))
+    return add_multi_ring(sender, plan.dimensions, bytes);
   size_t power = 1;
   while (2 * power <= p) power *= 2;
-  // As many pairs of the first neighbours fold as there are surplus members: the odd one hands over before, and gets the result after.
+  // As many pairs of the first neighbours fold as there are surplus members: the odd one hands over before, and gets
+  // the result after.
   const size_t surplus = p - power;
   std::vector<size_t> participants;
   for (size_t i = 0; i < p; ++i)
@@ -84,7 +88,8 @@ void add_allreduce(Sender& sender, const TrafficPlan& plan, double bytes) {
     case Algorithm::kRabenseifner: {
       fold();
       double part = bytes;
-      for (size_t distance = 1; distance < power; distance *= 2) sender.exchange(participants, distance, 2 * (part /= 2));
+      for (size_t distance = 1; distance < power; distance *= 2)
+        sender.exchange(participants, distance, 2 * (part /= 2));
       break;
     }
     case Algorithm::kRing:
@@ -95,8 +100,8 @@ void add_allreduce(Sender& sender, const TrafficPlan& plan, double bytes) {
 
 }  // namespace
 
-void add_collective(Traffic& traffic, Collective collective, const TrafficPlan& plan, std::vector<size_t> members, size_t root,
-                    double bytes, double times) {
+void add_collective(Traffic& traffic, Collective collective, const TrafficPlan& plan, std::vector<size_t> members,
+                    size_t root, double bytes, double times) {
   const size_t root_rank = root < members.size() ? members[root] : 0;
   if (!plan.order.empty()) {
     std::vector<size_t> turn(plan.order.size());

@@ -27,8 +27,12 @@ struct ConsistencyTrace {
 
 size_t recorded_steps_of(const ConsistencyJob& job) { return job.exchange_s.size(); }
 /// Whole periods, so that no exchange is left out.
-size_t whole_periods(const ConsistencyJob& job, size_t period) { return (recorded_steps_of(job) + period - 1) / period * period; }
-double compute_of(const ConsistencyJob& job, size_t rank, size_t step) { return job.compute_s[rank][step % recorded_steps_of(job)]; }
+size_t whole_periods(const ConsistencyJob& job, size_t period) {
+  return (recorded_steps_of(job) + period - 1) / period * period;
+}
+double compute_of(const ConsistencyJob& job, size_t rank, size_t step) {
+  return job.compute_s[rank][step % recorded_steps_of(job)];
+}
 double exchange_of(const ConsistencyJob& job, size_t step) { return job.exchange_s[step % recorded_steps_of(job)]; }
 
 // Collectives in every `period`-th step.
@@ -120,7 +124,9 @@ ConsistencyTrace bounded(const ConsistencyJob& job, size_t bound) {
 class Servers {
  public:
   Servers(const ConsistencyJob& job, size_t count)
-      : message_s_(job.alpha_s + job.beta_s_per_byte * job.bytes / static_cast<double>(count)), in_(count, 0), out_(count, 0) {}
+      : message_s_(job.alpha_s + job.beta_s_per_byte * job.bytes / static_cast<double>(count)),
+        in_(count, 0),
+        out_(count, 0) {}
 
   struct Exchange {
     double pushed_s, read_s, pulled_s;  ///< read: when the last part leaves its server
@@ -250,7 +256,8 @@ std::vector<int64_t> steps_ahead(const ConsistencyTrace& trace, const std::vecto
   std::vector<int64_t> histogram;
   for (const RankTrace& rank : trace.ranks) {
     for (size_t step = 0; step < rank.end_s.size(); ++step) {
-      const auto all = static_cast<size_t>(std::upper_bound(finished.begin(), finished.end(), rank.begin_s[step]) - finished.begin());
+      const auto all = static_cast<size_t>(std::upper_bound(finished.begin(), finished.end(), rank.begin_s[step]) -
+                                           finished.begin());
       const size_t ahead = step - std::min(step, all);
       if (histogram.size() <= ahead) histogram.resize(ahead + 1, 0);
       ++histogram[ahead];
@@ -274,7 +281,8 @@ double mean_missed(const ConsistencyTrace& trace) {
 void check_rule(const ConsistencyJob& job, const ConsistencyRule& rule) {
   const auto ranks = static_cast<int64_t>(job.compute_s.size());
   const auto refuse = [](std::string text) { throw Error(std::move(text), "", ExitCode::kUsage); };
-  for (const std::vector<double>& rank : job.compute_s)  // a rank without would do any number of steps while others do one
+  // a rank without would do any number of steps while others do one
+  for (const std::vector<double>& rank : job.compute_s)
     if (std::any_of(rank.begin(), rank.end(), [](double seconds) { return !(seconds > 0); }))
       refuse("invalid computing time: a rank computes for 0 s in a step; give times above 0");
   switch (rule.kind) {
@@ -292,12 +300,14 @@ void check_rule(const ConsistencyJob& job, const ConsistencyRule& rule) {
       break;
     case Consistency::kPartial:
       if (rule.value < 0 || rule.value >= ranks)
-        refuse(fmt::format("a collective cannot leave out the slowest {} of {} ranks: leave out 0 to {}", rule.value, ranks, ranks - 1));
+        refuse(fmt::format("a collective cannot leave out the slowest {} of {} ranks: leave out 0 to {}", rule.value,
+                           ranks, ranks - 1));
       break;
     case Consistency::kGossip:
       for (const auto& [a, b] : rule.graph)
         if (a == b || std::max(a, b) >= job.compute_s.size())
-          refuse(fmt::format("invalid edge {}-{} in the graph: join two different ranks from 0 to {}", a, b, ranks - 1));
+          refuse(
+              fmt::format("invalid edge {}-{} in the graph: join two different ranks from 0 to {}", a, b, ranks - 1));
       break;
   }
 }
@@ -365,7 +375,9 @@ ConsistencyReplay replay_consistency(const ConsistencyJob& job, const Consistenc
   result.step_s = static_cast<double>(trace.ranks.size()) / per_second;
   result.idle_ratio = idle_s / all_s;
   result.transfer_ratio = transfer_s / all_s;
-  result.staleness = rule.kind == Consistency::kPartial ? trace.late : steps_ahead(trace, finished_by_all(trace, recorded_steps_of(job)));
+  result.staleness = rule.kind == Consistency::kPartial
+                         ? trace.late
+                         : steps_ahead(trace, finished_by_all(trace, recorded_steps_of(job)));
   result.missed_updates = mean_missed(trace);
   return result;
 }
@@ -380,13 +392,14 @@ std::vector<std::pair<size_t, size_t>> gossip_graph(std::string_view name, size_
       for (size_t b = a + 1; b < ranks; ++b) graph.emplace_back(a, b);
   } else if (name == "hypercube") {
     if ((ranks & (ranks - 1)) != 0)
-      throw Error(fmt::format("a hypercube needs a power of two of ranks, not {}", ranks), "use ring or all, or another number of ranks",
-                  ExitCode::kUsage);
+      throw Error(fmt::format("a hypercube needs a power of two of ranks, not {}", ranks),
+                  "use ring or all, or another number of ranks", ExitCode::kUsage);
     for (size_t a = 0; a < ranks; ++a)
       for (size_t bit = 1; bit < ranks; bit <<= 1)
         if ((a & bit) == 0) graph.emplace_back(a, a | bit);
   } else {
-    throw Error(fmt::format("unknown graph '{}'", name), "ring, hypercube, all, or a FILE.csv with columns from, to", ExitCode::kUsage);
+    throw Error(fmt::format("unknown graph '{}'", name), "ring, hypercube, all, or a FILE.csv with columns from, to",
+                ExitCode::kUsage);
   }
   return graph;
 }

@@ -1,5 +1,5 @@
-// How the error of a network falls with the size of its data set: e(m) = a m^b + c (Hestness et al., 1712.00409), with b below 0, and how much
-// data an error would need.
+// How the error of a network falls with the size of its data set: e(m) = a m^b + c (Hestness et al., 1712.00409), with
+// b below 0, and how much data an error would need.
 #pragma once
 
 #include <vector>
@@ -23,8 +23,8 @@ struct DatasetLaw {
   bool is_plausible() const { return b >= -0.35 && b <= -0.07; }
 };
 
-/// Least squares: for each b the best a and c >= 0 are linear, b is searched from -2 to -0.001. Throws ddl::Error (kDataMissing): fewer than
-/// four distinct sizes, or errors that do not fall.
+/// Least squares: for each b the best a and c >= 0 are linear, b is searched from -2 to -0.001. Throws ddl::Error
+/// (kDataMissing): fewer than four distinct sizes, or errors that do not fall.
 DatasetLaw fit_dataset_law(const std::vector<DataPoint>& points);
 
 }  // namespace ddl::models

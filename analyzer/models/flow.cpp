@@ -20,8 +20,8 @@ struct DeleteModel {
   void operator()(Clp_Simplex* model) const { clp().deleteModel(model); }
 };
 
-/// Columns: flows of each source on each arc, then the time of the busiest one. Rows: what each source brings each node, then the arcs.
-/// Bytes and rates are scaled to 1: simplex works with absolute tolerances.
+/// Columns: flows of each source on each arc, then the time of the busiest one. Rows: what each source brings each
+/// node, then the arcs. Bytes and rates are scaled to 1: simplex works with absolute tolerances.
 class Program {
  public:
   Program(const FlowNetwork& network, const Traffic& bytes) : network_(network), model_(clp().newModel()) {
@@ -45,9 +45,11 @@ class Program {
     const double busiest = clp().getColSolution(model_.get())[time_column()];
     take_lengths(flow);
     if (least_cost) {
-      clp().columnUpper(model_.get())[time_column()] = std::max(busiest, other_s * rate_unit_ / bytes_unit_) * (1 + kSlack);
+      clp().columnUpper(model_.get())[time_column()] =
+          std::max(busiest, other_s * rate_unit_ / bytes_unit_) * (1 + kSlack);
       double* cost = clp().objective(model_.get());
-      for (size_t c = 0; c < time_column(); ++c) cost[c] = rate_unit_ / network_.arcs[c % network_.arcs.size()].bytes_per_second;
+      for (size_t c = 0; c < time_column(); ++c)
+        cost[c] = rate_unit_ / network_.arcs[c % network_.arcs.size()].bytes_per_second;
       cost[time_column()] = 0;
       run();
     }
@@ -69,7 +71,9 @@ class Program {
     for (size_t s = 0; s < sources_.size(); ++s) {
       for (const Arc& arc : network_.arcs) {
         start.push_back(static_cast<CoinBigIndex>(index.size()));
-        const auto put = [&](size_t row, double coefficient) { index.push_back(static_cast<int>(row)), value.push_back(coefficient); };
+        const auto put = [&](size_t row, double coefficient) {
+          index.push_back(static_cast<int>(row)), value.push_back(coefficient);
+        };
         put(s * network_.nodes + arc.from, -1);
         put(s * network_.nodes + arc.to, 1);
         put(arc_row(static_cast<size_t>(&arc - network_.arcs.data())), rate_unit_ / arc.bytes_per_second);
@@ -93,20 +97,22 @@ class Program {
     cost.push_back(1);
     const std::vector<double> column_lower(column_upper.size(), 0);
     clp().setLogLevel(model_.get(), 0);
-    clp().loadProblem(model_.get(), static_cast<int>(cost.size()), static_cast<int>(rows), start.data(), index.data(), value.data(),
-                      column_lower.data(), column_upper.data(), cost.data(), row_lower.data(), row_upper.data());
+    clp().loadProblem(model_.get(), static_cast<int>(cost.size()), static_cast<int>(rows), start.data(), index.data(),
+                      value.data(), column_lower.data(), column_upper.data(), cost.data(), row_lower.data(),
+                      row_upper.data());
   }
 
   void run() {
     clp().dual(model_.get(), 0);
     if (clp().status(model_.get()) != 0) clp().primal(model_.get(), 0);
     if (clp().status(model_.get()) == 1)
-      throw Error("some traffic has no route between its places", "add links until every place with a rank can be reached",
-                  ExitCode::kDataMissing);
+      throw Error("some traffic has no route between its places",
+                  "add links until every place with a rank can be reached", ExitCode::kDataMissing);
     if (clp().status(model_.get()) != 0) throw std::logic_error("route: the simplex method did not end");
   }
 
-  /// What a second more of each arc would be worth; scaled such that sum rate x length is 1, as the program says but for rounding.
+  /// What a second more of each arc would be worth; scaled such that sum rate x length is 1, as the program says
+  /// but for rounding.
   void take_lengths(Flow& flow) const {
     const double* price = clp().getRowPrice(model_.get());
     double sum = 0;
@@ -124,7 +130,8 @@ class Program {
 
 namespace {
 
-/// Nodes that hang on one link have no choice: their traffic is handed to the neighbour, again and again. What is left is routed.
+/// Nodes that hang on one link have no choice: their traffic is handed to the neighbour, again and again. What
+/// is left is routed.
 class Reduction {
  public:
   Reduction(const FlowNetwork& network, const Traffic& bytes)
@@ -133,7 +140,8 @@ class Reduction {
       traffic_[i].assign(network.nodes, 0);
       for (size_t j = 0; i < bytes.size() && j < bytes.size(); ++j) traffic_[i][j] = i == j ? 0 : bytes[i][j];
     }
-    for (size_t a = 0; a < network.arcs.size(); ++a) leaving_[network.arcs[a].from].push_back(a), coming_[network.arcs[a].to].push_back(a);
+    for (size_t a = 0; a < network.arcs.size(); ++a)
+      leaving_[network.arcs[a].from].push_back(a), coming_[network.arcs[a].to].push_back(a);
     flow_.load_bytes.assign(network.arcs.size(), 0);
     flow_.length.assign(network.arcs.size(), 0);
   }
@@ -154,14 +162,16 @@ class Reduction {
     double taken_s = 0;
     size_t busiest = 0;
     for (size_t a = 0; a < network_.arcs.size(); ++a)
-      if (const double seconds = flow_.load_bytes[a] / network_.arcs[a].bytes_per_second; seconds > taken_s) taken_s = seconds, busiest = a;
+      if (const double seconds = flow_.load_bytes[a] / network_.arcs[a].bytes_per_second; seconds > taken_s)
+        taken_s = seconds, busiest = a;
     route_rest(least_cost, taken_s, most_flows);
     if (taken_s >= flow_.busiest_s && taken_s > 0) {
       flow_.busiest_s = taken_s;
       flow_.length.assign(network_.arcs.size(), 0);
       flow_.length[busiest] = 1 / network_.arcs[busiest].bytes_per_second;
     }
-    for (size_t a = 0; a < network_.arcs.size(); ++a) flow_.all_s += flow_.load_bytes[a] / network_.arcs[a].bytes_per_second;
+    for (size_t a = 0; a < network_.arcs.size(); ++a)
+      flow_.all_s += flow_.load_bytes[a] / network_.arcs[a].bytes_per_second;
     return std::move(flow_);
   }
 
@@ -176,7 +186,8 @@ class Reduction {
     for (size_t other = 0; other < network_.nodes; ++other) {
       flow_.load_bytes[out] += traffic_[node][other];
       flow_.load_bytes[in] += traffic_[other][node];
-      if (other != neighbour) traffic_[neighbour][other] += traffic_[node][other], traffic_[other][neighbour] += traffic_[other][node];
+      if (other != neighbour)
+        traffic_[neighbour][other] += traffic_[node][other], traffic_[other][neighbour] += traffic_[other][node];
       traffic_[node][other] = traffic_[other][node] = 0;
     }
     gone_[node] = true;
@@ -204,7 +215,8 @@ class Reduction {
     const Flow flow = sources * rest.arcs.size() > most_flows ? route_by_columns(rest, bytes, least_cost, taken_s)
                                                               : Program(rest, bytes).solve(least_cost, taken_s);
     flow_.busiest_s = flow.busiest_s;
-    for (size_t a = 0; a < arc_of.size(); ++a) flow_.load_bytes[arc_of[a]] = flow.load_bytes[a], flow_.length[arc_of[a]] = flow.length[a];
+    for (size_t a = 0; a < arc_of.size(); ++a)
+      flow_.load_bytes[arc_of[a]] = flow.load_bytes[a], flow_.length[arc_of[a]] = flow.length[a];
   }
 
   const FlowNetwork& network_;
@@ -228,7 +240,8 @@ std::vector<std::vector<size_t>> leaving_arcs(const FlowNetwork& network) {
 
 ShortestPaths shortest_paths(const FlowNetwork& network, const std::vector<std::vector<size_t>>& leaving, size_t source,
                              const std::vector<double>& length) {
-  ShortestPaths paths{std::vector<double>(network.nodes, std::numeric_limits<double>::infinity()), std::vector<size_t>(network.nodes, 0)};
+  ShortestPaths paths{std::vector<double>(network.nodes, std::numeric_limits<double>::infinity()),
+                      std::vector<size_t>(network.nodes, 0)};
   std::priority_queue<std::pair<double, size_t>, std::vector<std::pair<double, size_t>>, std::greater<>> next;
   paths.distance[source] = 0;
   for (next.emplace(0, source); !next.empty();) {
@@ -250,7 +263,8 @@ ShortestPaths shortest_paths(const FlowNetwork& network, const std::vector<std::
 std::vector<std::vector<double>> distances(const FlowNetwork& network, const std::vector<double>& length) {
   const std::vector<std::vector<size_t>> leaving = leaving_arcs(network);
   std::vector<std::vector<double>> all;
-  for (size_t source = 0; source < network.nodes; ++source) all.push_back(shortest_paths(network, leaving, source, length).distance);
+  for (size_t source = 0; source < network.nodes; ++source)
+    all.push_back(shortest_paths(network, leaving, source, length).distance);
   return all;
 }
 

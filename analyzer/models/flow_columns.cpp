@@ -17,7 +17,8 @@ namespace {
 
 constexpr double kNoBound = std::numeric_limits<double>::max();
 constexpr double kSecondProgramSlack = 1e-9;
-/// What a unit of time costs in the first program: simplex's tolerances are absolute, and prices of single arcs are small.
+/// What a unit of time costs in the first program: simplex's tolerances are absolute, and prices of single arcs are
+/// small.
 constexpr double kTimeCost = 1000;
 constexpr double kWorthWhile = 1e-9;  ///< of all that could be gained
 /// Routes to begin with. With one of each pair simplex needs ten times as long; with many more it carries them along.
@@ -26,7 +27,8 @@ constexpr double kSpread = 3;  ///< the busiest arc counts e^3 as long as an idl
 
 using Route = std::vector<size_t>;  // arcs, from the destination back
 
-/// Rows: what each pair sends, then the arcs. Columns: the time of the busiest arc, then routes. Bytes and rates are scaled to 1.
+/// Rows: what each pair sends, then the arcs. Columns: the time of the busiest arc, then routes. Bytes and
+/// rates are scaled to 1.
 class ColumnProgram {
  public:
   ColumnProgram(const FlowNetwork& network, const Traffic& bytes)
@@ -40,9 +42,10 @@ class ColumnProgram {
       bytes_unit_ = std::max(bytes_unit_, sum);
     }
     if (pairs_.size() > kMostPairs)
-      throw Error(fmt::format("{} pairs over {} directions of links: routing takes at most {} pairs", pairs_.size(), network.arcs.size(),
-                              kMostPairs),
-                  "group ranks that sit together anyway, or leave out links that are not an alternative", ExitCode::kDataMissing);
+      throw Error(fmt::format("{} pairs over {} directions of links: routing takes at most {} pairs", pairs_.size(),
+                              network.arcs.size(), kMostPairs),
+                  "group ranks that sit together anyway, or leave out links that are not an alternative",
+                  ExitCode::kDataMissing);
     for (const Arc& arc : network.arcs) rate_unit_ = std::max(rate_unit_, arc.bytes_per_second);
   }
 
@@ -58,7 +61,8 @@ class ColumnProgram {
     take_lengths(flow);
     if (least_cost) {
       costs_ = true;
-      clp().columnUpper(model_.get())[0] = std::max(busiest, other_s * rate_unit_ / bytes_unit_) * (1 + kSecondProgramSlack);
+      clp().columnUpper(model_.get())[0] =
+          std::max(busiest, other_s * rate_unit_ / bytes_unit_) * (1 + kSecondProgramSlack);
       double* cost = clp().objective(model_.get());
       cost[0] = 0;
       for (size_t r = 0; r < routes_.size(); ++r) cost[r + 1] = cost_of(*routes_[r]);
@@ -97,16 +101,18 @@ class ColumnProgram {
     std::vector<int> index;
     std::vector<double> lower, upper;
     for (const Pair& pair : pairs_) lower.push_back(pair.bytes / bytes_unit_), upper.push_back(lower.back());
-    for (size_t a = 0; a < arcs; ++a) index.push_back(static_cast<int>(arc_row(a))), lower.push_back(-kNoBound), upper.push_back(0);
+    for (size_t a = 0; a < arcs; ++a)
+      index.push_back(static_cast<int>(arc_row(a))), lower.push_back(-kNoBound), upper.push_back(0);
     const std::vector<double> value(arcs, -1);
     const CoinBigIndex start[] = {0, static_cast<CoinBigIndex>(arcs)};
     const double none = 0, unlimited = kNoBound;
     clp().setLogLevel(model_.get(), 0);
-    clp().loadProblem(model_.get(), 1, static_cast<int>(lower.size()), start, index.data(), value.data(), &none, &unlimited, &kTimeCost,
-                      lower.data(), upper.data());
+    clp().loadProblem(model_.get(), 1, static_cast<int>(lower.size()), start, index.data(), value.data(), &none,
+                      &unlimited, &kTimeCost, lower.data(), upper.data());
   }
 
-  /// Routes to begin with: shortest ones, the more an arc carries by then the longer it is, so that they spread over the network.
+  /// Routes to begin with: shortest ones, the more an arc carries by then the longer it is, so that they spread
+  /// over the network.
   void add_first() {
     const size_t rounds = std::clamp<size_t>(kFirstRoutes / pairs_.size(), kLeastRounds, kMostRounds);
     std::vector<double> busy(network_.arcs.size(), 0), length(network_.arcs.size());
@@ -114,12 +120,13 @@ class ColumnProgram {
     for (size_t round = 0; round < rounds; ++round)
       for (const Source& source : sources_) {
         const double most = *std::max_element(busy.begin(), busy.end());
-        for (size_t a = 0; a < busy.size(); ++a) length[a] = slowness(a) * std::exp(most > 0 ? kSpread * busy[a] / most : 0);
+        for (size_t a = 0; a < busy.size(); ++a)
+          length[a] = slowness(a) * std::exp(most > 0 ? kSpread * busy[a] / most : 0);
         const auto [distance, arc_to] = shortest_paths(network_, leaving_, source.node, length);
         for (size_t p = source.first; p < source.last; ++p) {
           if (distance[pairs_[p].to] == std::numeric_limits<double>::infinity())
-            throw Error("some traffic has no route between its places", "add links until every place with a rank can be reached",
-                        ExitCode::kDataMissing);
+            throw Error("some traffic has no route between its places",
+                        "add links until every place with a rank can be reached", ExitCode::kDataMissing);
           const Route route = route_of(source, p, arc_to);
           for (const size_t a : route) busy[a] += pairs_[p].bytes * slowness(a);
           know(p, route);
@@ -128,8 +135,8 @@ class ColumnProgram {
     add_columns(before);
   }
 
-  /// Adds the routes that cost less than their pair's price, given what a second more of each arc is worth. None where nothing is to be gained, or
-  /// less than the solver's tolerance.
+  /// Adds the routes that cost less than their pair's price, given what a second more of each arc is worth. None where
+  /// nothing is to be gained, or less than the solver's tolerance.
   bool add_better() {
     const std::vector<double> worth = worth_of_arcs();
     const double* price = clp().getRowPrice(model_.get());
@@ -172,13 +179,14 @@ class ColumnProgram {
       cost.push_back(costs_ ? cost_of(*routes_[r]) : 0);
     }
     const std::vector<double> lower(cost.size(), 0), upper(cost.size(), kNoBound);
-    clp().addColumns(model_.get(), static_cast<int>(cost.size()), lower.data(), upper.data(), cost.data(), start.data(), index.data(),
-                     value.data());
+    clp().addColumns(model_.get(), static_cast<int>(cost.size()), lower.data(), upper.data(), cost.data(), start.data(),
+                     index.data(), value.data());
   }
 
   Route route_of(const Source& source, size_t pair, const std::vector<size_t>& arc_to) const {
     Route route;
-    for (size_t node = pairs_[pair].to; node != source.node; node = network_.arcs[arc_to[node]].from) route.push_back(arc_to[node]);
+    for (size_t node = pairs_[pair].to; node != source.node; node = network_.arcs[arc_to[node]].from)
+      route.push_back(arc_to[node]);
     return route;
   }
 

@@ -26,14 +26,15 @@ std::vector<Bucket> fuse(const std::vector<Gradient>& gradients, int64_t thresho
 std::vector<Bucket> fill(const std::vector<Gradient>& gradients, int64_t cap_bytes, int64_t first_cap_bytes) {
   std::vector<Bucket> buckets;
   for (const Gradient& gradient : gradients) {
-    if (buckets.empty() || buckets.back().bytes >= (buckets.size() == 1 ? first_cap_bytes : cap_bytes)) buckets.emplace_back();
+    if (buckets.empty() || buckets.back().bytes >= (buckets.size() == 1 ? first_cap_bytes : cap_bytes))
+      buckets.emplace_back();
     put(gradient, buckets.back());
   }
   return buckets;
 }
 
-FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s, const std::function<double(int64_t bytes)>& allreduce_s,
-                   bool overlap, double update_s) {
+FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s,
+                   const std::function<double(int64_t bytes)>& allreduce_s, bool overlap, double update_s) {
   FusedStep step;
   double over_s = 0;
   for (const Bucket& bucket : buckets) {
@@ -46,16 +47,16 @@ FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s, const s
   return step;
 }
 
-Progress progress_of(const std::vector<Bucket>& recorded, double compute_s, const std::function<double(int64_t bytes)>& allreduce_s,
-                     double update_s, double exposed_s) {
+Progress progress_of(const std::vector<Bucket>& recorded, double compute_s,
+                     const std::function<double(int64_t bytes)>& allreduce_s, double update_s, double exposed_s) {
   const FusedStep beside = schedule(recorded, compute_s, allreduce_s, true, update_s);
   if (exposed_s >= beside.comm_s) return {0, beside.comm_s > 0 ? exposed_s / beside.comm_s : 1};
   if (exposed_s <= beside.exposed_s) return {};
   return {(beside.comm_s - exposed_s) / (beside.comm_s - beside.exposed_s), 1};
 }
 
-FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s, const std::function<double(int64_t bytes)>& allreduce_s,
-                   const Progress& progress, double update_s) {
+FusedStep schedule(const std::vector<Bucket>& buckets, double compute_s,
+                   const std::function<double(int64_t bytes)>& allreduce_s, const Progress& progress, double update_s) {
   FusedStep step = schedule(
       buckets, compute_s, [&](int64_t bytes) { return progress.cost_factor * allreduce_s(bytes); }, true, update_s);
   step.exposed_s = step.comm_s - progress.beside_share * (step.comm_s - step.exposed_s);

@@ -40,8 +40,8 @@ std::optional<int64_t> meta_number(SQLite::Database& db, const char* key) {
   return row.next() ? std::optional(row.integer(0)) : std::nullopt;
 }
 
-/// One start of the job. Worlds that overlap in time are together, a job and those that it spawned: whatever runs beside another one is not its
-/// restart.
+/// One start of the job. Worlds that overlap in time are together, a job and those that it spawned: whatever runs
+/// beside another one is not its restart.
 struct Start {
   std::vector<std::pair<int64_t, int64_t>> workers;  ///< process.id, its world
   std::set<int64_t> worlds;
@@ -79,20 +79,22 @@ std::vector<Start> starts_of(SQLite::Database& db) {
 std::string how_it_ended(SQLite::Database& db, const Start& start, bool last, bool all, bool& failed) {
   const JobEnd end = last ? job_end(db) : JobEnd{};
   const auto exit_code = last ? meta_number(db, "exit_code") : std::nullopt;
-  Query lost(db, fmt::format("SELECT count(*) FROM process WHERE ended IN ('lost', 'aborted') AND ({} OR id IN ({}))", all ? 1 : 0,
-                             ids_of(start)));
+  Query lost(db, fmt::format("SELECT count(*) FROM process WHERE ended IN ('lost', 'aborted') AND ({} OR id IN ({}))",
+                             all ? 1 : 0, ids_of(start)));
   const int64_t lost_processes = lost.next() ? lost.integer(0) : 0;
   Query left(db, fmt::format("SELECT 1 FROM process WHERE ended = 'exited' AND id IN ({})", ids_of(start)));
   failed = end.signal != 0 || exit_code.value_or(0) != 0 || (!exit_code && lost_processes > 0);
   std::string text = end.signal != 0              ? fmt::format("killed by {}", signal_name(end.signal))
                      : exit_code.value_or(0) != 0 ? fmt::format("exit code {}", *exit_code)
-                     : failed                     ? fmt::format("{} ended abnormally", lost_processes == 1 ? "a process" : "some processes")
-                     : !last && left.next()       ? "exited"  // its launcher's code was not recorded
-                                                  : kFinished;
-  Query blamed(db,
-               fmt::format("SELECT sentence FROM finding WHERE id IN ('missing_rank', 'mismatched_calls', 'killed_rank') AND ({} OR world"
-                           " IN ({})) ORDER BY position LIMIT 1",
-                           all ? 1 : 0, fmt::join(start.worlds, ", ")));
+                     : failed ? fmt::format("{} ended abnormally", lost_processes == 1 ? "a process" : "some processes")
+                     : !last && left.next() ? "exited"  // its launcher's code was not recorded
+                                            : kFinished;
+  Query blamed(
+      db,
+      fmt::format(
+          "SELECT sentence FROM finding WHERE id IN ('missing_rank', 'mismatched_calls', 'killed_rank') AND ({} OR world"
+          " IN ({})) ORDER BY position LIMIT 1",
+          all ? 1 : 0, fmt::join(start.worlds, ", ")));
   if (failed && blamed.next()) text += ": " + blamed.text(0);
   return text;
 }
@@ -128,7 +130,8 @@ class Cursor {
     while (next_ < spans_.size() && spans_[next_].end_ns <= from_ns) ++next_;
     double sum_ns = 0;
     for (size_t i = next_; i < spans_.size() && spans_[i].start_ns < to_ns; ++i)
-      sum_ns += static_cast<double>(std::max<int64_t>(0, std::min(to_ns, spans_[i].end_ns) - std::max(from_ns, spans_[i].start_ns)));
+      sum_ns += static_cast<double>(
+          std::max<int64_t>(0, std::min(to_ns, spans_[i].end_ns) - std::max(from_ns, spans_[i].start_ns)));
     return sum_ns;
   }
 
@@ -172,8 +175,10 @@ Lost lost_steps(const RunTimes& run, const RunTimes* next) {
     if (!lost.numbers.empty()) lost.by = "numbers";
     return lost;
   }
-  if (!run.failed && (next == nullptr || run.ended_by == kFinished)) return lost;  // what follows is another job, or the same once more
-  // The last checkpoint that was finished holds what the rank that wrote it had done: others may have ended the same step a little later.
+  // what follows is another job, or the same once more
+  if (!run.failed && (next == nullptr || run.ended_by == kFinished)) return lost;
+  // The last checkpoint that was finished holds what the rank that wrote it had done: others may have ended the same
+  // step a little later.
   const WorkerTimes* saver = nullptr;
   int64_t saved_ns = INT64_MIN;
   for (const WorkerTimes& worker : run.workers)
@@ -184,7 +189,8 @@ Lost lost_steps(const RunTimes& run, const RunTimes* next) {
   if (saver != nullptr)
     for (const StepSpan& step : saver->steps)
       if (step.end_ns <= saved_ns) kept.insert(step.number);
-  std::set_difference(steps.begin(), steps.end(), kept.begin(), kept.end(), std::inserter(lost.numbers, lost.numbers.end()));
+  std::set_difference(steps.begin(), steps.end(), kept.begin(), kept.end(),
+                      std::inserter(lost.numbers, lost.numbers.end()));
   if (!lost.numbers.empty()) lost.by = saver == nullptr ? "no checkpoint" : "checkpoint";
   return lost;
 }
@@ -243,7 +249,8 @@ Parts parts_of(const WorkerTimes& worker, const RunTimes& run, const Lost& lost,
 double median_productive_ns(const RunTimes& run) {
   std::vector<double> own;
   for (const WorkerTimes& worker : run.workers)
-    for (const StepSpan& step : worker.steps) own.push_back(static_cast<double>(step.end_ns - step.start_ns) - step.wait_ns);
+    for (const StepSpan& step : worker.steps)
+      own.push_back(static_cast<double>(step.end_ns - step.start_ns) - step.wait_ns);
   if (own.empty()) return 0;
   std::nth_element(own.begin(), own.begin() + static_cast<ptrdiff_t>(own.size() / 2), own.end());
   return own[own.size() / 2];
@@ -254,11 +261,12 @@ double median_productive_ns(const RunTimes& run) {
 std::vector<RunTimes> read_run_times(SQLite::Database& db, const std::string& name) {
   const auto epoch = meta_number(db, "epoch_realtime_ns");
   if (!epoch)
-    throw Error(fmt::format("{} does not say when it ran, so it cannot be compared with other runs", name), "leave it out",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("{} does not say when it ran, so it cannot be compared with other runs", name),
+                "leave it out", ExitCode::kDataMissing);
   Query span(db, "SELECT min(start_ns), max(end_ns) FROM process");
   if (!span.next() || span.is_null(0))
-    throw Error(fmt::format("{} holds no process", name), "leave it out; ddl report loss says what is missing", ExitCode::kDataMissing);
+    throw Error(fmt::format("{} holds no process", name), "leave it out; ddl report loss says what is missing",
+                ExitCode::kDataMissing);
   const int64_t first_ns = *epoch + span.integer(0), last_ns = *epoch + span.integer(1);
   const auto started = meta_number(db, "started_realtime_ns"), ended = meta_number(db, "ended_realtime_ns");
 
@@ -286,10 +294,14 @@ std::vector<RunTimes> read_run_times(SQLite::Database& db, const std::string& na
     run.name = all ? name : fmt::format("{} #{}", name, i + 1);
     run.worlds = start.worlds;
     run.unranked = start.unranked;
-    // The command is there before its first process, and ends after its last one. What lies between two starts is neither's.
-    const int64_t begin_ns = i == 0 ? first_ns : *epoch + start.start_ns, end_ns = last ? last_ns : *epoch + start.end_ns;
-    run.start_realtime_ns = i == 0 && started && *started <= begin_ns + kMostApartNs ? std::min(*started, begin_ns) : begin_ns;
-    const int64_t end_realtime_ns = last && ended && *ended >= end_ns - kMostApartNs ? std::max(*ended, end_ns) : end_ns;
+    // The command is there before its first process, and ends after its last one. What lies between two
+    // starts is neither's.
+    const int64_t begin_ns = i == 0 ? first_ns : *epoch + start.start_ns,
+                  end_ns = last ? last_ns : *epoch + start.end_ns;
+    run.start_realtime_ns =
+        i == 0 && started && *started <= begin_ns + kMostApartNs ? std::min(*started, begin_ns) : begin_ns;
+    const int64_t end_realtime_ns =
+        last && ended && *ended >= end_ns - kMostApartNs ? std::max(*ended, end_ns) : end_ns;
     run.wall_ns = end_realtime_ns - run.start_realtime_ns;
     run.offset_ns = *epoch - run.start_realtime_ns;
     run.ended_by = how_it_ended(db, start, last, all, run.failed);
@@ -297,7 +309,8 @@ std::vector<RunTimes> read_run_times(SQLite::Database& db, const std::string& na
 
     stalls.bind(i == 0 ? INT64_MIN : start.start_ns, last ? INT64_MAX : starts[i + 1].start_ns, end_ns - *epoch);
     while (stalls.next()) run.stalls.push_back({stalls.integer(0), std::max(stalls.integer(0), stalls.integer(1))});
-    if (!run.stalls.empty() && run.failed) run.stalls.back().end_ns = std::max(run.stalls.back().end_ns, end_realtime_ns - *epoch);
+    if (!run.stalls.empty() && run.failed)
+      run.stalls.back().end_ns = std::max(run.stalls.back().end_ns, end_realtime_ns - *epoch);
 
     for (const auto& [id, world] : start.workers) {
       WorkerTimes worker;
@@ -327,7 +340,8 @@ std::vector<RunTimes> read_run_times(SQLite::Database& db, const std::string& na
 }
 
 Goodput goodput_of(std::vector<RunTimes> runs) {
-  std::sort(runs.begin(), runs.end(), [](const RunTimes& a, const RunTimes& b) { return a.start_realtime_ns < b.start_realtime_ns; });
+  std::sort(runs.begin(), runs.end(),
+            [](const RunTimes& a, const RunTimes& b) { return a.start_realtime_ns < b.start_realtime_ns; });
   Goodput goodput;
   for (size_t i = 0; i < runs.size(); ++i) {
     const RunTimes& run = runs[i];
@@ -358,8 +372,9 @@ Goodput goodput_of(std::vector<RunTimes> runs) {
     if (next != nullptr) {
       const int64_t down_ns = next->start_realtime_ns - run.start_realtime_ns - run.wall_ns;
       if (down_ns < -std::min(kMostApartNs, run.wall_ns / 2))
-        throw Error(fmt::format("{} and {} ran at the same time: they are not restarts of one job", run.name, next->name),
-                    "give one job's runs", ExitCode::kUsage);
+        throw Error(
+            fmt::format("{} and {} ran at the same time: they are not restarts of one job", run.name, next->name),
+            "give one job's runs", ExitCode::kUsage);
       goodput.parts[kDown] += static_cast<double>(std::max<int64_t>(0, down_ns));
       lasts_ns += static_cast<double>(std::max<int64_t>(0, down_ns));
     }

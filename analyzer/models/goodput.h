@@ -1,9 +1,10 @@
 // The parts of a job's wall time, over one run or the restarts of one job (specification.md J11).
 //
-// Every rank's time from the start of its run to the end is cut into parts, in this order of precedence: a stall that `ddl record --stall` told; repeated
-// steps; checkpoints; loading; waiting inside of steps; the rest of steps is productive. Time before the first step is start-up; time between steps and
-// behind the last one are parts of their own, as is time between two runs. Parts are means over the ranks, so they add up to the wall time.
-// Ranks are processes that have steps, or all processes if none has. Pure but for the reading; throws ddl::Error (kDataMissing).
+// Every rank's time from the start of its run to the end is cut into parts, in this order of precedence: a stall that
+// `ddl record --stall` told; repeated steps; checkpoints; loading; waiting inside of steps; the rest of steps is
+// productive. Time before the first step is start-up; time between steps and behind the last one are parts of their
+// own, as is time between two runs. Parts are means over the ranks, so they add up to the wall time. Ranks are
+// processes that have steps, or all processes if none has. Pure but for the reading; throws ddl::Error (kDataMissing).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -70,8 +71,9 @@ struct RunTimes {
   std::vector<Span> stalls;
 };
 
-/// From an analyzed store: one for each start of the job in it, by time. A recording holds several if its command starts the job again, as
-/// `while ! mpirun ...; do :; done` does: a world that begins when all earlier ones have ended begins the next.
+/// From an analyzed store: one for each start of the job in it, by time. A recording holds several if its command
+/// starts the job again, as `while ! mpirun ...; do :; done` does: a world that begins when all earlier ones have
+/// ended begins the next.
 std::vector<RunTimes> read_run_times(SQLite::Database& db, const std::string& name);
 
 struct RunGoodput {
@@ -83,7 +85,8 @@ struct RunGoodput {
   std::string recording;
   int64_t steps = 0;       ///< numbers that ended on all ranks of a world that have steps
   int64_t lost_steps = 0;  ///< of these
-  std::string lost_by;     ///< how that is known: numbers (the next run does them again), checkpoint (behind the last one); empty: none
+  /// how that is known: numbers (the next run does them again), checkpoint (behind the last one); empty: none
+  std::string lost_by;
   std::array<double, kWallParts> parts{};  ///< ns; add up to wall_ns
 };
 

@@ -33,14 +33,16 @@ std::optional<double> HealthyComputing::of(const PlacedComputing& one) const {
   const ReplayOp& op = replay_.ops()[one.op];
   const Moments& own = off_level_.at({op.rank, one.place});
   const Variances& others = others_.at(one.place);
-  // The others vary about a mean that they are part of, hence by (n - 1) / n of what each varies by; a late rank about that mean by (n + 1) / n.
+  // The others vary about a mean that they are part of, hence by (n - 1) / n of what each varies by; a late rank about
+  // that mean by (n + 1) / n.
   const double as_others = others.ranks > 1 ? others.sum / others.count * (others.ranks + 1) / (others.ranks - 1) : 0;
   const double scale = own.variance() > 0 ? std::min(1.0, std::sqrt(as_others / own.variance())) : 0;
   return std::max(0.0, *level + (op.seconds - *level - own.mean()) * scale);
 }
 
 std::optional<double> HealthyComputing::level_of(const PlacedComputing& one) const {
-  if (const auto at = in_step_.find({replay_.ops()[one.op].step, one.place}); at != in_step_.end()) return at->second.mean();
+  if (const auto at = in_step_.find({replay_.ops()[one.op].step, one.place}); at != in_step_.end())
+    return at->second.mean();
   const auto at = in_all_.find(one.place);
   return at != in_all_.end() ? std::optional(at->second.mean()) : std::nullopt;
 }

@@ -4,8 +4,8 @@
 //   others, in this place          10   10   40   10    the third has more work for all
 //   late rank                      15   14   45   14
 //   as the others in the mean      10   10   40   10    never the last, as any healthy rank is at times
-//   as a healthy rank              10.5 9.5  40.5 9.5   it varies about the others' level as it did, but no more than each of them does:
-//                                                       what varies more is lateness
+//   as a healthy rank              10.5 9.5  40.5 9.5   it varies about the others' level as it did, but no more than
+//                                                       each of them does: what varies more is lateness
 //
 // Seconds. Linear in the operations. Const once built.
 #pragma once
@@ -24,7 +24,8 @@
 
 namespace ddl::models {
 
-/// An operation of computing, and its place: those of one place do the same piece of work, on all ranks and in all steps.
+/// An operation of computing, and its place: those of one place do the same piece of work, on all ranks and in all
+/// steps.
 struct PlacedComputing {
   Replay::Op op = 0;
   size_t place = 0;
@@ -32,7 +33,8 @@ struct PlacedComputing {
 
 class HealthyComputing {
  public:
-  HealthyComputing(const Replay& replay, std::span<const PlacedComputing> computing, const std::unordered_set<int64_t>& late);
+  HealthyComputing(const Replay& replay, std::span<const PlacedComputing> computing,
+                   const std::unordered_set<int64_t>& late);
   /// `one`: of a late rank, among `computing`. Nothing: no other rank ever has its place.
   std::optional<double> of(const PlacedComputing& one) const;
 

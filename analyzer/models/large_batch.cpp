@@ -12,14 +12,19 @@ constexpr double kGoyalWarmUpEpochs = 5;
 
 constexpr RuleAdvice kRules[] = {
     {BatchRule::kLinear, kGoyalWarmUpEpochs, "SGD with momentum 0.9, weight decay 1e-4; warm-up from the base rate",
-     "ResNet-50 to 8192 (+0.14 points of error), 16384 costs 1.2, 65536 10.4; without warm-up 8192 costs 1.2", "Goyal et al., 1706.02677"},
+     "ResNet-50 to 8192 (+0.14 points of error), 16384 costs 1.2, 65536 10.4; without warm-up 8192 costs 1.2",
+     "Goyal et al., 1706.02677"},
     {BatchRule::kSquareRoot, kGoyalWarmUpEpochs, "keeps the variance of an update",
-     "with SGD worse than linear: ResNet-50, 8192: 26.2% error instead of 23.7; usual with Adam", "Krizhevsky, 1404.5997; Goyal et al."},
-    {BatchRule::kLars, kGoyalWarmUpEpochs, "trust 0.001, momentum 0.9, polynomial decay of power 2; not for biases and normalisation",
-     "AlexNet to 8192, ResNet-50 to 32768 \"without loss in accuracy\"; not for attention networks", "You et al., 1708.03888"},
+     "with SGD worse than linear: ResNet-50, 8192: 26.2% error instead of 23.7; usual with Adam",
+     "Krizhevsky, 1404.5997; Goyal et al."},
+    {BatchRule::kLars, kGoyalWarmUpEpochs,
+     "trust 0.001, momentum 0.9, polynomial decay of power 2; not for biases and normalisation",
+     "AlexNet to 8192, ResNet-50 to 32768 \"without loss in accuracy\"; not for attention networks",
+     "You et al., 1708.03888"},
     {BatchRule::kLarc, kGoyalWarmUpEpochs, "trust 0.02, the layer's rate clipped at the global one",
      "as LARS; clipped, so that it is never above the scheduled rate", "NVIDIA apex, parallel/LARC.py"},
-    {BatchRule::kLamb, 0, "beta 0.9 and 0.999, epsilon 1e-6, weight decay 0.01; warm-up as long in samples: its share grows with the batch",
+    {BatchRule::kLamb, 0,
+     "beta 0.9 and 0.999, epsilon 1e-6, weight decay 0.01; warm-up as long in samples: its share grows with the batch",
      "BERT to 32768 without loss (65536 with 128 tokens); only the rate is scaled", "You et al., 1904.00962"},
 };
 
@@ -77,30 +82,36 @@ std::vector<std::string> published_networks() {
 std::optional<SafeBatch> published_safe_batch(std::string_view network, std::optional<BatchRule> rule) {
   const PublishedBatch* best = nullptr;
   for (const PublishedBatch& row : kBatches)
-    if (network == row.network && (!rule || row.rule == *rule) && row.error_percent <= row.small_error + kAsGoodPoints &&
-        (!best || row.batch > best->batch))
+    if (network == row.network && (!rule || row.rule == *rule) &&
+        row.error_percent <= row.small_error + kAsGoodPoints && (!best || row.batch > best->batch))
       best = &row;
   if (!best) return std::nullopt;
-  const std::string error =
-      best->error_percent > 0 ? fmt::format("{:.2f}% error instead of {:.2f}", best->error_percent, best->small_error) : "without loss";
-  return SafeBatch{best->batch, fmt::format("{} by {}, {} ({})", best->network, name_of(best->rule), error, best->source)};
+  const std::string error = best->error_percent > 0
+                                ? fmt::format("{:.2f}% error instead of {:.2f}", best->error_percent, best->small_error)
+                                : "without loss";
+  return SafeBatch{best->batch,
+                   fmt::format("{} by {}, {} ({})", best->network, name_of(best->rule), error, best->source)};
 }
 
 std::vector<std::string> batch_change_advice(double base_batch, double batch, std::optional<double> noise_scale) {
   std::vector<std::string> advice;
   if (noise_scale && batch > *noise_scale)
-    advice.push_back(fmt::format("{:g} samples a step are beyond the safe batch: the gradient noise scale of the default was {:.3g}", batch,
-                                 *noise_scale));
+    advice.push_back(
+        fmt::format("{:g} samples a step are beyond the safe batch: the gradient noise scale of the default was {:.3g}",
+                    batch, *noise_scale));
   double largest = 0;
   for (const PublishedBatch& row : kBatches)
     if (row.error_percent <= row.small_error + kAsGoodPoints) largest = std::max(largest, row.batch);
   if (batch > largest)
-    advice.push_back(fmt::format("{:g} samples a step are more than any published batch that did ({:g})", batch, largest));
+    advice.push_back(
+        fmt::format("{:g} samples a step are more than any published batch that did ({:g})", batch, largest));
   advice.push_back(fmt::format(
       "{:g} samples a step instead of {:g}: the learning rate times {:.4g} (linear rule: SGD, published to 8192) or times {:.4g} (square "
       "root: Adam, LAMB), reached over the first {:g} epochs",
       batch, base_batch, batch / base_batch, std::sqrt(batch / base_batch), kGoyalWarmUpEpochs));
-  if (batch > 8192) advice.emplace_back("beyond 8192 LARS or LARC (convolutions) or LAMB (attention) were needed: ddl model largebatch");
+  if (batch > 8192)
+    advice.emplace_back(
+        "beyond 8192 LARS or LARC (convolutions) or LAMB (attention) were needed: ddl model largebatch");
   return advice;
 }
 

@@ -1,5 +1,5 @@
-// What a larger batch asks of the recipe of training, as published: learning rates by rule, warm-up, layer-wise optimisers, and how large a
-// batch was seen to do. Advice, and no prediction: nothing here knows the network's loss.
+// What a larger batch asks of the recipe of training, as published: learning rates by rule, warm-up, layer-wise
+// optimisers, and how large a batch was seen to do. Advice, and no prediction: nothing here knows the network's loss.
 #pragma once
 
 #include <optional>
@@ -13,8 +13,8 @@ namespace ddl::models {
 enum class BatchRule { kLinear, kSquareRoot, kLars, kLarc, kLamb };
 std::string_view name_of(BatchRule rule);
 
-/// `base_rate` belongs to `base_batch`. Linear: k times (Goyal et al., 1706.02677; LARS and LARC take it for their global rate); square root:
-/// sqrt(k) times (Krizhevsky, 1404.5997; LAMB). k = batch / base_batch.
+/// `base_rate` belongs to `base_batch`. Linear: k times (Goyal et al., 1706.02677; LARS and LARC take it for their
+/// global rate); square root: sqrt(k) times (Krizhevsky, 1404.5997; LAMB). k = batch / base_batch.
 double scaled_rate(BatchRule rule, double base_rate, double base_batch, double batch);
 
 struct RuleAdvice {
@@ -49,8 +49,8 @@ struct SafeBatch {
 /// The largest published batch of `network` by any rule, or by this one, that did; nothing if there is none.
 std::optional<SafeBatch> published_safe_batch(std::string_view network, std::optional<BatchRule> rule = {});
 
-/// A few sentences for who changes the batch: rates as factors, warm-up, optimisers beyond. The first one warns if `batch` is beyond
-/// `noise_scale`, or beyond the largest that any table has; samples of all ranks.
+/// A few sentences for who changes the batch: rates as factors, warm-up, optimisers beyond. The first one warns if
+/// `batch` is beyond `noise_scale`, or beyond the largest that any table has; samples of all ranks.
 std::vector<std::string> batch_change_advice(double base_batch, double batch, std::optional<double> noise_scale);
 
 }  // namespace ddl::models

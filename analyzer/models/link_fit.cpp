@@ -22,7 +22,8 @@ struct Equation {
   double weight;
 };
 
-/// Least squares over the unknowns that are `on`. Columns are scaled to length one: alpha and beta are nine orders of magnitude apart.
+/// Least squares over the unknowns that are `on`. Columns are scaled to length one: alpha and beta are nine orders
+/// of magnitude apart.
 struct Solution {
   Row value{};
   Row error{};
@@ -54,7 +55,8 @@ Solution solve(const std::vector<Equation>& equations, const std::array<bool, kU
       if (std::abs(a[j][i]) > std::abs(a[pivot][i])) pivot = j;
     std::swap(a[i], a[pivot]);
     if (std::abs(a[i][i]) < 1e-12) {
-      throw Error("the sizes cannot tell latency from bandwidth", "record sizes that are further apart", ExitCode::kDataMissing);
+      throw Error("the sizes cannot tell latency from bandwidth", "record sizes that are further apart",
+                  ExitCode::kDataMissing);
     }
     const double diagonal = a[i][i];
     for (double& value : a[i]) value /= diagonal;
@@ -72,7 +74,8 @@ Solution solve(const std::vector<Equation>& equations, const std::array<bool, kU
     residual += e.weight * (e.seconds - predicted) * (e.seconds - predicted);
   }
   const double variance = equations.size() > k ? residual / static_cast<double>(equations.size() - k) : 0;
-  for (size_t i = 0; i < k; ++i) solution.error[columns[i]] = std::sqrt(std::max(0.0, variance * a[i][k + 1 + i])) / scale[columns[i]];
+  for (size_t i = 0; i < k; ++i)
+    solution.error[columns[i]] = std::sqrt(std::max(0.0, variance * a[i][k + 1 + i])) / scale[columns[i]];
   return solution;
 }
 
@@ -96,8 +99,9 @@ Fitted fitted(std::span<const Sample> samples, Algorithm algorithm, std::optiona
     const Sample& s = samples[i];
     const Work work = collective_work(s.collective, algorithm, s.ranks, s.bytes);
     const double known_s = gamma_s_per_byte.value_or(0) * work.reduced_bytes;
-    equations.push_back(
-        {{work.messages, work.moved_bytes, work.reduced_bytes}, s.transfer_s - known_s, s.instances / (s.transfer_s * s.transfer_s)});
+    equations.push_back({{work.messages, work.moved_bytes, work.reduced_bytes},
+                         s.transfer_s - known_s,
+                         s.instances / (s.transfer_s * s.transfer_s)});
     fit.sizes += i == 0 || s.bytes != samples[i - 1].bytes;
     least_ratio = std::min(least_ratio, work.reduced_bytes / work.moved_bytes);
     most_ratio = std::max(most_ratio, work.reduced_bytes / work.moved_bytes);
@@ -116,7 +120,8 @@ Fitted fitted(std::span<const Sample> samples, Algorithm algorithm, std::optiona
     on[kAlpha] = false;
     solution = solve(equations, on);
   }
-  if (solution.value[kBeta] <= 0) refuse("the transfer times do not grow with the size", "are the messages too small to show a bandwidth?");
+  if (solution.value[kBeta] <= 0)
+    refuse("the transfer times do not grow with the size", "are the messages too small to show a bandwidth?");
   fit.link = {solution.value[kAlpha], solution.value[kBeta], gamma_s_per_byte.value_or(solution.value[kGamma])};
   fit.alpha_error_s = solution.error[kAlpha];
   fit.beta_error_s_per_byte = solution.error[kBeta];
@@ -126,7 +131,8 @@ Fitted fitted(std::span<const Sample> samples, Algorithm algorithm, std::optiona
   mean /= weights;
   double total = 0;
   for (const Equation& e : equations) {
-    const double predicted = e.x[kAlpha] * fit.link.alpha_s + e.x[kBeta] * fit.link.beta_s_per_byte + e.x[kGamma] * solution.value[kGamma];
+    const double predicted =
+        e.x[kAlpha] * fit.link.alpha_s + e.x[kBeta] * fit.link.beta_s_per_byte + e.x[kGamma] * solution.value[kGamma];
     result.residual += e.weight * (e.seconds - predicted) * (e.seconds - predicted);
     total += e.weight * (e.seconds - mean) * (e.seconds - mean);
     fit.worst_residual = std::max(fit.worst_residual, std::abs(predicted / e.seconds - 1));
@@ -140,7 +146,8 @@ Fitted fitted(std::span<const Sample> samples, Algorithm algorithm, std::optiona
 /// A flat law has hardly any variance that R2 could explain.
 bool is_followed(const LinkFit& fit) { return fit.r2 >= kFitMinR2 || fit.worst_residual <= kFitWorstResidual; }
 
-/// The best cut into small and large, if it is one. `begins`: where another size begins. `one`: the law for all of them, if there is one.
+/// The best cut into small and large, if it is one. `begins`: where another size begins. `one`: the law for all of
+/// them, if there is one.
 std::optional<std::vector<LinkFit>> two_protocols(std::span<const Sample> samples, const std::vector<size_t>& begins,
                                                   const std::optional<Fitted>& one, Algorithm algorithm,
                                                   std::optional<double> gamma_s_per_byte) {
@@ -151,7 +158,8 @@ std::optional<std::vector<LinkFit>> two_protocols(std::span<const Sample> sample
       const Fitted small = fitted(samples.first(begins[cut]), algorithm, gamma_s_per_byte);
       const Fitted large = fitted(samples.subspan(begins[cut]), algorithm, gamma_s_per_byte);
       if (!is_followed(small.fit) || !is_followed(large.fit)) continue;
-      if (!best || small.residual + large.residual < best->first.residual + best->second.residual) best = {small, large};
+      if (!best || small.residual + large.residual < best->first.residual + best->second.residual)
+        best = {small, large};
     } catch (const Error&) {  // no law on one side of this cut
     }
   }
@@ -161,7 +169,8 @@ std::optional<std::vector<LinkFit>> two_protocols(std::span<const Sample> sample
     const double residual = small.residual + large.residual;
     const size_t unknowns = small.unknowns + large.unknowns + 1;  // the cut
     if (one->equations <= unknowns) return std::nullopt;
-    const auto extra = static_cast<double>(unknowns - one->unknowns), free = static_cast<double>(one->equations - unknowns);
+    const auto extra = static_cast<double>(unknowns - one->unknowns),
+               free = static_cast<double>(one->equations - unknowns);
     const double f = (one->residual - residual) / extra / std::max(residual / free, 1e-300);
     if (!(f > fisher_f(extra, free, kByChance))) return std::nullopt;
   }
@@ -204,7 +213,8 @@ Work collective_work(Collective collective, Algorithm algorithm, int64_t ranks, 
   return {};
 }
 
-std::vector<LinkFit> fit_links(const std::vector<Sample>& given, Algorithm algorithm, std::optional<double> gamma_s_per_byte) {
+std::vector<LinkFit> fit_links(const std::vector<Sample>& given, Algorithm algorithm,
+                               std::optional<double> gamma_s_per_byte) {
   std::vector<Sample> samples;
   for (const Sample& s : given)
     if (s.ranks >= 2 && s.bytes > 0 && s.transfer_s > 0) samples.push_back(s);
@@ -230,7 +240,8 @@ std::vector<LinkFit> fit_links(const std::vector<Sample>& given, Algorithm algor
   }
   if (!one) throw *why_not;
   if (!(one->fit.r2 >= kFitMinR2)) {
-    refuse(fmt::format("R2 is {:.2f}, below {}: the transfer times do not follow latency + bytes / bandwidth", one->fit.r2, kFitMinR2),
+    refuse(fmt::format("R2 is {:.2f}, below {}: the transfer times do not follow latency + bytes / bandwidth",
+                       one->fit.r2, kFitMinR2),
            "several algorithms or links may be mixed; look at: ddl report RUN collectives");
   }
   return {one->fit};

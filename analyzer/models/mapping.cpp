@@ -75,8 +75,8 @@ double least_assignment(const Matrix& cost) {
 
 Network::Network(size_t places, size_t switches, const std::vector<PlaceLink>& links) : places_(places) {
   if (places == 0)
-    throw Error("the links name switches only, no place for a rank", "names that begin with switch: are switches; name at least one host",
-                ExitCode::kDataMissing);
+    throw Error("the links name switches only, no place for a rank",
+                "names that begin with switch: are switches; name at least one host", ExitCode::kDataMissing);
   if (places > kMostPlaces)
     throw Error(fmt::format("too many places: {}, at most {} are searched", places, kMostPlaces),
                 "merge places whose ranks sit together anyway", ExitCode::kDataMissing);
@@ -85,8 +85,8 @@ Network::Network(size_t places, size_t switches, const std::vector<PlaceLink>& l
   for (const PlaceLink& link : links) {
     if (link.a >= network_.nodes || link.b >= network_.nodes || link.a == link.b || !(link.bytes_per_second > 0) ||
         !std::isfinite(link.bytes_per_second))
-      throw Error("invalid link: it must join two different places and carry more than 0 GB/s", "correct the table of links",
-                  ExitCode::kDataMissing);
+      throw Error("invalid link: it must join two different places and carry more than 0 GB/s",
+                  "correct the table of links", ExitCode::kDataMissing);
     joined[std::minmax(link.a, link.b)] += link.bytes_per_second;
   }
   std::vector<double> per_byte;
@@ -97,8 +97,10 @@ Network::Network(size_t places, size_t switches, const std::vector<PlaceLink>& l
   for (size_t i = 0; i < places; ++i)
     if (std::find(per_byte_s_[i].begin(), per_byte_s_[i].begin() + static_cast<std::ptrdiff_t>(places), kNowhere) !=
         per_byte_s_[i].begin() + static_cast<std::ptrdiff_t>(places))
-      throw Error("the links do not join all places", "add links until every place can be reached", ExitCode::kDataMissing);
-  tree_ = joined.size() + 1 == network_.nodes && std::find(per_byte_s_[0].begin(), per_byte_s_[0].end(), kNowhere) == per_byte_s_[0].end();
+      throw Error("the links do not join all places", "add links until every place can be reached",
+                  ExitCode::kDataMissing);
+  tree_ = joined.size() + 1 == network_.nodes &&
+          std::find(per_byte_s_[0].begin(), per_byte_s_[0].end(), kNowhere) == per_byte_s_[0].end();
 }
 
 Traffic Network::at_places(const Traffic& bytes, const std::vector<size_t>& place) const {
@@ -163,7 +165,8 @@ class Placement {
         const double known_s = largest(place);
         if (!less(known_s, best.busiest_s)) break;  // at least as long: it need not be routed
         const Mapping found = evaluate_and_learn(place);
-        if (less(found.busiest_s, best.busiest_s) || (!less(best.busiest_s, found.busiest_s) && less(found.distance_s, best.distance_s))) {
+        if (less(found.busiest_s, best.busiest_s) ||
+            (!less(best.busiest_s, found.busiest_s) && less(found.distance_s, best.distance_s))) {
           const double bound_s = best.bound_s;
           best = found;
           best.bound_s = bound_s;
@@ -230,8 +233,9 @@ class Placement {
     return std::all_of(metric.begin(), metric.end(), [&](const std::vector<double>& row) { return row[p] == row[q]; });
   }
 
-  /// What leaves `inside` takes at least its bytes over all rates that leave it; and the same of what comes. Arcs that are as much alike as
-  /// several cuts say are also taken together: the busiest of them is at least as busy as the mean.
+  /// What leaves `inside` takes at least its bytes over all rates that leave it; and the same of what comes.
+  /// Arcs that are as much alike as several cuts say are also taken together: the busiest of them is at least
+  /// as busy as the mean.
   void add_cut(const std::vector<bool>& inside, std::map<std::pair<double, size_t>, std::vector<double>>& alike) {
     const std::vector<Arc>& arcs = network_.network_.arcs;
     size_t count = 0;
@@ -294,7 +298,9 @@ class Placement {
     for (const Arc& arc : arcs) rates.insert(arc.bytes_per_second);
     for (const double rate : rates) {
       std::vector<size_t> root = in_order(nodes);
-      const std::function<size_t(size_t)> find = [&](size_t node) { return root[node] == node ? node : root[node] = find(root[node]); };
+      const std::function<size_t(size_t)> find = [&](size_t node) {
+        return root[node] == node ? node : root[node] = find(root[node]);
+      };
       for (const Arc& arc : arcs)
         if (arc.bytes_per_second > rate) root[find(arc.from)] = find(arc.to);
       std::map<size_t, std::vector<bool>> parts;
@@ -317,7 +323,8 @@ class Placement {
   }
 
   double gilmore_lawler(const Matrix& metric) const {
-    // A rank at a place has its heaviest partners at the nearest places, at best: of what it sends, for each byte is counted once.
+    // A rank at a place has its heaviest partners at the nearest places, at best: of what it sends, for each
+    // byte is counted once.
     const size_t places = network_.places_;
     Matrix sorted_bytes(ranks_), sorted_metric(places), cost(ranks_, std::vector<double>(places));
     for (size_t i = 0; i < ranks_; ++i) {
@@ -338,7 +345,9 @@ class Placement {
 
   // ---------------------------------------------------------------- exact
 
-  bool is_optimal() const { return !less(bound(), best_.busiest_s) && !less(gilmore_lawler(network_.per_byte_s_), best_.distance_s); }
+  bool is_optimal() const {
+    return !less(bound(), best_.busiest_s) && !less(gilmore_lawler(network_.per_byte_s_), best_.distance_s);
+  }
 
   /// What rank `place_.size()` at `at` adds to each bound, and to the distance at the end.
   void add_rank(size_t at, const std::vector<double>& before, std::vector<double>& after) const {
@@ -346,7 +355,8 @@ class Placement {
     const auto added = [&](const Matrix& metric) {
       double sum = 0;
       for (const size_t other : partners_[rank])
-        if (other < rank) sum += bytes_[rank][other] * metric[at][place_[other]] + bytes_[other][rank] * metric[place_[other]][at];
+        if (other < rank)
+          sum += bytes_[rank][other] * metric[at][place_[other]] + bytes_[other][rank] * metric[place_[other]][at];
       return sum;
     };
     after.resize(metrics_.size() + 1);
@@ -412,7 +422,8 @@ class Placement {
         double cost = 0;
         for (const size_t j : partners_[rank])
           if (place[j] != SIZE_MAX)
-            cost += bytes_[rank][j] * network_.per_byte_s_[at][place[j]] + bytes_[j][rank] * network_.per_byte_s_[place[j]][at];
+            cost += bytes_[rank][j] * network_.per_byte_s_[at][place[j]] +
+                    bytes_[j][rank] * network_.per_byte_s_[place[j]][at];
         if (best == SIZE_MAX || cost < least) best = at, least = cost;
       }
       place[rank] = best;
@@ -452,7 +463,8 @@ class Placement {
     }
   }
 
-  double change(const Matrix& metric, const std::vector<size_t>& place, const std::vector<size_t>& at, size_t p, size_t q) const {
+  double change(const Matrix& metric, const std::vector<size_t>& place, const std::vector<size_t>& at, size_t p,
+                size_t q) const {
     double sum = 0;
     const auto moves = [&](size_t rank, size_t from, size_t to, size_t other_rank) {
       for (const size_t j : partners_[rank]) {
@@ -463,7 +475,8 @@ class Placement {
     };
     if (at[p] != SIZE_MAX) moves(at[p], p, q, at[q]);
     if (at[q] != SIZE_MAX) moves(at[q], q, p, at[p]);
-    if (at[p] != SIZE_MAX && at[q] != SIZE_MAX) sum += (bytes_[at[p]][at[q]] - bytes_[at[q]][at[p]]) * (metric[q][p] - metric[p][q]);
+    if (at[p] != SIZE_MAX && at[q] != SIZE_MAX)
+      sum += (bytes_[at[p]][at[q]] - bytes_[at[q]][at[p]]) * (metric[q][p] - metric[p][q]);
     return sum;
   }
 
@@ -473,7 +486,8 @@ class Placement {
   std::vector<std::vector<size_t>> partners_;
   std::vector<Matrix> metrics_;  ///< distances between places by lengths with sum rate x length = 1
 
-  std::vector<std::vector<size_t>> alike_;  ///< of each of them, by place: the first place that is as far from all others
+  /// of each of them, by place: the first place that is as far from all others
+  std::vector<std::vector<size_t>> alike_;
 
   Mapping best_;
   size_t moved_ = 0;
@@ -492,7 +506,8 @@ Mapping Network::best(const Traffic& bytes) const {
                 ExitCode::kDataMissing);
   Placement placement(*this, bytes);
   Mapping best = placement.evaluate(in_order(bytes.size()), false);
-  best = places_ <= kExactPlaces ? placement.branch_and_bound(std::move(best)) : placement.local_search(std::move(best));
+  best =
+      places_ <= kExactPlaces ? placement.branch_and_bound(std::move(best)) : placement.local_search(std::move(best));
   Mapping routed = placement.evaluate(best.place, true);
   routed.bound_s = best.bound_s, routed.exact = best.exact;
   return routed;

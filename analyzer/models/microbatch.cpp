@@ -12,7 +12,8 @@ bool faster(double a, double b) { return a < b - 1e-12 * (a < 0 ? -a : a); }
 
 }  // namespace
 
-std::optional<MicroBatching> best_micro_batching(const std::vector<Kernel>& kernels, int64_t batch, int64_t workspace_limit) {
+std::optional<MicroBatching> best_micro_batching(const std::vector<Kernel>& kernels, int64_t batch,
+                                                 int64_t workspace_limit) {
   struct State {
     double time = std::numeric_limits<double>::infinity();
     int64_t pieces = 0;
@@ -27,7 +28,8 @@ std::optional<MicroBatching> best_micro_batching(const std::vector<Kernel>& kern
       const State& before = best[b - micro];
       const double time = before.time + kernels[k].time;
       const bool tie = !faster(time, best[b].time) && !faster(best[b].time, time);
-      if (faster(time, best[b].time) || (tie && before.pieces + 1 < best[b].pieces)) best[b] = {time, before.pieces + 1, k};
+      if (faster(time, best[b].time) || (tie && before.pieces + 1 < best[b].pieces))
+        best[b] = {time, before.pieces + 1, k};
     }
   }
   if (best.back().kernel == SIZE_MAX) return std::nullopt;
@@ -59,7 +61,8 @@ std::vector<MicroBatching> micro_batching_front(const std::vector<Kernel>& kerne
   return front;
 }
 
-std::optional<std::vector<size_t>> choose_fronts(const std::vector<std::vector<MicroBatching>>& layers, int64_t workspace_limit) {
+std::optional<std::vector<size_t>> choose_fronts(const std::vector<std::vector<MicroBatching>>& layers,
+                                                 int64_t workspace_limit) {
   // Partial choices that are not beaten in both sums, by workspace ascending and so by time descending.
   struct Partial {
     int64_t workspace = 0;
@@ -77,8 +80,9 @@ std::optional<std::vector<size_t>> choose_fronts(const std::vector<std::vector<M
         one.time += layer[i].time;
         one.choice.push_back(i);
       }
-    std::sort(next.begin(), next.end(),
-              [](const Partial& a, const Partial& b) { return a.workspace != b.workspace ? a.workspace < b.workspace : a.time < b.time; });
+    std::sort(next.begin(), next.end(), [](const Partial& a, const Partial& b) {
+      return a.workspace != b.workspace ? a.workspace < b.workspace : a.time < b.time;
+    });
     partial.clear();
     for (Partial& p : next)
       if (partial.empty() || faster(p.time, partial.back().time)) partial.push_back(std::move(p));

@@ -35,8 +35,8 @@ NetworkTable read_network_table(const fs::path& file) {
   const CsvTable csv = CsvTable::read(file);
   NetworkTable table{file.stem().string(), {}};
   for (size_t r = 0; r < csv.rows(); ++r) {
-    table.layers.push_back(
-        {csv.text(r, "layer"), csv.number(r, "params"), csv.number(r, "fwd_macs_per_sample"), csv.number(r, "act_out_elems_per_sample")});
+    table.layers.push_back({csv.text(r, "layer"), csv.number(r, "params"), csv.number(r, "fwd_macs_per_sample"),
+                            csv.number(r, "act_out_elems_per_sample")});
     NetworkLayer& layer = table.layers.back();
     if (csv.has("type")) layer.type = csv.text(r, "type");
     if (csv.has("shape")) layer.shape = csv.text(r, "shape");
@@ -44,9 +44,11 @@ NetworkTable read_network_table(const fs::path& file) {
       throw Error(fmt::format("{}: layer {} has more than {:g} values", file.string(), layer.name, kMostValues),
                   "correct its params or act_out_elems_per_sample", ExitCode::kUsage);
     if (layer.parameters < 0 || layer.macs < 0 || layer.activations < 0)
-      throw Error(fmt::format("{}: layer {} has a negative number", file.string(), layer.name), "numbers are 0 or more", ExitCode::kUsage);
+      throw Error(fmt::format("{}: layer {} has a negative number", file.string(), layer.name), "numbers are 0 or more",
+                  ExitCode::kUsage);
   }
-  if (table.layers.empty()) throw Error(fmt::format("{} has no layers", file.string()), "add a row for each layer", ExitCode::kUsage);
+  if (table.layers.empty())
+    throw Error(fmt::format("{} has no layers", file.string()), "add a row for each layer", ExitCode::kUsage);
   return table;
 }
 
@@ -54,10 +56,12 @@ NetworkTable find_network_table(const std::string& name, const fs::path& folder)
   if (name.ends_with(".csv")) return read_network_table(name);
   const fs::path file = folder / fmt::format("layers_{}.csv", name);
   if (name.find('/') != std::string::npos || !fs::exists(file))
-    throw Error(fmt::format("unknown network '{}'", name),
-                fmt::format("there are {}; or a FILE.csv with columns layer, params, fwd_macs_per_sample, act_out_elems_per_sample",
-                            fmt::join(table_names(folder), ", ")),
-                ExitCode::kUsage);
+    throw Error(
+        fmt::format("unknown network '{}'", name),
+        fmt::format(
+            "there are {}; or a FILE.csv with columns layer, params, fwd_macs_per_sample, act_out_elems_per_sample",
+            fmt::join(table_names(folder), ", ")),
+        ExitCode::kUsage);
   NetworkTable table = read_network_table(file);
   table.name = name;
   return table;

@@ -1,4 +1,5 @@
-// Tables of networks by layer, as the workload `network` has them (share/ddl/networks): a layer's needs, whatever the machine.
+// Tables of networks by layer, as the workload `network` has them (share/ddl/networks): a layer's needs,
+// whatever the machine.
 #pragma once
 
 #include <filesystem>
@@ -23,13 +24,16 @@ struct NetworkTable {
   std::vector<NetworkLayer> layers;  ///< in the order of the forward pass
 };
 
-/// Columns layer, params, fwd_macs_per_sample, act_out_elems_per_sample, among others; type and shape where they are there. Throws ddl::Error.
+/// Columns layer, params, fwd_macs_per_sample, act_out_elems_per_sample, among others; type and shape where they are
+/// there. Throws ddl::Error.
 NetworkTable read_network_table(const std::filesystem::path& file);
 
-/// NAME of `folder`/layers_NAME.csv, or a file where it ends in .csv. Throws ddl::Error (kUsage), naming the tables that there are.
+/// NAME of `folder`/layers_NAME.csv, or a file where it ends in .csv. Throws ddl::Error (kUsage), naming the
+/// tables that there are.
 NetworkTable find_network_table(const std::string& name, const std::filesystem::path& folder);
 
-/// Values of 4 bytes, `batch` samples. A forward pass of 2 macs floating-point operations a sample at `flops_per_second`, backward twice that.
+/// Values of 4 bytes, `batch` samples. A forward pass of 2 macs floating-point operations a sample at
+/// `flops_per_second`, backward twice that.
 std::vector<LayerCost> layer_costs(const NetworkTable& table, double batch, double flops_per_second);
 
 }  // namespace ddl::models

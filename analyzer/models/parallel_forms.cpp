@@ -48,9 +48,11 @@ void add_ring(FormCost& cost, const ParallelMachine& machine, double ranks, doub
 
 FormCost cost_of(const ParallelLayer& one, const ParallelMachine& machine, Form form, Layout in, Layout out) {
   const Grid grid(machine);
-  const double x = kValueBytes * grid.samples * one.shape.input_elements, y = kValueBytes * grid.samples * one.layer.activations;
+  const double x = kValueBytes * grid.samples * one.shape.input_elements,
+               y = kValueBytes * grid.samples * one.layer.activations;
   const double w = kValueBytes * one.layer.parameters;
-  const bool whole_gradients = form == Form::kSample || form == Form::kSpatial;  // each rank has a part of the sum of all of w
+  // each rank has a part of the sum of all of w
+  const bool whole_gradients = form == Form::kSample || form == Form::kSpatial;
   const double own_w = whole_gradients || form == Form::kReplicated ? w : w / grid.group;
   FormCost cost;
   cost.form = form, cost.in = in, cost.out = out;
@@ -145,14 +147,16 @@ void add_up(ParallelPlan& plan) {
 }
 
 std::optional<FormCost> form_among(const std::vector<FormCost>& forms, Form form, std::optional<Layout> in = {}) {
-  const auto at = std::find_if(forms.begin(), forms.end(), [&](const FormCost& f) { return f.form == form && (!in || f.in == *in); });
+  const auto at = std::find_if(forms.begin(), forms.end(),
+                               [&](const FormCost& f) { return f.form == form && (!in || f.in == *in); });
   return at == forms.end() ? std::nullopt : std::optional(*at);
 }
 
 }  // namespace
 
 std::string_view name_of(Form form) {
-  constexpr std::string_view kNames[] = {"sample", "spatial", "channel", "filter", "column", "row", "local", "replicated"};
+  constexpr std::string_view kNames[] = {"sample", "spatial", "channel", "filter",
+                                         "column", "row",     "local",   "replicated"};
   return kNames[static_cast<size_t>(form)];
 }
 
@@ -164,10 +168,13 @@ LayerShape layer_shape(const NetworkLayer& layer) {
   if (layer.type == "conv" && arrow != std::string::npos && first.size() == 4) {
     const std::vector<double> output = extents(std::string_view(layer.shape).substr(arrow + 2));
     if (output.size() == 2 && first[1] * output[0] * output[1] == layer.activations)
-      shape = {LayerKind::kConvolution, first[0], first[1], first[2], output[0], output[1], first[0] * output[0] * output[1], false};
-  } else if (layer.type == "fc" && first.size() == 2 && layer.activations > 0 && std::fmod(layer.activations, first[1]) == 0) {
+      shape = {LayerKind::kConvolution,          first[0], first[1], first[2], output[0], output[1],
+               first[0] * output[0] * output[1], false};
+  } else if (layer.type == "fc" && first.size() == 2 && layer.activations > 0 &&
+             std::fmod(layer.activations, first[1]) == 0) {
     shape = {LayerKind::kDense, first[0], first[1], 1, 0, 0, layer.activations / first[1] * first[0], false};
-  } else if (layer.type == "batchnorm" || layer.type == "layernorm" || (layer.type == "attention" && layer.parameters == 0)) {
+  } else if (layer.type == "batchnorm" || layer.type == "layernorm" ||
+             (layer.type == "attention" && layer.parameters == 0)) {
     shape.kind = LayerKind::kByElement;
     shape.by_heads = layer.type == "attention";
   }
@@ -206,7 +213,8 @@ std::optional<ParallelPlan> best_plan(const std::vector<ParallelLayer>& layers, 
     for (const FormCost& form : forms_of(layers[i], machine)) {
       PlanEnds& ends = table[static_cast<size_t>(form.out)];
       const auto extend = [&](const PlanEnd& before, const FormCost& cost, size_t index, size_t layout) {
-        PlanEnd end{before.step_s + cost.compute_s + cost.transfer_s, before.memory_bytes + cost.memory_bytes, cost, index, layout};
+        PlanEnd end{before.step_s + cost.compute_s + cost.transfer_s, before.memory_bytes + cost.memory_bytes, cost,
+                    index, layout};
         if (!memory_bytes || end.memory_bytes <= *memory_bytes) ends.push_back(end);
       };
       if (i == 0) {  // data come as they are wanted
@@ -214,13 +222,15 @@ std::optional<ParallelPlan> best_plan(const std::vector<ParallelLayer>& layers, 
         continue;
       }
       for (size_t from = 0; from < kLayouts; ++from) {
-        const FormCost cost = with_redistribution(form, static_cast<Layout>(from), layers[i - 1].layer.activations, machine);
+        const FormCost cost =
+            with_redistribution(form, static_cast<Layout>(from), layers[i - 1].layer.activations, machine);
         for (size_t k = 0; k < tables.back()[from].size(); ++k) extend(tables.back()[from][k], cost, k, from);
       }
     }
     for (PlanEnds& ends : table) {
       if (!memory_bytes) {  // time alone counts
-        const auto fastest = std::min_element(ends.begin(), ends.end(), [](const auto& a, const auto& b) { return a.step_s < b.step_s; });
+        const auto fastest = std::min_element(ends.begin(), ends.end(),
+                                              [](const auto& a, const auto& b) { return a.step_s < b.step_s; });
         if (fastest != ends.end()) ends = PlanEnds{*fastest};
       } else if (!keep_best(ends)) {
         plan.exact = false;
@@ -243,7 +253,8 @@ std::optional<ParallelPlan> best_plan(const std::vector<ParallelLayer>& layers, 
   return plan;
 }
 
-ParallelPlan plan_of_one_form(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine, std::string_view name) {
+ParallelPlan plan_of_one_form(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine,
+                              std::string_view name) {
   ParallelPlan plan;
   std::optional<Layout> layout;  // of the layer before
   for (size_t i = 0; i < layers.size(); ++i) {
@@ -271,15 +282,16 @@ ParallelPlan plan_of_one_form(const std::vector<ParallelLayer>& layers, const Pa
   return plan;
 }
 
-ParallelPlan pipeline_plan(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine, int64_t micro_batches) {
+ParallelPlan pipeline_plan(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine,
+                           int64_t micro_batches) {
   if (machine.group > static_cast<int64_t>(layers.size()))
-    throw Error(fmt::format("a pipeline of {} stages needs as many layers, not {}", machine.group, layers.size()), "make --group smaller",
-                ExitCode::kUsage);
+    throw Error(fmt::format("a pipeline of {} stages needs as many layers, not {}", machine.group, layers.size()),
+                "make --group smaller", ExitCode::kUsage);
   const Grid grid(machine);
   std::vector<LayerCost> costs;
   for (const ParallelLayer& layer : layers)
-    costs.push_back({layer.layer.name, layer.seconds_per_sample * grid.samples, 0, kValueBytes * grid.samples * layer.layer.activations,
-                     kValueBytes * layer.layer.parameters});
+    costs.push_back({layer.layer.name, layer.seconds_per_sample * grid.samples, 0,
+                     kValueBytes * grid.samples * layer.layer.activations, kValueBytes * layer.layer.parameters});
   const Partition partition = partition_layers(costs, machine.group);
   const double micro = static_cast<double>(micro_batches), stages = grid.group;
   ParallelPlan plan;

@@ -1,7 +1,8 @@
 // Ways to spread the layers of a network over ranks, the bytes that each moves and needs, and the fastest mix of them.
 //
-// Ranks form groups of g; the groups share the samples of a step (data parallelism). Within a group each layer takes one form, and its
-// activations lie in one of four layouts. x and y are a layer's input and output over the samples of a group, w its parameters, in bytes:
+// Ranks form groups of g; the groups share the samples of a step (data parallelism). Within a group each layer takes
+// one form, and its activations lie in one of four layouts. x and y are a layer's input and output over the samples of
+// a group, w its parameters, in bytes:
 //
 //   form       layouts               forward                backward               gradients of w over
 //   sample     samples -> samples    -                      -                      all ranks
@@ -13,11 +14,12 @@
 //   local      channels -> channels  -                      -                      likewise: normalisation, attention by heads
 //   replicated whole -> whole        -                      -                      the groups: each rank computes everything
 //
-// Spatial: domain decomposition by rows; a halo is pad W C 4 bytes a sample, to each neighbour, forward, and the gradients of as much back
-// (Dryden et al., IPDPS 2019; the tables know the size of outputs only: W is that of the output). Channel and filter: Dryden et al., SC 2019.
-// Column and row: tensor parallelism as in Megatron-LM (Shoeybi et al., 2019). Between layers of different layouts activations move: whole to
-// parts for nothing (the gradients are gathered), parts to whole by an allgather, parts to other parts by an all-to-all there and back.
-// Collectives go by rings: allgather and reduce-scatter of n bytes send (g-1)/g n by each rank, allreduce twice that.
+// Spatial: domain decomposition by rows; a halo is pad W C 4 bytes a sample, to each neighbour, forward, and the
+// gradients of as much back (Dryden et al., IPDPS 2019; the tables know the size of outputs only: W is that of the
+// output). Channel and filter: Dryden et al., SC 2019. Column and row: tensor parallelism as in Megatron-LM (Shoeybi et
+// al., 2019). Between layers of different layouts activations move: whole to parts for nothing (the gradients are
+// gathered), parts to whole by an allgather, parts to other parts by an all-to-all there and back. Collectives go by
+// rings: allgather and reduce-scatter of n bytes send (g-1)/g n by each rank, allreduce twice that.
 #pragma once
 
 #include <cstdint>
@@ -59,16 +61,18 @@ struct ParallelMachine {
   double optimizer_values = 0;  ///< per weight
 };
 
-/// Cost of a form for one rank and step. `payload`: bytes handed to MPI, as recordings count them: all of y for a reduce-scatter, and so on.
+/// Cost of a form for one rank and step. `payload`: bytes handed to MPI, as recordings count them: all of y for a
+/// reduce-scatter, and so on.
 struct FormCost {
   Form form = Form::kSample;
   Layout in = Layout::kSamples, out = Layout::kSamples;
   double compute_s = 0, transfer_s = 0;
-  double forward_bytes = 0, backward_bytes = 0;  ///< payload; of halos, of a rank with two neighbours if there are three ranks or more
-  double gradient_bytes = 0;                     ///< payload of the reduction of gradients
-  double moved_bytes = 0;                        ///< payload of what its input's change of layout takes
-  double sent_bytes = 0;                         ///< by a rank, all of it together
-  double memory_bytes = 0;                       ///< weights, gradients, optimiser; its output and that one's gradient
+  /// payload; of halos, of a rank with two neighbours if there are three ranks or more
+  double forward_bytes = 0, backward_bytes = 0;
+  double gradient_bytes = 0;  ///< payload of the reduction of gradients
+  double moved_bytes = 0;     ///< payload of what its input's change of layout takes
+  double sent_bytes = 0;      ///< by a rank, all of it together
+  double memory_bytes = 0;    ///< weights, gradients, optimiser; its output and that one's gradient
 };
 
 /// The forms that a layer can take on this machine, without what its input's layout costs.
@@ -81,22 +85,25 @@ struct ParallelPlan {
   double step_s() const { return compute_s + transfer_s; }
 };
 
-/// The fastest choice of forms whose memory is at most `memory_bytes`; nothing if there is none. A dynamic program over the layers that keeps,
-/// for each layout, the plans that no other beats in both time and memory; beyond 4096 of them it thins them out.
+/// The fastest choice of forms whose memory is at most `memory_bytes`; nothing if there is none. A dynamic program over
+/// the layers that keeps, for each layout, the plans that no other beats in both time and memory; beyond 4096 of them
+/// it thins them out.
 std::optional<ParallelPlan> best_plan(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine,
                                       std::optional<double> memory_bytes);
 
-/// One form wherever it is possible: sample, spatial, channel, filter, or tensor (column and row in turn). Layers that cannot take it stay in
-/// the layout that they find, or are replicated, as `network --split` does it.
-ParallelPlan plan_of_one_form(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine, std::string_view name);
+/// One form wherever it is possible: sample, spatial, channel, filter, or tensor (column and row in turn). Layers that
+/// cannot take it stay in the layout that they find, or are replicated, as `network --split` does it.
+ParallelPlan plan_of_one_form(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine,
+                              std::string_view name);
 
-/// Stages of about the same computing on one rank each, `micro_batches` of a group's samples; each boundary sends the activations, and their
-/// gradients back; GPipe's bubble (K-1)/(M+K-1). Step, memory of the stage that needs most, bytes of the rank that sends most. Throws
-/// ddl::Error (usage): more stages than layers.
-ParallelPlan pipeline_plan(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine, int64_t micro_batches);
+/// Stages of about the same computing on one rank each, `micro_batches` of a group's samples; each boundary sends the
+/// activations, and their gradients back; GPipe's bubble (K-1)/(M+K-1). Step, memory of the stage that needs most,
+/// bytes of the rank that sends most. Throws ddl::Error (usage): more stages than layers.
+ParallelPlan pipeline_plan(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine,
+                           int64_t micro_batches);
 
-/// Bytes that a rank of a rows x columns grid receives for C = A B by SUMMA (van de Geijn & Watts 1997) with C stationary: the other ranks'
-/// parts of A (m x k) in its row and of B (k x n) in its column; 4-byte values.
+/// Bytes that a rank of a rows x columns grid receives for C = A B by SUMMA (van de Geijn & Watts 1997) with C
+/// stationary: the other ranks' parts of A (m x k) in its row and of B (k x n) in its column; 4-byte values.
 double summa_bytes(double m, double n, double k, int64_t rows, int64_t columns);
 
 }  // namespace ddl::models

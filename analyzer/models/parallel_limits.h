@@ -1,5 +1,6 @@
-// Where data parallelism ends (after Ben-Nun's and Dryden's lectures on parallelism in training): communication that eats what more ranks
-// bring, more ranks than samples, samples that do not fit into memory, and batches that need another training recipe.
+// Where data parallelism ends (after Ben-Nun's and Dryden's lectures on parallelism in training): communication that
+// eats what more ranks bring, more ranks than samples, samples that do not fit into memory, and batches that need
+// another training recipe.
 #pragma once
 
 #include <optional>
@@ -16,7 +17,8 @@ struct ParallelJob {
   std::optional<double> memory_bytes = {};    ///< of a rank
   std::optional<double> sample_bytes = {};    ///< activations and their gradients of one sample
   std::optional<double> fixed_bytes = {};     ///< weights, gradients, optimiser: whatever the batch
-  std::optional<double> safe_batch = {};      ///< largest global batch that is known to converge, or the gradient noise scale
+  /// largest global batch that is known to converge, or the gradient noise scale
+  std::optional<double> safe_batch = {};
 };
 
 enum class Limit { kCommunication, kSamples, kMemory, kRecipe };

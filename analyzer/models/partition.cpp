@@ -76,8 +76,9 @@ Partition partition_with_replicas(const std::vector<LayerCost>& layers, int64_t 
   partition.bottleneck_s = best[n][w].bottleneck;
   for (size_t i = n, m = w; i > 0 && best[i][m].replicas > 0;) {
     const State& state = best[i][m];
-    partition.stages.insert(partition.stages.begin(), {state.cut, i - 1, static_cast<int64_t>(state.replicas),
-                                                       sums.seconds(state.cut, i - 1), paced(state.cut, i - 1, state.replicas)});
+    partition.stages.insert(partition.stages.begin(),
+                            {state.cut, i - 1, static_cast<int64_t>(state.replicas), sums.seconds(state.cut, i - 1),
+                             paced(state.cut, i - 1, state.replicas)});
     i = state.cut;
     m -= state.replicas;
   }
@@ -85,7 +86,8 @@ Partition partition_with_replicas(const std::vector<LayerCost>& layers, int64_t 
 }
 
 Memory layer_memory(const LayerCost& layer, double optimizer_values_per_weight, double batch_factor) {
-  return {2 * layer.parameter_bytes, optimizer_values_per_weight * layer.parameter_bytes, 2 * layer.activation_bytes * batch_factor};
+  return {2 * layer.parameter_bytes, optimizer_values_per_weight * layer.parameter_bytes,
+          2 * layer.activation_bytes * batch_factor};
 }
 
 }  // namespace ddl::models

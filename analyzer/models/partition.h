@@ -1,6 +1,6 @@
-// Stages of a pipeline (PipeDream, Narayanan et al., SOSP 2019): consecutive layers are cut into stages such that the slowest is as fast as
-// it can be. With replicas a stage of r workers takes 1/r of its time and pays for the allreduce of its weights; transfers between stages
-// overlap with computing, the slower of both counts.
+// Stages of a pipeline (PipeDream, Narayanan et al., SOSP 2019): consecutive layers are cut into stages such that the
+// slowest is as fast as it can be. With replicas a stage of r workers takes 1/r of its time and pays for the allreduce
+// of its weights; transfers between stages overlap with computing, the slower of both counts.
 #pragma once
 
 #include <cstdint>
@@ -31,12 +31,14 @@ struct Partition {
 /// Exactly `stages` stages on one worker each, transfers free.
 Partition partition_layers(const std::vector<LayerCost>& layers, int64_t stages);
 
-/// Any number of stages and replicas on exactly `workers` workers, over links of this many bytes per second. PipeDream's optimiser for one
-/// level of links: a stage of r replicas takes max(compute, 2 (r-1) weights / bandwidth) / r, a cut 2 activations / bandwidth.
+/// Any number of stages and replicas on exactly `workers` workers, over links of this many bytes per second.
+/// PipeDream's optimiser for one level of links: a stage of r replicas takes max(compute, 2 (r-1) weights / bandwidth)
+/// / r, a cut 2 activations / bandwidth.
 Partition partition_with_replicas(const std::vector<LayerCost>& layers, int64_t workers, double bytes_per_second);
 
-/// Memory of training by layer. Parameters: weights, their gradients, and the optimiser's state (SGD 0, momentum 1, Adam 2 values per
-/// weight); activations: outputs kept for backward, and their gradients. An upper bound: frameworks free and share.
+/// Memory of training by layer. Parameters: weights, their gradients, and the optimiser's state (SGD 0, momentum 1,
+/// Adam 2 values per weight); activations: outputs kept for backward, and their gradients. An upper bound:
+/// frameworks free and share.
 struct Memory {
   double parameter_bytes = 0;  ///< weights and gradients
   double optimizer_bytes = 0;

@@ -20,8 +20,8 @@ double bubble_seconds(Schedule schedule, int64_t stages, const StageTimes& times
 
 namespace {
 
-// When the last of `micro_batches` has passed all stages in order. A flow shop in which every item takes the same time on a machine: the
-// first passes all of them, the others follow at the pace of the slowest.
+// When the last of `micro_batches` has passed all stages in order. A flow shop in which every item takes the same time
+// on a machine: the first passes all of them, the others follow at the pace of the slowest.
 double flow_seconds(const std::vector<double>& stage_s, int64_t micro_batches) {
   double first = 0, slowest = 0;
   for (const double s : stage_s) first += s, slowest = std::max(slowest, s);
@@ -30,19 +30,21 @@ double flow_seconds(const std::vector<double>& stage_s, int64_t micro_batches) {
 
 }  // namespace
 
-double gpipe_seconds(const std::vector<double>& forward_s, const std::vector<double>& backward_s, int64_t micro_batches) {
+double gpipe_seconds(const std::vector<double>& forward_s, const std::vector<double>& backward_s,
+                     int64_t micro_batches) {
   return flow_seconds(forward_s, micro_batches) + flow_seconds(backward_s, micro_batches);
 }
 
-double pipeline_seconds(PassOrder order, const std::vector<double>& forward_s, const std::vector<double>& backward_s, int64_t micro_batches,
-                        double hop_s) {
+double pipeline_seconds(PassOrder order, const std::vector<double>& forward_s, const std::vector<double>& backward_s,
+                        int64_t micro_batches, double hop_s) {
   const size_t stages = forward_s.size(), m = static_cast<size_t>(micro_batches);
   struct Lane {
     size_t forward = 0, backward = 0;  // passes done
     double now_s = 0;
   };
   std::vector<Lane> lanes(stages);
-  std::vector<std::vector<double>> sent(stages, std::vector<double>(m)), returned = sent;  // when a pass of the stage was over
+  // when a pass of the stage was over
+  std::vector<std::vector<double>> sent(stages, std::vector<double>(m)), returned = sent;
   const auto next_is_backward = [&](size_t stage) {
     const Lane& lane = lanes[stage];
     if (lane.forward == m) return true;

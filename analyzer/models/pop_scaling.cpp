@@ -14,7 +14,8 @@ PopFacts pop_facts(SQLite::Database& db, int64_t world) {
   facts.workers = run.headline.windows / steps;
   facts.useful_s = run.headline.sum.computing_ns() * 1e-9 / steps;
   if (run.resource == Resource::kThread || run.resource == Resource::kDevice)
-    facts.parallel_efficiency = metric_of(db, world, run.resource == Resource::kDevice ? "gpu_parallel_efficiency" : "parallel_efficiency");
+    facts.parallel_efficiency =
+        metric_of(db, world, run.resource == Resource::kDevice ? "gpu_parallel_efficiency" : "parallel_efficiency");
   return facts;
 }
 

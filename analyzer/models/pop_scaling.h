@@ -1,11 +1,11 @@
-// Computation scaling between runs (specification.md P6 to P8, POP): whether the computing itself got more expensive, beside how well it is
-// spread.
+// Computation scaling between runs (specification.md P6 to P8, POP): whether the computing itself got more expensive,
+// beside how well it is spread.
 //
 //   strong: CompS = sum u_ref / sum u        weak: CompS = (sum u_ref / p_ref) / (sum u / p)        u: computing of a step
 //   global efficiency GE = PE CompS
-// Its factors (instructions, IPC and frequency of the computing alone, P7) are not told: counters are read at the ends of steps, phases and
-// layers, and ranks that poll inside MPI count what they poll.
-// Which of the two it is must be said or told from batch sizes: it is never guessed.
+// Its factors (instructions, IPC and frequency of the computing alone, P7) are not told: counters are read at the ends
+// of steps, phases and layers, and ranks that poll inside MPI count what they poll. Which of the two it is must be said
+// or told from batch sizes: it is never guessed.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -1,5 +1,5 @@
-// Numbers as somebody printed them: a value and what it may have been before it was rounded. Tables of other people carry three digits, and
-// what follows from them is no more certain than those.
+// Numbers as somebody printed them: a value and what it may have been before it was rounded. Tables of other people
+// carry three digits, and what follows from them is no more certain than those.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace ddl::models {
 
-/// `value` with so many decimals, halves away from zero in decimal: 3.9 / 4, which a double holds as 0.97499999999999998, is 0.98.
+/// `value` with so many decimals, halves away from zero in decimal: 3.9 / 4, which a double holds as
+/// 0.97499999999999998, is 0.98.
 std::string half_up(double value, int decimals);
 
 struct Printed {

@@ -34,19 +34,22 @@ struct ReplayOfSteps {
 std::optional<ReplayOfSteps> replay_steps(SQLite::Database& db, int64_t world, const Regions& within,
                                           const std::optional<SmallCalls>& small) {
   std::optional<ImportedReplay> imported = imported_replay(db, world);
-  if (imported && (small || !within.empty())) return std::nullopt;  // no ranges or communicators belong to what it replays
+  // no ranges or communicators belong to what it replays
+  if (imported && (small || !within.empty())) return std::nullopt;
   ReplayOfSteps result{imported ? std::move(imported->run) : replay_run(db, world, within, small), {}};
   result.recorded_s = step_seconds(result.run, result.run.replay.recorded());
   Query missing(db, "SELECT 1 FROM steady_world WHERE world = ? AND bounded");
-  const double mean_s =
-      std::accumulate(result.recorded_s.begin(), result.recorded_s.end(), 0.0) / static_cast<double>(result.recorded_s.size());
+  const double mean_s = std::accumulate(result.recorded_s.begin(), result.recorded_s.end(), 0.0) /
+                        static_cast<double>(result.recorded_s.size());
   const double off = mean_s / result.run.recorded_step_s - 1;
   if (std::abs(off) > kFarFromRecorded && !missing.bind(world).next()) return std::nullopt;
   return result;
 }
 
-/// Mean over the steps from `since` on of what they take less if they go otherwise; `times`: so many steps' samples are in one of those.
-std::optional<double> mean_saving(const ReplayOfSteps& replayed, std::optional<int64_t> since, const Durations& other_s, double times = 1) {
+/// Mean over the steps from `since` on of what they take less if they go otherwise; `times`: so many steps' samples
+/// are in one of those.
+std::optional<double> mean_saving(const ReplayOfSteps& replayed, std::optional<int64_t> since, const Durations& other_s,
+                                  double times = 1) {
   const std::vector<int64_t>& steps = replayed.run.replay.steps();
   double saved_s = 0, count = 0;
   for (size_t s = 0; s < steps.size(); ++s) {
@@ -57,9 +60,10 @@ std::optional<double> mean_saving(const ReplayOfSteps& replayed, std::optional<i
   return count > 0 ? std::optional(saved_s / count) : std::nullopt;
 }
 
-std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, const Regions& within, std::optional<int64_t> since,
-                                        const std::function<Durations(const RunReplay&)>& otherwise, bool RunReplay::*bound,
-                                        double times = 1) {
+std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, const Regions& within,
+                                        std::optional<int64_t> since,
+                                        const std::function<Durations(const RunReplay&)>& otherwise,
+                                        bool RunReplay::*bound, double times = 1) {
   try {
     const std::optional<ReplayOfSteps> replayed = replay_steps(db, world, within, {});
     if (!replayed) return std::nullopt;
@@ -99,19 +103,20 @@ double seconds_saved(const RunReplay& run, const std::vector<double>& durations)
 std::optional<ReplayedSaving> saving_without(SQLite::Database& db, int64_t world, const std::vector<int64_t>& ranks,
                                              std::optional<int64_t> since) {
   return saving_by(
-      db, world, {}, since, [&](const RunReplay& run) { return healthy_ranks(run.replay, ranks); }, &RunReplay::nonblocking);
+      db, world, {}, since, [&](const RunReplay& run) { return healthy_ranks(run.replay, ranks); },
+      &RunReplay::nonblocking);
 }
 
 std::optional<ReplayedSaving> saving_of_even_layer(SQLite::Database& db, int64_t world, const std::string& layer) {
   return saving_by(
-      db, world, regions_of_layer(db, layer), {}, [](const RunReplay& run) { return even_layer(run.replay, run.within_s); },
-      &RunReplay::nonblocking_messages);
+      db, world, regions_of_layer(db, layer), {},
+      [](const RunReplay& run) { return even_layer(run.replay, run.within_s); }, &RunReplay::nonblocking_messages);
 }
 
 std::optional<ReplayedSaving> saving_of_twice_the_batch(SQLite::Database& db, int64_t world) {
   return saving_by(
-      db, world, regions_of_samples(db), {}, [](const RunReplay& run) { return larger_batch(run.replay, 2, run.within_s); },
-      &RunReplay::nonblocking, 2);
+      db, world, regions_of_samples(db), {},
+      [](const RunReplay& run) { return larger_batch(run.replay, 2, run.within_s); }, &RunReplay::nonblocking, 2);
 }
 
 std::optional<FusedSaving> saving_of_fused(SQLite::Database& db, int64_t world, const SmallCalls& calls) {

@@ -54,14 +54,16 @@ void Replay::finish(bool chained) {
   step_of_.reserve(ops_.size());
   for (const ReplayOp& op : ops_) {
     const bool as_before = !step_of_.empty() && steps_[step_of_.back()] == op.step;
-    step_of_.push_back(as_before ? step_of_.back()
-                                 : static_cast<uint32_t>(std::lower_bound(steps_.begin(), steps_.end(), op.step) - steps_.begin()));
+    step_of_.push_back(
+        as_before ? step_of_.back()
+                  : static_cast<uint32_t>(std::lower_bound(steps_.begin(), steps_.end(), op.step) - steps_.begin()));
   }
   first_edge_.assign(ops_.size() + 1, 0);
   for (const auto& [later, earlier] : edges_) ++first_edge_[later + 1];
   std::partial_sum(first_edge_.begin(), first_edge_.end(), first_edge_.begin());
   const auto comes_before = [](const auto& a, const auto& b) { return a.first < b.first; };
-  if (!std::is_sorted(edges_.begin(), edges_.end(), comes_before)) {  // how many there are of each is known: dealt, not sorted
+  // how many there are of each is known: dealt, not sorted
+  if (!std::is_sorted(edges_.begin(), edges_.end(), comes_before)) {
     std::vector<std::pair<Op, Op>> dealt(edges_.size());
     std::vector<uint32_t> next(first_edge_.begin(), first_edge_.end() - 1);
     for (const auto& edge : edges_) dealt[next[edge.first]++] = edge;
@@ -70,7 +72,8 @@ void Replay::finish(bool chained) {
   order();
 }
 
-// Groups, an operation without one being its own, are sorted such that each comes after all that one of its members waits for.
+// Groups, an operation without one being its own, are sorted such that each comes after all that one of its
+// members waits for.
 void Replay::order() {
   int64_t most = -1;
   for (const ReplayOp& op : ops_) most = std::max(most, op.group);
@@ -110,8 +113,8 @@ void Replay::order() {
       if (--waits[followers[f]] == 0) ready.push_back(followers[f]);
   }
   if (order_.size() != ops_.size())
-    throw Error(fmt::format("{} of {} operations wait for one another in a cycle: they cannot be replayed", ops_.size() - order_.size(),
-                            ops_.size()),
+    throw Error(fmt::format("{} of {} operations wait for one another in a cycle: they cannot be replayed",
+                            ops_.size() - order_.size(), ops_.size()),
                 "", ExitCode::kDataMissing);
 }
 
@@ -127,7 +130,8 @@ std::vector<double> Replay::step_seconds(std::span<const double> durations) cons
   for (size_t g = 0; g + 1 < order_of_group_.size(); ++g) {
     double begin = 0;
     for (size_t i = order_of_group_[g]; i < order_of_group_[g + 1]; ++i)
-      for (size_t e = first_edge_[order_[i]]; e < first_edge_[order_[i] + 1]; ++e) begin = std::max(begin, end[edges_[e].second]);
+      for (size_t e = first_edge_[order_[i]]; e < first_edge_[order_[i] + 1]; ++e)
+        begin = std::max(begin, end[edges_[e].second]);
     for (size_t i = order_of_group_[g]; i < order_of_group_[g + 1]; ++i) {
       const Op op = order_[i];
       end[op] = begin + durations[op];

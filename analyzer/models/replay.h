@@ -1,9 +1,10 @@
-// Replays a job from the durations of its operations: when would every step have ended, had some of them taken longer or shorter?
+// Replays a job from the durations of its operations: when would every step have ended, had some of them taken
+// longer or shorter?
 //
-// An operation begins when those that it comes after have ended. Operations of a group (the members of a collective, the two ends of a
-// message) begin together, when all of them could; then each takes its own duration, which is therefore the transfer without the waiting:
-// the replay computes the waiting. Time between operations of a rank (launch delays) is left out.
-// Seconds. Not thread-safe while it is built; const afterwards.
+// An operation begins when those that it comes after have ended. Operations of a group (the members of a collective,
+// the two ends of a message) begin together, when all of them could; then each takes its own duration, which is
+// therefore the transfer without the waiting: the replay computes the waiting. Time between operations of a rank
+// (launch delays) is left out. Seconds. Not thread-safe while it is built; const afterwards.
 #pragma once
 
 #include <cstdint>
@@ -42,8 +43,8 @@ class Replay {
   void lengthen(Op op, double seconds) { ops_[op].seconds += seconds; }
   void relabel(Op op, size_t kind) { ops_[op].kind = kind; }
 
-  /// To be called once, after everything was added. `chained`: steps follow one another, each begins where the operations say; else each
-  /// begins at 0. Throws ddl::Error if operations wait for one another in a circle.
+  /// To be called once, after everything was added. `chained`: steps follow one another, each begins where the
+  /// operations say; else each begins at 0. Throws ddl::Error if operations wait for one another in a circle.
   void finish(bool chained);
 
   const std::vector<ReplayKind>& kinds() const { return kinds_; }
@@ -52,7 +53,8 @@ class Replay {
   const std::vector<int64_t>& steps() const { return steps_; }  ///< ascending
   std::vector<double> recorded() const;                         ///< the duration of each operation
 
-  /// By step, as steps(): until its last operation ends, from the begin of the step, or (chained) from the end of the one before.
+  /// By step, as steps(): until its last operation ends, from the begin of the step, or (chained) from the end
+  /// of the one before.
   std::vector<double> step_seconds(std::span<const double> durations) const;
   double mean_step_seconds(std::span<const double> durations) const;
 
@@ -64,8 +66,9 @@ class Replay {
   std::vector<std::pair<Op, Op>> edges_;  ///< (later, earlier), by finish() in the order of the first
   std::vector<uint32_t> first_edge_;      ///< of each operation, one more at the end
   std::vector<int64_t> ranks_, steps_;
-  std::vector<uint32_t> step_of_;         ///< index into steps_
-  std::vector<Op> order_;                 ///< groups whole, one after the other, each after all that its members wait for
+  std::vector<uint32_t> step_of_;  ///< index into steps_
+  /// groups whole, one after the other, each after all that its members wait for
+  std::vector<Op> order_;
   std::vector<uint32_t> order_of_group_;  ///< where in order_ each group begins, one more at the end
   bool chained_ = false;
 };

@@ -99,11 +99,13 @@ struct Mean {
   double mean() const { return sum / count; }
 };
 
-/// What all take if late ranks and others share their work in each place of a step, or where not both have it in that step, of all steps.
+/// What all take if late ranks and others share their work in each place of a step, or where not both have it in that
+/// step, of all steps.
 class EvenWork {
  public:
   template <class IsLateRank>
-  EvenWork(const Replay& replay, std::span<const PlacedComputing> computing, const IsLateRank& is_late_rank) : replay_(replay) {
+  EvenWork(const Replay& replay, std::span<const PlacedComputing> computing, const IsLateRank& is_late_rank)
+      : replay_(replay) {
     for (const PlacedComputing& one : computing) {
       const ReplayOp& op = replay.ops()[one.op];
       for (Likes* likes : {&in_step_[{op.step, one.place}], &in_all_[one.place]})
@@ -156,10 +158,12 @@ class GpuReplay {
     const Exchanges exchanges = work == LateWork::kEvenly ? read_exchanges(is_late_rank) : Exchanges();
     // Without exchanges all have the work of all; those with whom the late ranks exchange nothing keep theirs.
     const auto has_other_work = [&](const PlacedOp& p) {
-      return !exchanges.ranks.empty() && p.piece == Piece::kActivity && !exchanges.ranks.contains(replay_.ops()[p.op].rank);
+      return !exchanges.ranks.empty() && p.piece == Piece::kActivity &&
+             !exchanges.ranks.contains(replay_.ops()[p.op].rank);
     };
     std::vector<size_t> first_place(places_.size() + 1);
-    for (size_t form = 0; form < places_.size(); ++form) first_place[form + 1] = first_place[form] + places_[form].size();
+    for (size_t form = 0; form < places_.size(); ++form)
+      first_place[form + 1] = first_place[form] + places_[form].size();
     std::vector<PlacedComputing> computing;
     std::vector<Piece> pieces;
     for (const PlacedOp& p : placed_) {
@@ -168,7 +172,8 @@ class GpuReplay {
       pieces.push_back(p.piece);
     }
     const HealthyComputing healthy(replay_, computing, {ranks.begin(), ranks.end()});
-    const EvenWork even(replay_, work == LateWork::kEvenly ? std::span(computing) : std::span<PlacedComputing>(), is_late_rank);
+    const EvenWork even(replay_, work == LateWork::kEvenly ? std::span(computing) : std::span<PlacedComputing>(),
+                        is_late_rank);
     const std::optional<std::array<double, kPieces>> paces = paces_of_others(ranks.size(), is_late);
     if (!paces) return std::nullopt;
     std::vector<double> durations = replay_.recorded();
@@ -249,7 +254,8 @@ class GpuReplay {
     std::map<int64_t, LeastSquares> lines;  // seconds over bytes, by communicator
     const auto exchange_of = [&](const Transfer& t) { return exchanges.by_number.find({t.comm, t.seq}); };
     for (const Transfer& t : transfers_)
-      if (const auto one = exchange_of(t); one != exchanges.by_number.end()) lines[t.comm].add(one->second.largest, durations[t.op]);
+      if (const auto one = exchange_of(t); one != exchanges.by_number.end())
+        lines[t.comm].add(one->second.largest, durations[t.op]);
     for (const Transfer& t : transfers_) {
       const auto one = exchange_of(t);
       if (one == exchanges.by_number.end() || one->second.late.count == 0) continue;
@@ -259,8 +265,8 @@ class GpuReplay {
     }
   }
 
-  /// By piece, what the others take of what the late ranks take: of computing and copying for each rank, of launches for each one, since ranks of
-  /// another sequence launch more or fewer. Nothing: there are no others.
+  /// By piece, what the others take of what the late ranks take: of computing and copying for each rank, of launches
+  /// for each one, since ranks of another sequence launch more or fewer. Nothing: there are no others.
   template <class IsLate>
   std::optional<std::array<double, kPieces>> paces_of_others(size_t late_ranks, const IsLate& is_late) const {
     std::array<double, kPieces> own_s = {}, own = {}, others_s = {}, others = {};
@@ -317,7 +323,8 @@ class GpuReplay {
         a.end_ns = a.start_ns + rows.integer(3);
         std::optional<KernelKey> key;
         if (rows.integer(0) == 1 && !rows.is_null(6))
-          key = numbers.next(rows.integer(6), rows.maybe_integer(7), rows.maybe_integer(1), rows.maybe_integer(8), rows.maybe_integer(9));
+          key = numbers.next(rows.integer(6), rows.maybe_integer(7), rows.maybe_integer(1), rows.maybe_integer(8),
+                             rows.maybe_integer(9));
         if (rows.is_null(1) || !is_replayed(rows.integer(1))) continue;
         a.step = rows.integer(1);
         a.is_launched = !rows.is_null(4);
@@ -330,7 +337,8 @@ class GpuReplay {
         if (rows.integer(0) == 1 && (!rows.is_null(6) || rows.integer(14) != 0)) {
           comm_ns_ += static_cast<double>(a.xfer_ns);
           Why why = Why::kNone;
-          const std::optional<int64_t> wait_ns = key ? arrivals.wait_ns(*key, {a.start_ns, a.end_ns}, why) : std::nullopt;
+          const std::optional<int64_t> wait_ns =
+              key ? arrivals.wait_ns(*key, {a.start_ns, a.end_ns}, why) : std::nullopt;
           if (wait_ns) {
             a.comm = std::get<0>(*key);
             a.seq = std::get<1>(*key);
@@ -344,9 +352,10 @@ class GpuReplay {
       }
       if (rank.activities.empty()) continue;
       rank.streams = streams.size();
-      std::stable_sort(rank.activities.begin(), rank.activities.end(), [](const ReplayedActivity& a, const ReplayedActivity& b) {
-        return std::tie(a.launch_ns, a.correlation, a.start_ns) < std::tie(b.launch_ns, b.correlation, b.start_ns);
-      });
+      std::stable_sort(
+          rank.activities.begin(), rank.activities.end(), [](const ReplayedActivity& a, const ReplayedActivity& b) {
+            return std::tie(a.launch_ns, a.correlation, a.start_ns) < std::tie(b.launch_ns, b.correlation, b.start_ns);
+          });
       for (const int64_t step : steps_) {
         steps.bind(id, step);
         if (steps.next()) rank.steps.push_back({step, steps.integer(0), steps.integer(0) + steps.integer(1)});
@@ -370,7 +379,9 @@ class GpuReplay {
         StepLaunches launches;
         launches.first = at;
         std::string sequence;
-        const auto append = [&sequence](int64_t value) { sequence.append(reinterpret_cast<const char*>(&value), sizeof value); };
+        const auto append = [&sequence](int64_t value) {
+          sequence.append(reinterpret_cast<const char*>(&value), sizeof value);
+        };
         // What was launched belongs to the step in which it was launched, so that steps come one after the other.
         for (; at < rank.activities.size() && rank.activities[at].step <= step.step; ++at) {
           append(rank.activities[at].name);
@@ -389,8 +400,8 @@ class GpuReplay {
     }
   }
 
-  /// For all activities of a rank, in the order of their launches: `use(index, its step, what streams were given before, when all of that
-  /// was over, index of the launch before, time since then that lies between steps)`.
+  /// For all activities of a rank, in the order of their launches: `use(index, its step, what streams were given
+  /// before, when all of that was over, index of the launch before, time since then that lies between steps)`.
   template <class Use>
   void walk(const ReplayedGpu& rank, const Use& use) {
     LastOfStreams last(rank.streams);
@@ -409,8 +420,8 @@ class GpuReplay {
 
   void learn() {
     for (const ReplayedGpu& rank : ranks_) {
-      walk(rank, [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns, std::optional<size_t> before,
-                     int64_t between_ns) {
+      walk(rank, [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns,
+                     std::optional<size_t> before, int64_t between_ns) {
         const ReplayedActivity& a = rank.activities[i];
         LaunchPlace& place = places_[step.form][i - step.first];
         place.sooner.resize(std::max(place.sooner.size(), last.size()));
@@ -444,18 +455,20 @@ class GpuReplay {
       if (!rank.steps.empty()) origin_ns = std::min(origin_ns, rank.steps.front().begin_ns);
     for (const ReplayedGpu& rank : ranks_) {
       std::vector<Replay::Op> ops(rank.activities.size());
-      std::vector<LastOfStreams> awaited(rank.streams, LastOfStreams(rank.streams));  // by stream: what its operations already came after
+      // by stream: what its operations already came after
+      std::vector<LastOfStreams> awaited(rank.streams, LastOfStreams(rank.streams));
       std::optional<Replay::Op> host;
       int64_t ready_ns = origin_ns;
-      walk(rank, [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns, std::optional<size_t> before,
-                     int64_t between_ns) {
+      walk(rank, [&](size_t i, const StepLaunches& step, const LastOfStreams& last, int64_t over_ns,
+                     std::optional<size_t> before, int64_t between_ns) {
         const ReplayedActivity& a = rank.activities[i];
         const LaunchPlace& place = places_[step.form][i - step.first];
         std::optional<Replay::Op> launch;
         if (a.is_launched) {
           const int64_t since_ns = place.host_waits ? std::max(over_ns, ready_ns) : ready_ns;
           // When the launch has reached the GPU.
-          const int64_t reached_ns = std::max(since_ns, a.launch_ns + std::clamp<int64_t>(a.start_ns - a.launch_ns, 0, rank.latency_ns));
+          const int64_t reached_ns =
+              std::max(since_ns, a.launch_ns + std::clamp<int64_t>(a.start_ns - a.launch_ns, 0, rank.latency_ns));
           const int64_t gap_ns = std::max<int64_t>(0, reached_ns - since_ns - between_ns);
           launch = replay_.add({rank.number, a.step, kind, static_cast<double>(gap_ns) * kSecondOfNs});
           if (host) replay_.after(*launch, *host);
@@ -507,7 +520,8 @@ std::optional<double> saving_of_transfers(SQLite::Database& db, const Catalog& c
 }
 
 std::optional<double> saving_without_late_gpus(SQLite::Database& db, const Catalog& catalog, int64_t world,
-                                               const std::vector<int64_t>& ranks, LateWork work, std::optional<int64_t> since) {
+                                               const std::vector<int64_t>& ranks, LateWork work,
+                                               std::optional<int64_t> since) {
   try {
     return GpuReplay(db, catalog, world, since).saving_without(ranks, work);
   } catch (const Error&) {

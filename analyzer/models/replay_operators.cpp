@@ -30,7 +30,9 @@ class OperatorReplay::Builder {
   void build() {
     choose_steps();
     read();
-    if (ranks_.empty()) throw Error("nothing ran on a GPU in a steady step: there are no operators to replay", "", ExitCode::kDataMissing);
+    if (ranks_.empty())
+      throw Error("nothing ran on a GPU in a steady step: there are no operators to replay", "",
+                  ExitCode::kDataMissing);
     kind_ = replay_.add_kind("", false);
     origin_ns_ = INT64_MAX;
     learn();
@@ -80,7 +82,8 @@ class OperatorReplay::Builder {
     std::vector<Synchronization> syncs;  ///< by step, and by begin
     std::vector<StreamWait> waits;       ///< by call
     std::vector<Step> steps;
-    std::map<int64_t, size_t> forms;  ///< by step with activities, if no waits are known: those of one form launch the same
+    /// by step with activities, if no waits are known: those of one form launch the same
+    std::map<int64_t, size_t> forms;
     size_t streams = 0;
   };
 
@@ -118,7 +121,8 @@ class OperatorReplay::Builder {
         const bool is_kernel = rows.integer(0) == 1;
         std::optional<KernelKey> key;
         if (is_kernel && !rows.is_null(7))
-          key = numbers.next(rows.integer(7), rows.maybe_integer(8), rows.maybe_integer(1), rows.maybe_integer(9), rows.maybe_integer(10));
+          key = numbers.next(rows.integer(7), rows.maybe_integer(8), rows.maybe_integer(1), rows.maybe_integer(9),
+                             rows.maybe_integer(10));
         const int64_t step = without_steps_ ? kNoStep : rows.maybe_integer(1).value_or(kNoStep);
         if (!without_steps_ && !is_chosen(step)) continue;
         const Interval interval{rows.integer(2), rows.integer(2) + rows.integer(3)};
@@ -132,8 +136,8 @@ class OperatorReplay::Builder {
           continue;
         }
         if (without_steps_ && ++held > kMostReplayedEvents / 2)
-          throw Error("without steps the run is too long to be replayed as a whole", "mark its steps: ddl/annotate.h, ddl_annotate.py",
-                      ExitCode::kDataMissing);
+          throw Error("without steps the run is too long to be replayed as a whole",
+                      "mark its steps: ddl/annotate.h, ddl_annotate.py", ExitCode::kDataMissing);
         Activity a;
         a.interval = interval, a.launch = launch, a.step = step;
         a.is_launched = !rows.is_null(4), a.is_copy = !is_kernel;
@@ -155,8 +159,9 @@ class OperatorReplay::Builder {
         rank.waits.push_back({waits.integer(0), waits.integer(1), stream_number(waits.integer(2), waits.integer(3)),
                               stream_number(waits.integer(4), waits.integer(5))});
       rank.streams = streams.size();
-      std::stable_sort(rank.activities.begin(), rank.activities.end(),
-                       [](const Activity& a, const Activity& b) { return std::tie(a.step, a.call) < std::tie(b.step, b.call); });
+      std::stable_sort(rank.activities.begin(), rank.activities.end(), [](const Activity& a, const Activity& b) {
+        return std::tie(a.step, a.call) < std::tie(b.step, b.call);
+      });
       std::stable_sort(rank.syncs.begin(), rank.syncs.end(), [](const Synchronization& a, const Synchronization& b) {
         return std::tie(a.step, a.call.begin_ns) < std::tie(b.step, b.call.begin_ns);
       });
@@ -165,8 +170,8 @@ class OperatorReplay::Builder {
     }
   }
 
-  static std::optional<size_t> of_stream(const std::map<std::pair<int64_t, int64_t>, size_t>& streams, std::optional<int64_t> context,
-                                         int64_t stream) {
+  static std::optional<size_t> of_stream(const std::map<std::pair<int64_t, int64_t>, size_t>& streams,
+                                         std::optional<int64_t> context, int64_t stream) {
     std::optional<size_t> found;
     for (const auto& [key, number] : streams) {
       if (key.second != stream || (context && key.first != *context)) continue;
@@ -180,15 +185,17 @@ class OperatorReplay::Builder {
     if (without_steps_) {
       Step whole{kNoStep, {INT64_MAX, INT64_MIN}};
       for (const Activity& a : rank.activities) {
-        whole.window.begin_ns = std::min(whole.window.begin_ns, a.is_launched ? a.launch.begin_ns : a.interval.begin_ns);
+        whole.window.begin_ns =
+            std::min(whole.window.begin_ns, a.is_launched ? a.launch.begin_ns : a.interval.begin_ns);
         whole.window.end_ns = std::max(whole.window.end_ns, a.is_launched ? a.launch.end_ns : a.interval.begin_ns);
       }
       for (const Synchronization& s : rank.syncs) whole.window.end_ns = std::max(whole.window.end_ns, s.call.end_ns);
       rank.steps.push_back(whole);
       return;
     }
-    Query steps(db_,
-                "SELECT step, start_ns, duration_ns FROM step WHERE process = ? AND measured AND duration_ns IS NOT NULL ORDER BY step");
+    Query steps(
+        db_,
+        "SELECT step, start_ns, duration_ns FROM step WHERE process = ? AND measured AND duration_ns IS NOT NULL ORDER BY step");
     for (steps.bind(process); steps.next();) {
       const int64_t number = steps.integer(0);
       if (!is_chosen(number)) continue;
@@ -196,8 +203,9 @@ class OperatorReplay::Builder {
     }
   }
 
-  /// Where a trace tells of no stream that waits for another, what a kernel awaits is read off all steps, as in replay_gpus.cpp: the last
-  /// operation of another stream that was given before it, unless it began sooner in some step, on any rank that launches the same.
+  /// Where a trace tells of no stream that waits for another, what a kernel awaits is read off all steps, as in
+  /// replay_gpus.cpp: the last operation of another stream that was given before it, unless it began sooner in some
+  /// step, on any rank that launches the same.
   void learn() {
     std::unordered_map<std::string, size_t> forms;
     for (Rank& rank : ranks_) {
@@ -205,7 +213,9 @@ class OperatorReplay::Builder {
       std::vector<std::optional<size_t>> last(rank.streams);
       for (size_t first = 0, end = 0; first < rank.activities.size(); first = end) {
         std::string sequence;
-        const auto append = [&sequence](int64_t value) { sequence.append(reinterpret_cast<const char*>(&value), sizeof value); };
+        const auto append = [&sequence](int64_t value) {
+          sequence.append(reinterpret_cast<const char*>(&value), sizeof value);
+        };
         for (; end < rank.activities.size() && rank.activities[end].step == rank.activities[first].step; ++end) {
           append(rank.activities[end].name);
           append(static_cast<int64_t>(rank.activities[end].stream));
@@ -218,14 +228,16 @@ class OperatorReplay::Builder {
           std::vector<bool>& sooner = sooner_[form][i - first];
           sooner.resize(std::max(sooner.size(), rank.streams));
           for (size_t s = 0; s < last.size(); ++s)
-            if (last[s] && a.interval.begin_ns + kRoundedNs < rank.activities[*last[s]].interval.end_ns) sooner[s] = true;
+            if (last[s] && a.interval.begin_ns + kRoundedNs < rank.activities[*last[s]].interval.end_ns)
+              sooner[s] = true;
           last[a.stream] = i;
         }
       }
     }
   }
 
-  /// A step ends with its host or with the last operation, and takes from where the one before ended, or from its begin.
+  /// A step ends with its host or with the last operation, and takes from where the one before ended, or from its
+  /// begin.
   double recorded_step_s() const {
     std::map<int64_t, Interval> steps;  // of all ranks
     for (const Rank& rank : ranks_)
@@ -322,7 +334,8 @@ class OperatorReplay::Builder {
         for (const size_t before : over_[a.stream]) {
           const Interval& b = rank.activities[before].interval;
           // What did not come before, by the stamps, was not waited for.
-          if (b.end_ns <= a.interval.begin_ns + kRoundedNs && b.begin_ns < a.interval.begin_ns) nodes_[i].after.push_back(before);
+          if (b.end_ns <= a.interval.begin_ns + kRoundedNs && b.begin_ns < a.interval.begin_ns)
+            nodes_[i].after.push_back(before);
         }
         over_[a.stream] = {i};
       }
@@ -343,7 +356,8 @@ class OperatorReplay::Builder {
     }
   }
 
-  void add_host(const Rank& rank, const Step& step, std::pair<size_t, size_t> operations, std::pair<size_t, size_t> syncs) {
+  void add_host(const Rank& rank, const Step& step, std::pair<size_t, size_t> operations,
+                std::pair<size_t, size_t> syncs) {
     std::vector<std::tuple<int64_t, bool, size_t>> calls;  // begin, a synchronisation, place
     for (size_t i = operations.first; i < operations.second; ++i)
       if (rank.activities[i].is_launched) calls.emplace_back(rank.activities[i].launch.begin_ns, false, i);
@@ -388,7 +402,8 @@ class OperatorReplay::Builder {
     return call;
   }
 
-  /// Waits for the last operation of each stream (or one) that was over when the call returned and had been given before.
+  /// Waits for the last operation of each stream (or one) that was over when the call returned and had been given
+  /// before.
   void synchronize(const Rank& rank, const Step& step, const Synchronization& sync, Replay::Op call) {
     std::vector<size_t> awaited;
     int64_t released_ns = INT64_MIN;
@@ -406,11 +421,12 @@ class OperatorReplay::Builder {
     come_back(rank, step, call, awaited, sync.call, released_ns);
   }
 
-  void come_back(const Rank& rank, const Step& step, Replay::Op call, const std::vector<size_t>& awaited, const Interval& interval,
-                 int64_t released_ns) {
+  void come_back(const Rank& rank, const Step& step, Replay::Op call, const std::vector<size_t>& awaited,
+                 const Interval& interval, int64_t released_ns) {
     const bool is_aside = host_ != call;  // another thread's, that began while the host waits
     if (is_aside && host_ns_ > interval.end_ns) return;
-    const int64_t since_ns = std::clamp(is_aside ? std::max(released_ns, host_ns_) : released_ns, interval.begin_ns, interval.end_ns);
+    const int64_t since_ns =
+        std::clamp(is_aside ? std::max(released_ns, host_ns_) : released_ns, interval.begin_ns, interval.end_ns);
     const Replay::Op back = add(rank, step.number, interval.end_ns - since_ns);
     replay_.after(back, call);
     if (is_aside) replay_.after(back, *host_);
@@ -441,7 +457,8 @@ class OperatorReplay::Builder {
       const int64_t delay_ns = std::max<int64_t>(0, a.interval.begin_ns - ready_ns);
       if (node.begin != node.end) replay_.after(node.end, node.begin);
       replay_.lengthen(node.begin, static_cast<double>(delay_ns) * kNsToSeconds);
-      if (a.xfer_ns > 0) into_.scaled_.push_back({node.end, static_cast<double>(a.xfer_ns) * kNsToSeconds, a.name, a.region});
+      if (a.xfer_ns > 0)
+        into_.scaled_.push_back({node.end, static_cast<double>(a.xfer_ns) * kNsToSeconds, a.name, a.region});
     }
   }
 
@@ -458,9 +475,11 @@ class OperatorReplay::Builder {
   int64_t origin_ns_ = 0;
 
   // About the rank that is being added.
-  std::vector<Node> nodes_;                                  ///< by activity
-  std::vector<std::vector<size_t>> over_;                    ///< by stream: what is over before what it is given next begins
-  std::vector<std::optional<size_t>> last_;                  ///< by stream: what it was given last, where no waits are known
+  std::vector<Node> nodes_;  ///< by activity
+  /// by stream: what is over before what it is given next begins
+  std::vector<std::vector<size_t>> over_;
+  /// by stream: what it was given last, where no waits are known
+  std::vector<std::optional<size_t>> last_;
   std::vector<std::vector<std::optional<size_t>>> awaited_;  ///< and what it already came after, by the other stream
   std::vector<Given> given_;                                 ///< by stream
   std::optional<Replay::Op> host_;                           ///< where the host has come
@@ -469,7 +488,9 @@ class OperatorReplay::Builder {
   Replay::Op step_begin_ = 0;
 };
 
-OperatorReplay::OperatorReplay(SQLite::Database& db, const Catalog& catalog, int64_t world) { Builder(db, catalog, world, *this).build(); }
+OperatorReplay::OperatorReplay(SQLite::Database& db, const Catalog& catalog, int64_t world) {
+  Builder(db, catalog, world, *this).build();
+}
 
 int64_t OperatorReplay::operations(const IsOfOperator& is_of) const {
   return std::count_if(scaled_.begin(), scaled_.end(), [&](const Scaled& s) { return is_of(s.name, s.region); });
@@ -508,7 +529,8 @@ std::optional<IsOfOperator> operator_named(SQLite::Database& db, const std::stri
 
 std::vector<std::string> names_of_operators(SQLite::Database& db) {
   std::vector<std::string> names;
-  Query row(db, "SELECT name FROM gpu_name UNION SELECT name FROM region WHERE kind NOT IN ('none', 'step') ORDER BY 1");
+  Query row(db,
+            "SELECT name FROM gpu_name UNION SELECT name FROM region WHERE kind NOT IN ('none', 'step') ORDER BY 1");
   while (row.next()) names.push_back(row.text(0));
   return names;
 }
@@ -549,7 +571,8 @@ std::vector<OperatorOnPath> operators_on_path(SQLite::Database& db, int64_t worl
       if ((*is_of)(on_path.name, on_path.region)) time_ns += on_path.time_ns;
     found.push_back({name, *is_of, static_cast<double>(time_ns) / static_cast<double>(steps)});
   }
-  std::stable_sort(found.begin(), found.end(), [](const OperatorOnPath& a, const OperatorOnPath& b) { return a.path_ns > b.path_ns; });
+  std::stable_sort(found.begin(), found.end(),
+                   [](const OperatorOnPath& a, const OperatorOnPath& b) { return a.path_ns > b.path_ns; });
   return found;
 }
 

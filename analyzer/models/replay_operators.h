@@ -1,10 +1,14 @@
-// The steps of a job with GPUs as a replay in which operators can take another time: the graph through which the critical path goes
-// (specification.md J12), with all dependencies, not only the last one, so that another path may become the longest.
+// The steps of a job with GPUs as a replay in which operators can take another time: the graph through which the
+// critical path goes (specification.md J12), with all dependencies, not only the last one, so that another path may
+// become the longest.
 //
-//   an operation   begins when its launching call has begun and its stream's dependencies are over: the operation before, and those of table
-//                  stream_wait (where a trace has none, as in replay_gpus.h). Its recorded delay from then to its begin stays
-//   the host       comes to its calls at the recorded pace, and out of a synchronisation, or a copy that ended inside its call, when the
-//                  awaited operation is over; without waiting, if that is sooner
+//   an operation   begins when its launching call has begun and its stream's dependencies are over: the operation
+//                  before, and those of table stream_wait (where a trace has none, as in replay_gpus.h). Its recorded
+//                  delay from then to its begin stays
+//                  stream_wait (where a trace has none, as in replay_gpus.h). Its recorded delay from then
+//                  to its begin stays
+//   the host       comes to its calls at the recorded pace, and out of a synchronisation, or a copy that ended inside
+//                  its call, when the awaited operation is over; without waiting, if that is sooner
 //   collectives    and messages begin on all members together, when the last has come, and take their transfer time
 // Steps follow one another without the time between them. Ranks wait for each other in collectives only.
 #pragma once
@@ -32,11 +36,13 @@ class OperatorReplay {
   OperatorReplay(SQLite::Database& db, const Catalog& catalog, int64_t world);
 
   int64_t steps() const { return steps_; }
-  double recorded_step_s() const { return recorded_step_s_; }  ///< mean over steps of the longest rank, activities beyond its end included
+  /// mean over steps of the longest rank, activities beyond its end included
+  double recorded_step_s() const { return recorded_step_s_; }
   double replayed_step_s() const { return replayed_step_s_; }
   /// Operations of these, on all ranks and in all steps.
   int64_t operations(const IsOfOperator& is_of) const;
-  /// Seconds by which a step would be shorter if these took `scale` (0 to 1) of their time, collectives of their transfer.
+  /// Seconds by which a step would be shorter if these took `scale` (0 to 1) of their time, collectives of their
+  /// transfer.
   double saving_s(const IsOfOperator& is_of, double scale) const;
 
  private:
@@ -53,8 +59,8 @@ class OperatorReplay {
   double recorded_step_s_ = 0, replayed_step_s_ = 0;
 };
 
-/// Kernels and copies of that name, and those that ranges (operators, layers, phases) of that name launched, also further down. Nothing: there
-/// is none.
+/// Kernels and copies of that name, and those that ranges (operators, layers, phases) of that name launched, also
+/// further down. Nothing: there is none.
 std::optional<IsOfOperator> operator_named(SQLite::Database& db, const std::string& name);
 /// All names that it finds.
 std::vector<std::string> names_of_operators(SQLite::Database& db);

@@ -46,7 +46,8 @@ class Builder {
   }
 
  private:
-  using Meeting = std::tuple<int64_t, std::string_view, int64_t, int64_t, int64_t>;  // step, type, number, stage, replica
+  // step, type, number, stage, replica
+  using Meeting = std::tuple<int64_t, std::string_view, int64_t, int64_t, int64_t>;
 
   static Key key(const PipelineOp& op) { return {op.replica, op.stage, op.step, op.type, op.number}; }
 
@@ -60,11 +61,14 @@ class Builder {
       const std::string type = is_message ? std::string(message->first->name) + "-messages" : op.type;
       kinds_[op.type] = replay_.add_kind(type, meets);
     }
-    const Replay::Op at = replay_.add(
-        {.rank = op.rank.value_or(op.stage * replicas_ + op.replica), .step = op.step, .kind = kinds_[op.type], .seconds = op.duration_s});
+    const Replay::Op at = replay_.add({.rank = op.rank.value_or(op.stage * replicas_ + op.replica),
+                                       .step = op.step,
+                                       .kind = kinds_[op.type],
+                                       .seconds = op.duration_s});
     if (!at_.emplace(key(op), at).second)
-      throw Error(fmt::format("step {}: {} {} of stage {}, replica {} occurs twice", op.step, op.type, op.number, op.stage, op.replica), "",
-                  ExitCode::kDataMissing);
+      throw Error(fmt::format("step {}: {} {} of stage {}, replica {} occurs twice", op.step, op.type, op.number,
+                              op.stage, op.replica),
+                  "", ExitCode::kDataMissing);
     if (is_message) {
       const bool sends = message->second == "send";
       const int64_t sender = sends ? op.stage : op.stage - message->first->next;
@@ -82,8 +86,8 @@ class Builder {
   void meet(const Meeting& meeting, const std::vector<Replay::Op>& members) {
     const bool message = std::get<1>(meeting) == kDirections[0].name || std::get<1>(meeting) == kDirections[1].name;
     if (message && members.size() != 2)
-      throw Error(fmt::format("step {}: {} message {} of stage {}, replica {} has only one end", std::get<0>(meeting), std::get<1>(meeting),
-                              std::get<2>(meeting), std::get<3>(meeting), std::get<4>(meeting)),
+      throw Error(fmt::format("step {}: {} message {} of stage {}, replica {} has only one end", std::get<0>(meeting),
+                              std::get<1>(meeting), std::get<2>(meeting), std::get<3>(meeting), std::get<4>(meeting)),
                   "sends and receives are needed from both stages", ExitCode::kDataMissing);
     double last_s = ops_[members[0]].start_s;
     for (const Replay::Op op : members) last_s = std::max(last_s, ops_[op].start_s);
@@ -115,7 +119,8 @@ class Builder {
 
   void order_lanes() {
     for (auto& [stage, lane] : lanes_) {
-      std::stable_sort(lane.begin(), lane.end(), [&](Replay::Op a, Replay::Op b) { return ops_[a].start_s < ops_[b].start_s; });
+      std::stable_sort(lane.begin(), lane.end(),
+                       [&](Replay::Op a, Replay::Op b) { return ops_[a].start_s < ops_[b].start_s; });
       for (size_t i = 1; i < lane.size(); ++i) replay_.after(lane[i], lane[i - 1]);
     }
   }

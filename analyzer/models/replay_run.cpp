@@ -81,7 +81,8 @@ struct KindKey {
 struct HashOfKind {
   size_t operator()(const KindKey& key) const {
     uint64_t hash = static_cast<uint64_t>(key.what);
-    for (const int64_t part : {key.a, key.b, key.c, key.d}) hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15u ^ hash >> 29;
+    for (const int64_t part : {key.a, key.b, key.c, key.d})
+      hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15u ^ hash >> 29;
     return static_cast<size_t>(hash);
   }
 };
@@ -101,7 +102,8 @@ class RunReader {
         small_(small),
         member_(db, "SELECT rank FROM communicator_member WHERE communicator = ?1 AND side = 0 AND comm_rank = ?2") {
     Query ops(db, "SELECT id, name, class, nonblocking FROM op");
-    while (ops.next()) operations_.emplace(ops.integer(0), describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0));
+    while (ops.next())
+      operations_.emplace(ops.integer(0), describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0));
     Query comms(db, "SELECT id, size FROM communicator");
     while (comms.next()) comm_sizes_[comms.integer(0)] = comms.integer(1);
     Query any_message(db, "SELECT 1 FROM message LIMIT 1");
@@ -111,10 +113,12 @@ class RunReader {
   RunReplay read() {
     Query gpu(db_, "SELECT 1 FROM gpu_part g JOIN process p ON p.id = g.process WHERE p.world = ?1 LIMIT 1");
     if (gpu.bind(world_).next())
-      throw Error("the job computes on GPUs, and its waiting there is not in its MPI calls",
-                  "only jobs that compute on CPUs can be replayed so; what a faster kernel or operator would save: ddl report what_if",
-                  ExitCode::kDataMissing);
-    Query background(db_, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ? LIMIT 1");
+      throw Error(
+          "the job computes on GPUs, and its waiting there is not in its MPI calls",
+          "only jobs that compute on CPUs can be replayed so; what a faster kernel or operator would save: ddl report what_if",
+          ExitCode::kDataMissing);
+    Query background(db_,
+                     "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ? LIMIT 1");
     if (background.bind(world_).next())
       throw Error("the job communicates from background threads, and its training threads do not wait in these calls",
                   "what a late rank costs there is its finding's saving: ddl report", ExitCode::kDataMissing);
@@ -167,9 +171,11 @@ class RunReader {
             : "SELECT p.id, p.rank, 0, 0, coalesce(p.init_ns, p.start_ns), coalesce(p.finalize_ns, p.end_ns) FROM process p WHERE "
               "p.world = ?1 AND ?2 = ?2 AND p.rank IS NOT NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank) ORDER BY p.rank");
     for (rows.bind(world_, first); rows.next();)
-      windows_.push_back({rows.integer(0), rows.integer(1), rows.integer(2), rows.integer(3), {rows.integer(4), rows.integer(5)}});
+      windows_.push_back(
+          {rows.integer(0), rows.integer(1), rows.integer(2), rows.integer(3), {rows.integer(4), rows.integer(5)}});
     if (!steps) result_.steps = 1;
-    if (windows_.empty()) throw Error("the run has nothing to replay", "ddl report loss says what is missing", ExitCode::kDataMissing);
+    if (windows_.empty())
+      throw Error("the run has nothing to replay", "ddl report loss says what is missing", ExitCode::kDataMissing);
     Query kept(
         db_,
         steps
@@ -179,7 +185,8 @@ class RunReader {
             : "SELECT count(*) FROM rank_part t JOIN process p ON p.id = t.process WHERE p.world = ?1 AND ?2 = ?2 AND t.comm_ns IS NULL"
               " AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank)");
     if (kept.bind(world_, first).next() && kept.integer(0) > 0)
-      throw Error("not all events of the steps were kept", "ddl record --steps A:B keeps all of those steps", ExitCode::kDataMissing);
+      throw Error("not all events of the steps were kept", "ddl record --steps A:B keeps all of those steps",
+                  ExitCode::kDataMissing);
     double sum_ns = 0;
     for (const Window& window : windows_) sum_ns += static_cast<double>(window.interval.length_ns());
     result_.recorded_step_s = sum_ns * kNs / static_cast<double>(windows_.size());
@@ -199,7 +206,8 @@ class RunReader {
     // Grouped by process: what the last event said holds for the next one mostly.
     EachRow(db_, "process, step", "event NOT INDEXED").run([&](const RowValues& event) {
       if (event.is_null(1)) return;
-      if (const int64_t of_row = event.integer(0); of_row != std::exchange(process, of_row)) counts_here = processes.contains(of_row);
+      if (const int64_t of_row = event.integer(0); of_row != std::exchange(process, of_row))
+        counts_here = processes.contains(of_row);
       if (!counts_here) return;
       const int64_t step = event.integer(1);
       if (at == counts.end() || at->first != step) at = counts.find(step);
@@ -214,10 +222,12 @@ class RunReader {
     std::unordered_set<int64_t> processes;
     std::map<std::pair<int64_t, int64_t>, std::vector<Interval>> ranges;
     for (const Window& window : windows_) processes.insert(window.process);
-    EachRow(db_, "process, thread, region, start_ns, duration_ns", "range_event WHERE step IS NOT NULL").run([&](const RowValues& range) {
-      if (!within_.contains(range.integer(2)) || !processes.contains(range.integer(0))) return;
-      ranges[{range.integer(0), range.integer(1)}].push_back({range.integer(3), range.integer(3) + range.integer(4)});
-    });
+    EachRow(db_, "process, thread, region, start_ns, duration_ns", "range_event WHERE step IS NOT NULL")
+        .run([&](const RowValues& range) {
+          if (!within_.contains(range.integer(2)) || !processes.contains(range.integer(0))) return;
+          ranges[{range.integer(0), range.integer(1)}].push_back(
+              {range.integer(3), range.integer(3) + range.integer(4)});
+        });
     for (auto& [thread, of_thread] : ranges) ranges_.emplace(thread, IntervalSet(std::move(of_thread)));
   }
 
@@ -227,7 +237,8 @@ class RunReader {
     if (of_thread == ranges_.end()) return 0;
     const std::vector<Interval>& ranges = of_thread->second.parts();
     int64_t ns = 0;
-    auto range = std::lower_bound(ranges.begin(), ranges.end(), begin_ns, [](const Interval& r, int64_t t) { return r.end_ns <= t; });
+    auto range = std::lower_bound(ranges.begin(), ranges.end(), begin_ns,
+                                  [](const Interval& r, int64_t t) { return r.end_ns <= t; });
     for (; range != ranges.end() && range->begin_ns < end_ns; ++range)
       ns += std::min(end_ns, range->end_ns) - std::max(begin_ns, range->begin_ns);
     return ns;
@@ -235,11 +246,12 @@ class RunReader {
 
   void read_processes() {
     ProcessEvents of_processes(db_);
-    EachRow rows(db_,
-                 "e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer, k.xfer_ns,"
-                 " k.wait_method IS 'lower-bound'",
-                 fmt::format("{} LEFT JOIN collective k ON k.event = e.id WHERE {} AND e.start_ns BETWEEN ?3 AND ?4", of_processes.table(),
-                             of_processes.condition()));
+    EachRow rows(
+        db_,
+        "e.id, e.thread, e.kind, e.op, e.comm, e.seq, e.start_ns, e.duration_ns, coalesce(k.bytes, e.bytes), e.peer, k.xfer_ns,"
+        " k.wait_method IS 'lower-bound'",
+        fmt::format("{} LEFT JOIN collective k ON k.event = e.id WHERE {} AND e.start_ns BETWEEN ?3 AND ?4",
+                    of_processes.table(), of_processes.condition()));
     const auto events_held = static_cast<size_t>(events_);
     participants_.reserve(events_held);
     by_position_.reserve(events_held + windows_.size());
@@ -269,7 +281,8 @@ class RunReader {
         if (at < end && begin_ns >= windows_[at].interval.begin_ns) events.push_back(event_of(row));
       };
       const ProcessEvents::Parameters where = of_processes.of(process, windows_[first].interval.begin_ns);
-      rows.run(add, where.first, where.second, windows_[first].interval.begin_ns, windows_[end - 1].interval.end_ns - 1);
+      rows.run(add, where.first, where.second, windows_[first].interval.begin_ns,
+               windows_[end - 1].interval.end_ns - 1);
       while (at < end) close();
     }
   }
@@ -287,10 +300,12 @@ class RunReader {
     int64_t now = window.interval.begin_ns, position = 0;
     for (size_t i = 0; i < events.size(); ++i) {
       const Event& event = events[i];
-      if (event.kind == 2 || event.thread != window.thread || event.interval.begin_ns < now) continue;  // of a call, or within another one
+      // of a call, or within another one
+      if (event.kind == 2 || event.thread != window.thread || event.interval.begin_ns < now) continue;
       const int64_t number = seen[{event.op, event.bytes}]++;
-      const Replay::Op compute = add_compute(window, now, event.interval.begin_ns, {KindKey::kBeforeCall, event.op, event.bytes, number},
-                                             {KindKey::kAtPosition, position++});
+      const Replay::Op compute =
+          add_compute(window, now, event.interval.begin_ns, {KindKey::kBeforeCall, event.op, event.bytes, number},
+                      {KindKey::kAtPosition, position++});
       for (size_t r = i + 1; r < events.size() && events[r].interval.begin_ns == event.interval.begin_ns; ++r)
         if (events[r].kind == 2) add_request(window, events[r], operations_.at(events[r].op), compute, pending);
       const int64_t end_ns = std::min(event.interval.end_ns, window.interval.end_ns);
@@ -301,7 +316,8 @@ class RunReader {
   }
 
   /// For a kind that is decided when all have been read: by the call that follows, or by its place in the step.
-  Replay::Op add_compute(const Window& window, int64_t begin_ns, int64_t end_ns, const KindKey& by_call, const KindKey& by_position) {
+  Replay::Op add_compute(const Window& window, int64_t begin_ns, int64_t end_ns, const KindKey& by_call,
+                         const KindKey& by_position) {
     const Replay::Op op = add(window, kind_of(by_call, "compute", false), static_cast<double>(end_ns - begin_ns) * kNs);
     if (before_) result_.replay.after(op, *before_);
     by_position_.emplace_back(op, kind_of(by_position, "compute", false));
@@ -345,12 +361,14 @@ class RunReader {
     pending.emplace(event.interval.end_ns, member);
     if (messages_) members_by_event_[event.id] = member;
     result_.nonblocking_messages |= !event.seq || !event.comm;
-    if (event.seq && event.comm) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
+    if (event.seq && event.comm)
+      participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
   }
 
   size_t transfer_kind(const Event& event, const Operation& operation) {
     const int64_t size = event.comm ? comm_sizes_[*event.comm] : 0;
-    const size_t kind = kind_of({KindKey::kTransfer, event.kind, event.op, size, event.bytes}, operation.name, true, event.kind == 2);
+    const size_t kind =
+        kind_of({KindKey::kTransfer, event.kind, event.op, size, event.bytes}, operation.name, true, event.kind == 2);
     if (messages_ && kind >= sent_.size()) {
       sent_.resize(kind + 1);
       sent_[kind] = {event.bytes, message_operation(operation).buffered};
@@ -365,7 +383,8 @@ class RunReader {
   }
 
   Replay::Op add(const Window& window, size_t kind, double seconds) {
-    return result_.replay.add({.rank = window.rank, .step = window.step, .kind = kind, .seconds = std::max(0.0, seconds)});
+    return result_.replay.add(
+        {.rank = window.rank, .step = window.step, .kind = kind, .seconds = std::max(0.0, seconds)});
   }
 
   std::optional<int64_t> rank_of(int64_t comm, std::optional<int64_t> comm_rank) {
@@ -373,8 +392,8 @@ class RunReader {
     return member_.bind(comm, *comm_rank).next() ? member_.maybe_integer(0) : std::nullopt;
   }
 
-  /// What a collective takes in which members without a record may have kept the others waiting: what its like take of which all members are
-  /// known, else the shortest of its like. By kind.
+  /// What a collective takes in which members without a record may have kept the others waiting: what its like take of
+  /// which all members are known, else the shortest of its like. By kind.
   std::unordered_map<size_t, int64_t> typical_transfers() const {
     std::unordered_map<size_t, std::vector<double>> known;
     std::unordered_map<size_t, int64_t> shortest;
@@ -403,20 +422,23 @@ class RunReader {
     if (order.size() == participants_.size()) return order;
     order.resize(participants_.size());
     std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) { return key(participants_[a]) < key(participants_[b]); });
+    std::stable_sort(order.begin(), order.end(),
+                     [&](uint32_t a, uint32_t b) { return key(participants_[a]) < key(participants_[b]); });
     return order;
   }
 
   void meet() {
     int64_t group = 0;
     std::unordered_map<size_t, int64_t> typical;
-    const bool any_bound = std::any_of(participants_.begin(), participants_.end(), [](const Participant& one) { return one.bounded; });
+    const bool any_bound =
+        std::any_of(participants_.begin(), participants_.end(), [](const Participant& one) { return one.bounded; });
     if (any_bound) typical = typical_transfers();
     const std::vector<uint32_t> order = by_collective();
     for (auto first = order.begin(), last = first; first != order.end(); first = last) {
       const Participant& head = participants_[*first];
-      last = std::find_if(first, order.end(),
-                          [&](uint32_t place) { return participants_[place].comm != head.comm || participants_[place].seq != head.seq; });
+      last = std::find_if(first, order.end(), [&](uint32_t place) {
+        return participants_[place].comm != head.comm || participants_[place].seq != head.seq;
+      });
       const Participants members(participants_, std::span(first, last));
       const Operation& operation = operations_.at(head.op);
       if (operation.wait == WaitRule::kSymmetric) {
@@ -434,7 +456,8 @@ class RunReader {
         for (size_t i = 0; i < members.size(); ++i) {
           const PartInCall& member = members[i].member;
           std::optional<int64_t> xfer_ns = operation.nonblocking ? shortest : member.xfer_ns;
-          if (xfer_ns && members[i].bounded) xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
+          if (xfer_ns && members[i].bounded)
+            xfer_ns = std::min(*xfer_ns, typical.at(result_.replay.ops()[member.op].kind));
           if (operation.nonblocking) posted_ns_[member.op] = last_ns;
           if (xfer_ns) {
             result_.replay.meet(member.op, group, static_cast<double>(*xfer_ns) * kNs);
@@ -446,7 +469,8 @@ class RunReader {
       } else if (operation.wait != WaitRule::kNone) {
         meet_root(operation, members, group++);
       } else if (members.size() > 1) {
-        for (size_t i = 0; i < members.size(); ++i) unsplit_ns_ += static_cast<double>(members[i].member.interval.length_ns());
+        for (size_t i = 0; i < members.size(); ++i)
+          unsplit_ns_ += static_cast<double>(members[i].member.interval.length_ns());
       }
     }
   }
@@ -468,8 +492,9 @@ class RunReader {
     }
   }
 
-  // The root leaves when all have come. So may others, where a member passes on what those behind it sent: who left after the last had come
-  // is taken to have waited for it. Who left before, but after the root had come, waited for the root; the others for nobody.
+  // The root leaves when all have come. So may others, where a member passes on what those behind it sent: who left
+  // after the last had come is taken to have waited for it. Who left before, but after the root had come, waited for
+  // the root; the others for nobody.
   void gather(const Operation& operation, const Participants& members, const PartInCall& root, int64_t group) {
     int64_t last_ns = root.interval.begin_ns;
     bool all = true;
@@ -482,7 +507,8 @@ class RunReader {
       result_.replay.after(root.op, member.before);
       last_ns = std::max(last_ns, member.interval.begin_ns);
     }
-    result_.replay.meet(root.op, group, static_cast<double>(std::max<int64_t>(0, root.interval.end_ns - last_ns)) * kNs);
+    result_.replay.meet(root.op, group,
+                        static_cast<double>(std::max<int64_t>(0, root.interval.end_ns - last_ns)) * kNs);
     if (operation.nonblocking) return;  // when the others' parts were over is not known: they computed meanwhile
     for (size_t i = 0; i < members.size(); ++i) {
       const PartInCall& member = members[i].member;
@@ -492,7 +518,8 @@ class RunReader {
         result_.replay.meet(member.op, group, static_cast<double>(end_ns - last_ns) * kNs);
       } else {
         result_.replay.after(member.op, root.before);
-        result_.replay.meet(member.op, -1, static_cast<double>(end_ns - std::max(begin_ns, root.interval.begin_ns)) * kNs);
+        result_.replay.meet(member.op, -1,
+                            static_cast<double>(end_ns - std::max(begin_ns, root.interval.begin_ns)) * kNs);
       }
     }
   }
@@ -500,7 +527,8 @@ class RunReader {
   /// Both ends of it are known.
   struct Message {
     const PartInCall *send, *receive;
-    const PartInCall* send_call;  ///< in which the sender may have waited for the receiver; null: in none, or that is not known
+    /// in which the sender may have waited for the receiver; null: in none, or that is not known
+    const PartInCall* send_call;
     const PartInCall* receive_call;
     int64_t margin_ns;  ///< by less than this nobody knows which of both came first
   };
@@ -523,20 +551,23 @@ class RunReader {
       const PartInCall *send = find(0), *receive = find(1);
       if (!send || !receive) {  // the other end is not known, or not in these steps
         const bool unknown = rows.is_null(0) || rows.is_null(1);
-        if (const PartInCall* one = send ? send : receive; one && unknown) unsplit_ns_ += static_cast<double>(one->interval.length_ns());
+        if (const PartInCall* one = send ? send : receive; one && unknown)
+          unsplit_ns_ += static_cast<double>(one->interval.length_ns());
         continue;
       }
       if (send->op == receive->op) continue;
       const double sigma_ns = rows.is_null(5) ? 0 : rows.real(5);
       const bool may_wait = !rows.is_null(4) && !sent_[result_.replay.ops()[send->op].kind].buffered;
-      messages.push_back({send, receive, may_wait ? find(2) : nullptr, find(3), static_cast<int64_t>(kSureSigmas * sigma_ns)});
+      messages.push_back(
+          {send, receive, may_wait ? find(2) : nullptr, find(3), static_cast<int64_t>(kSureSigmas * sigma_ns)});
     }
     return messages;
   }
 
-  // A receive never ends before its send begins. A send may: small ones are eager, and over before anybody receives them. Up to which size
-  // is seen from those; in a call that receives as well a send of that size is not what it waited for. Of larger ones the sender waits until
-  // the receive is posted. What several messages of one call took is known from when the last of them could begin.
+  // A receive never ends before its send begins. A send may: small ones are eager, and over before anybody receives
+  // them. Up to which size is seen from those; in a call that receives as well a send of that size is not what it
+  // waited for. Of larger ones the sender waits until the receive is posted. What several messages of one call took is
+  // known from when the last of them could begin.
   void pass_messages() {
     const std::vector<Message> messages = read_messages();
     const auto bytes = [&](const Message& m) { return sent_[result_.replay.ops()[m.send->op].kind].bytes; };
@@ -571,11 +602,13 @@ class RunReader {
       const Message& m = messages[i];
       result_.replay.after(m.receive->op, m.send->before);
       transfer(*m.receive, exchanges.at(m.receive_call ? m.receive_call->op : m.receive->op));
-      const bool came_before = m.send_call && m.receive->interval.begin_ns + m.margin_ns <= m.send_call->interval.begin_ns;
+      const bool came_before =
+          m.send_call && m.receive->interval.begin_ns + m.margin_ns <= m.send_call->interval.begin_ns;
       if (!binds[i] && !(came_before && bytes(m) >= least_bytes)) continue;
       const auto exchange = exchanges.find(m.send_call->op);
       const bool both = m.send->op == m.send_call->op && exchange != exchanges.end() && exchange->second.receive;
-      result_.replay.after(both ? *exchange->second.receive : m.send->op, m.receive->before);  // one call, one operation that takes time
+      // one call, one operation that takes time
+      result_.replay.after(both ? *exchange->second.receive : m.send->op, m.receive->before);
       if (binds[i] && !both) transfer(*m.send, exchange->second);
     }
   }
@@ -586,8 +619,8 @@ class RunReader {
     result_.replay.meet(part.op, -1, static_cast<double>(std::max<int64_t>(0, part.interval.end_ns - begin_ns)) * kNs);
   }
 
-  // Ranks that run the same program compute alike in the same place of a step; stages of a pipeline before the same call. Whichever kinds
-  // hold durations that differ less are taken.
+  // Ranks that run the same program compute alike in the same place of a step; stages of a pipeline before the same
+  // call. Whichever kinds hold durations that differ less are taken.
   void choose_kinds() {
     const Replay& replay = result_.replay;
     const auto scatter = [&](auto kind_at) {
@@ -619,8 +652,9 @@ class RunReader {
       if (who[replay.ops()[op].kind] != kSeveral) result_.replay.relabel(op, alone);
   }
 
-  // Transfers go on one after the other behind computing, and all are seen to be over in the call that waits for them. Only from when the last of
-  // them was posted was there nothing else to wait for: what the others took before lies behind computing, and moves with it.
+  // Transfers go on one after the other behind computing, and all are seen to be over in the call that waits for them.
+  // Only from when the last of them was posted was there nothing else to wait for: what the others took before lies
+  // behind computing, and moves with it.
   void find_hidden() {
     std::unordered_map<Replay::Op, int64_t> newest;  // by call
     for (const auto& [call, request] : completions_)
@@ -665,12 +699,13 @@ class RunReader {
   std::vector<Window> windows_;
   std::optional<Replay::Op> before_;  ///< the last operation of the process that is read
   std::unordered_map<KindKey, size_t, HashOfKind> kinds_;
-  std::vector<Sent> sent_;                                      ///< by kind
-  std::vector<Participant> participants_;                       ///< in the order of reading
-  bool messages_ = false;                                       ///< the run has any
-  std::unordered_map<int64_t, PartInCall> members_by_event_;    ///< for messages
-  std::vector<std::pair<Replay::Op, size_t>> by_position_;      ///< computing, and its kind by its place in the step
-  std::unordered_map<Replay::Op, int64_t> posted_ns_;           ///< of non-blocking collectives: when the last member posted
+  std::vector<Sent> sent_;                                    ///< by kind
+  std::vector<Participant> participants_;                     ///< in the order of reading
+  bool messages_ = false;                                     ///< the run has any
+  std::unordered_map<int64_t, PartInCall> members_by_event_;  ///< for messages
+  std::vector<std::pair<Replay::Op, size_t>> by_position_;    ///< computing, and its kind by its place in the step
+  /// of non-blocking collectives: when the last member posted
+  std::unordered_map<Replay::Op, int64_t> posted_ns_;
   std::vector<std::pair<Replay::Op, Replay::Op>> completions_;  ///< call, request that completed in it
   double call_ns_ = 0, unsplit_ns_ = 0, undefined_ns_ = 0;
 };
@@ -679,8 +714,9 @@ class RunReader {
 
 std::map<int64_t, int64_t> stages_of(SQLite::Database& db, int64_t world) {
   std::map<int64_t, int64_t> stages;
-  Query rows(db,
-             "SELECT p.rank, l.stage FROM process p LEFT JOIN pipeline l ON l.process = p.id WHERE p.world = ?1 AND p.rank IS NOT NULL");
+  Query rows(
+      db,
+      "SELECT p.rank, l.stage FROM process p LEFT JOIN pipeline l ON l.process = p.id WHERE p.world = ?1 AND p.rank IS NOT NULL");
   for (rows.bind(world); rows.next(); stages[rows.integer(0)] = rows.integer(1))
     if (rows.is_null(1)) return {};
   return stages;
@@ -708,7 +744,8 @@ std::vector<int64_t> last_gpu_steps(SQLite::Database& db, int64_t world, std::op
   return steps;
 }
 
-RunReplay replay_run(SQLite::Database& db, int64_t world, const Regions& within, const std::optional<SmallCalls>& small) {
+RunReplay replay_run(SQLite::Database& db, int64_t world, const Regions& within,
+                     const std::optional<SmallCalls>& small) {
   return RunReader(db, world, within, small).read();
 }
 

@@ -1,18 +1,22 @@
-// The steady steps of a recorded MPI job as a replay: on each rank computing and calls alternate, one after the other; collectives and
-// messages tie the ranks together by the analyzer's waiting. Steps follow one another without the time between them.
+// The steady steps of a recorded MPI job as a replay: on each rank computing and calls alternate, one after the
+// other; collectives and messages tie the ranks together by the analyzer's waiting. Steps follow one another
+// without the time between them.
 //
 //   symmetric collectives   begin on all members together, when the last has come, and take their transfer time
 //   broadcast, scatter      wait for the root to come; reduce, gather: the root waits for the others
-//   non-blocking ones       begin when the last member has posted and take their shortest transfer, or where clocks do not say who posted
-//                           last the shortest time under way (upper bounds: a completion while a rank computes is seen when it asks); the
-//                           completing call waits for them
-//   members without record  take no part; their collectives take the time of like ones whose members are all known, else the shortest of
-//                           their like
-//   messages                receives wait for their send to begin; a send waits for its receive only where it was seen to
+//   non-blocking ones       begin when the last member has posted and take their shortest transfer, or where clocks do
+//                           not say who posted last the shortest time under way (upper bounds: a completion while a
+//                           rank computes is seen when it asks); the completing call waits for them
+//                           last the shortest time under way (upper bounds: a completion while a rank computes is seen
+//                           when it asks); the completing call waits for them
+//   members without record  take no part; their collectives take the time of like ones whose members are all known,
+//                           else the shortest of their like
+//   messages                receives wait for their send to begin; a send waits for its receive only where it was seen
+//                           to
 //   other calls             keep their time
-// In the ideal job, computing before the same call of a step (operation, bytes, ordinal), or in the same place of it, is of one kind,
-// whichever separates durations better; computing where no other rank computes is one more kind. Transfers of one operation, size of
-// communicator and bytes are of one kind.
+// In the ideal job, computing before the same call of a step (operation, bytes, ordinal), or in the same place of it,
+// is of one kind, whichever separates durations better; computing where no other rank computes is one more kind.
+// Transfers of one operation, size of communicator and bytes are of one kind.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -45,30 +49,36 @@ struct RunReplay {
   bool nonblocking_messages = false;  ///< some of these are messages
   /// Much of the time in calls is in some that may wait for other ranks, and for how long is not defined (one-sided).
   bool undefined_waits = false;
-  std::vector<Replay::Op> hidden;  ///< non-blocking collectives that were nowhere the last of those that were seen to be over in one call
-  std::vector<Replay::Op> unawaited;  ///< non-blocking collectives that no rank was seen to wait for: their ends are unknown
+  /// non-blocking collectives that were nowhere the last of those that were seen to be over in one call
+  std::vector<Replay::Op> hidden;
+  /// non-blocking collectives that no rank was seen to wait for: their ends are unknown
+  std::vector<Replay::Op> unawaited;
   struct SmallCall {
     Replay::Op op = 0;
     int64_t comm = 0;
   };
   std::vector<SmallCall> small;  ///< the requested calls, rank by rank in the order of time
-  std::vector<double> within_s;  ///< of each operation, the part of its computing within the requested ranges; empty: none were requested
+  /// of each operation, the part of its computing within the requested ranges; empty: none were requested
+  std::vector<double> within_s;
 };
 
 constexpr int64_t kMostReplayedEvents = 1'000'000;
 /// A replay that is further from the recording than this says little.
 constexpr double kFarFromRecorded = 0.05;
 
-/// Replays the steady steps of an analyzed run, or the whole run where there are none. Throws ddl::Error (kDataMissing):
-/// a job of GPUs or of background threads (background_process), whose ranks do not wait in their calls; events that were not kept; or more than a hundredth of the time inside calls whose
-/// waiting is not known.
-RunReplay replay_run(SQLite::Database& db, int64_t world, const Regions& within = {}, const std::optional<SmallCalls>& small = {});
+/// Replays the steady steps of an analyzed run, or the whole run where there are none. Throws ddl::Error
+/// (kDataMissing): a job of GPUs or of background threads (background_process), whose ranks do not wait in their calls;
+/// events that were not kept; or more than a hundredth of the time inside calls whose waiting is not known.
+RunReplay replay_run(SQLite::Database& db, int64_t world, const Regions& within = {},
+                     const std::optional<SmallCalls>& small = {});
 
 Regions regions_of_layer(SQLite::Database& db, const std::string& layer);
-/// What grows with the samples of a step: forward, backward, loading. Empty: the job does not mark both of the first two.
+/// What grows with the samples of a step: forward, backward, loading. Empty: the job does not mark both of the first
+/// two.
 Regions regions_of_samples(SQLite::Database& db);
 
-/// The last steady steps whose kernels and copies, with their launches, are no more than kMostReplayedEvents; ascending, none before `since`.
+/// The last steady steps whose kernels and copies, with their launches, are no more than kMostReplayedEvents;
+/// ascending, none before `since`.
 std::vector<int64_t> last_gpu_steps(SQLite::Database& db, int64_t world, std::optional<int64_t> since);
 
 /// Pipeline stage by rank, if all ranks that were recorded are stages; else empty.

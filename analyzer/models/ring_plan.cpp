@@ -83,7 +83,8 @@ std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const 
       double narrowest = 0;
       for (size_t u = 0; u <= t; ++u)
         if (const auto& alone = cluster[u].alone_s_per_byte)
-          narrowest = std::max(narrowest, std::min(*alone * static_cast<double>(rings), cluster[u].link.beta_s_per_byte));
+          narrowest =
+              std::max(narrowest, std::min(*alone * static_cast<double>(rings), cluster[u].link.beta_s_per_byte));
       dimension.link.beta_s_per_byte = narrowest;
     }
     dimensions.push_back(dimension);
@@ -91,6 +92,8 @@ std::vector<Dimension> dimensions_of(const std::vector<int64_t>& factors, const 
   return dimensions;
 }
 
-std::vector<RingPlan> best_ring_plans(const Cluster& cluster, double bytes, size_t most) { return Search(cluster, bytes, most).run(); }
+std::vector<RingPlan> best_ring_plans(const Cluster& cluster, double bytes, size_t most) {
+  return Search(cluster, bytes, most).run();
+}
 
 }  // namespace ddl::models

@@ -34,8 +34,9 @@ TrafficByPair traffic_by_pair(SQLite::Database& db, int64_t world) {
 /// Seconds outside MPI, by rank.
 std::map<int64_t, double> computing(SQLite::Database& db, int64_t world) {
   std::map<int64_t, double> seconds;
-  Query rows(db,
-             "SELECT p.rank, t.compute_ns FROM rank_part t JOIN process p ON p.id = t.process WHERE p.world = ?1 AND p.rank IS NOT NULL");
+  Query rows(
+      db,
+      "SELECT p.rank, t.compute_ns FROM rank_part t JOIN process p ON p.id = t.process WHERE p.world = ?1 AND p.rank IS NOT NULL");
   for (rows.bind(world); rows.next();) seconds[rows.integer(0)] = rows.real(1) * 1e-9;
   return seconds;
 }
@@ -56,8 +57,8 @@ struct StepRow {
 std::map<int64_t, std::map<int64_t, StepRow>> step_rows(SQLite::Database& db, int64_t world) {
   Query gpu(db, "SELECT 1 FROM gpu_part g JOIN process p ON p.id = g.process WHERE p.world = ?1 LIMIT 1");
   if (gpu.bind(world).next())
-    throw Error("the job computes on GPUs, and its waiting there is not in its MPI calls", "only jobs that compute on CPUs can be replayed",
-                ExitCode::kDataMissing);
+    throw Error("the job computes on GPUs, and its waiting there is not in its MPI calls",
+                "only jobs that compute on CPUs can be replayed", ExitCode::kDataMissing);
   std::map<int64_t, std::map<int64_t, StepRow>> steps;
   Query rows(
       db,
@@ -74,7 +75,8 @@ std::map<int64_t, std::map<int64_t, StepRow>> step_rows(SQLite::Database& db, in
   for (const auto& [step, ranks] : steps) most = std::max(most, ranks.size());
   std::erase_if(steps, [most](const auto& step) { return step.second.size() < most; });
   if (steps.empty())
-    throw Error("the run has no complete steps", "name steps with ddl/annotate.h, ddl_annotate.py or NVTX", ExitCode::kDataMissing);
+    throw Error("the run has no complete steps", "name steps with ddl/annotate.h, ddl_annotate.py or NVTX",
+                ExitCode::kDataMissing);
   return steps;
 }
 
@@ -102,7 +104,9 @@ double sent_bytes(SQLite::Database& db, int64_t world, const std::vector<int64_t
 }
 
 bool posts_collectives(SQLite::Database& db, int64_t world) {
-  Query row(db, "SELECT 1 FROM collective_group g JOIN op o ON o.id = g.op WHERE g.world = ?1 AND o.nonblocking AND g.bytes > 0 LIMIT 1");
+  Query row(
+      db,
+      "SELECT 1 FROM collective_group g JOIN op o ON o.id = g.op WHERE g.world = ?1 AND o.nonblocking AND g.bytes > 0 LIMIT 1");
   return row.bind(world).next();
 }
 
@@ -113,12 +117,13 @@ std::optional<ParameterServer> parameter_server_of(SQLite::Database& db, int64_t
   if (pipeline.bind(world).next()) return std::nullopt;
   const TrafficByPair traffic = traffic_by_pair(db, world);
   std::map<int64_t, std::set<int64_t>> partners;
-  for (const auto& [pair, bytes] : traffic) partners[pair.first].insert(pair.second), partners[pair.second].insert(pair.first);
+  for (const auto& [pair, bytes] : traffic)
+    partners[pair.first].insert(pair.second), partners[pair.second].insert(pair.first);
   if (partners.size() < 3) return std::nullopt;
   // Servers are the others' only partners, so there is one of them among anybody's.
   ParameterServer found;
-  const auto least =
-      std::min_element(partners.begin(), partners.end(), [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
+  const auto least = std::min_element(partners.begin(), partners.end(),
+                                      [](const auto& a, const auto& b) { return a.second.size() < b.second.size(); });
   found.servers.assign(least->second.begin(), least->second.end());
   for (const auto& [rank, others] : partners)
     if (!least->second.contains(rank)) found.workers.push_back(rank);
@@ -135,7 +140,8 @@ std::optional<ParameterServer> parameter_server_of(SQLite::Database& db, int64_t
   if (found.workers.size() == 2) {
     const std::map<int64_t, double> seconds = computing(db, world);
     const auto of = [&](int64_t rank) { return seconds.contains(rank) ? seconds.at(rank) : 0; };
-    if (of(found.servers[0]) >= kServerComputesLess * std::min(of(found.workers[0]), of(found.workers[1]))) return std::nullopt;
+    if (of(found.servers[0]) >= kServerComputesLess * std::min(of(found.workers[0]), of(found.workers[1])))
+      return std::nullopt;
   }
   return found;
 }
@@ -166,7 +172,8 @@ RunConsistency run_consistency(SQLite::Database& db, int64_t world) {
       const auto row = rows.find(run.ranks[r]);
       if (row == rows.end())
         throw Error("the run's steps are not all of the same ranks",
-                    "record a part of the job in which ranks neither come nor go: ddl record --steps A:B", ExitCode::kDataMissing);
+                    "record a part of the job in which ranks neither come nor go: ddl record --steps A:B",
+                    ExitCode::kDataMissing);
       run.job.compute_s[r].push_back(std::max(1e-9, row->second.compute_s));
       transfer_s += row->second.transfer_s;
       step_s += row->second.step_s;
@@ -175,7 +182,8 @@ RunConsistency run_consistency(SQLite::Database& db, int64_t world) {
   }
   run.recorded_step_s = step_s / static_cast<double>(run.ranks.size() * steps.size());
   run.job.bytes = run.server ? sent_bytes(db, world, run.ranks, steps.size()) : reduced_bytes(db, world);
-  if (run.job.bytes <= 0) run.job.bytes = sent_bytes(db, world, run.ranks, steps.size()) / 2;  // by a ring, nearly twice its gradients
+  // by a ring, nearly twice its gradients
+  if (run.job.bytes <= 0) run.job.bytes = sent_bytes(db, world, run.ranks, steps.size()) / 2;
   set_ring_bandwidth(run.job);
   return run;
 }

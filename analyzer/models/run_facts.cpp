@@ -17,7 +17,8 @@ std::vector<MeasuredCollective> measured_collectives(SQLite::Database& db, int64
   for (row.bind(world); row.next();) {
     MeasuredCollective& one = collectives.emplace_back();
     one.op = row.text(0);
-    one.sample = {collective_of(one.op).value_or(Collective::kAllreduce), row.integer(1), row.real(2), row.real(3), row.real(4)};
+    one.sample = {collective_of(one.op).value_or(Collective::kAllreduce), row.integer(1), row.real(2), row.real(3),
+                  row.real(4)};
   }
   return collectives;
 }
@@ -34,7 +35,8 @@ namespace {
 void require_seen(const Facts& facts) {
   if (facts.resource == Resource::kUnseen)
     throw Error("the run has NCCL collectives but no GPU activities, so what its GPUs did is unknown",
-                "record with CUPTI (ddl doctor checks for it), or profile with CUDA activities", ExitCode::kDataMissing);
+                "record with CUPTI (ddl doctor checks for it), or profile with CUDA activities",
+                ExitCode::kDataMissing);
 }
 
 }  // namespace
@@ -44,10 +46,11 @@ std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world) {
   require_seen(facts);
   std::vector<RankStep> ranks;
   for (const RankFacts& rank : facts.ranks)
-    if (facts.step.has_steps && rank.compute_ns) ranks.push_back({rank.rank, static_cast<double>(*rank.compute_ns) * 1e-9});
+    if (facts.step.has_steps && rank.compute_ns)
+      ranks.push_back({rank.rank, static_cast<double>(*rank.compute_ns) * 1e-9});
   if (ranks.empty())
-    throw Error("the run has no complete steps", "name steps with ddl/annotate.h, ddl_annotate.py or NVTX, or give the numbers",
-                ExitCode::kDataMissing);
+    throw Error("the run has no complete steps",
+                "name steps with ddl/annotate.h, ddl_annotate.py or NVTX, or give the numbers", ExitCode::kDataMissing);
   return ranks;
 }
 
@@ -72,7 +75,8 @@ MeanStep mean_step(SQLite::Database& db, int64_t world) {
   const JobTime& time = facts.headline;
   if (time.is_known()) {
     const TimeParts mean = time.sum / (time.windows * 1e9);
-    return {{mean.total_ns(), mean.computing_ns(), mean.transfer_ns + mean.unsplit_ns, mean.wait_ns, mean.copy_ns, mean.idle_ns},
+    return {{mean.total_ns(), mean.computing_ns(), mean.transfer_ns + mean.unsplit_ns, mean.wait_ns, mean.copy_ns,
+             mean.idle_ns},
             mean.unsplit_ns == 0,
             time.why};
   }
@@ -80,11 +84,12 @@ MeanStep mean_step(SQLite::Database& db, int64_t world) {
 }
 
 std::optional<double> samples_per_step(SQLite::Database& db, int64_t world) {
-  Query row(db,
-            "SELECT avg(samples), min(ranks), (SELECT count(DISTINCT rank) FROM process WHERE world = ?1 AND rank IS NOT NULL) FROM ("
-            " SELECT sum(v.value) AS samples, count(DISTINCT p.rank) AS ranks FROM value v JOIN process p ON p.id = v.process"
-            " JOIN steady_step s ON s.world = p.world AND s.step = v.step AND s.annotated"
-            " WHERE p.world = ?1 AND v.name = 'samples' GROUP BY v.step)");
+  Query row(
+      db,
+      "SELECT avg(samples), min(ranks), (SELECT count(DISTINCT rank) FROM process WHERE world = ?1 AND rank IS NOT NULL) FROM ("
+      " SELECT sum(v.value) AS samples, count(DISTINCT p.rank) AS ranks FROM value v JOIN process p ON p.id = v.process"
+      " JOIN steady_step s ON s.world = p.world AND s.step = v.step AND s.annotated"
+      " WHERE p.world = ?1 AND v.name = 'samples' GROUP BY v.step)");
   row.bind(world);
   if (!row.next() || row.is_null(0) || row.integer(1) != row.integer(2)) return std::nullopt;
   return row.real(0);
@@ -116,23 +121,25 @@ std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world) {
     layers.push_back({row.text(0), row.real(1) * 1e-9 / steps, (row.real(2) - row.real(1)) * 1e-9 / steps, 0, 0});
   }
   if (layers.empty())
-    throw Error("the run has no steps with layers", "name layers with ddl/annotate.h, ddl_annotate.py or NVTX, or give --profile",
-                ExitCode::kDataMissing);
+    throw Error("the run has no steps with layers",
+                "name layers with ddl/annotate.h, ddl_annotate.py or NVTX, or give --profile", ExitCode::kDataMissing);
   return layers;
 }
 
 std::vector<LayerTransfer> layer_transfers(SQLite::Database& db, int64_t world) {
-  Query row(db,
-            "SELECT v.layer, sum(coalesce(v.bytes, 0)), iif(count(v.xfer_ns) = count(*) AND max(o.nonblocking) = 0, sum(v.xfer_ns), NULL), "
-            "(SELECT sum(ranks) FROM steady_step WHERE world = ?1 AND annotated) "
-            "FROM v_collective v JOIN op o ON o.name = v.op JOIN steady_step s ON s.world = v.world AND s.step = v.step AND s.annotated "
-            "WHERE v.world = ?1 AND v.layer IS NOT NULL GROUP BY v.layer ORDER BY 2 DESC, 1");
+  Query row(
+      db,
+      "SELECT v.layer, sum(coalesce(v.bytes, 0)), iif(count(v.xfer_ns) = count(*) AND max(o.nonblocking) = 0, sum(v.xfer_ns), NULL), "
+      "(SELECT sum(ranks) FROM steady_step WHERE world = ?1 AND annotated) "
+      "FROM v_collective v JOIN op o ON o.name = v.op JOIN steady_step s ON s.world = v.world AND s.step = v.step AND s.annotated "
+      "WHERE v.world = ?1 AND v.layer IS NOT NULL GROUP BY v.layer ORDER BY 2 DESC, 1");
   std::vector<LayerTransfer> layers;
   for (row.bind(world); row.next();) {
     const double steps = row.real(3);
     if (steps <= 0) break;
     const auto transfer_ns = row.maybe_real(2);
-    layers.push_back({row.text(0), row.real(1) / steps, transfer_ns ? std::optional(*transfer_ns * 1e-9 / steps) : std::nullopt});
+    layers.push_back(
+        {row.text(0), row.real(1) / steps, transfer_ns ? std::optional(*transfer_ns * 1e-9 / steps) : std::nullopt});
   }
   return layers;
 }

@@ -26,7 +26,8 @@ std::vector<MeasuredCollective> measured_collectives(SQLite::Database& db, int64
 /// Samples of those that have a model.
 std::vector<Sample> samples_of(const std::vector<MeasuredCollective>& collectives);
 
-// The rest reads the steady steps of an analyzed run (analyzer/tables.sql). Throws ddl::Error (kDataMissing) if it has none.
+// The rest reads the steady steps of an analyzed run (analyzer/tables.sql). Throws ddl::Error
+// (kDataMissing) if it has none.
 
 /// A rank's mean steady step: on its GPUs if these were active, else outside MPI (RankFacts).
 struct RankStep {
@@ -35,15 +36,16 @@ struct RankStep {
 };
 std::vector<RankStep> rank_steps(SQLite::Database& db, int64_t world);
 
-/// The mean of the marked steady steps, ns: what so many steps take is that many times as much, stalls of single ones included, which a median
-/// leaves out. For the rank whose steps take longest together. Nothing: the job marks no steps.
+/// The mean of the marked steady steps, ns: what so many steps take is that many times as much, stalls of
+/// single ones included, which a median leaves out. For the rank whose steps take longest together. Nothing:
+/// the job marks no steps.
 std::optional<double> mean_step_ns(SQLite::Database& db, int64_t world);
 
 /// A metric of the run; nothing if it is n/a.
 std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::string& id);
 
-/// Where a steady step went, in the mean over ranks: of each its GPUs if these did anything, else the thread that calls MPI. Without steps:
-/// the whole run as one (facts.h).
+/// Where a steady step went, in the mean over ranks: of each its GPUs if these did anything, else the thread that calls
+/// MPI. Without steps: the whole run as one (facts.h).
 struct MeanStep {
   StepParts parts;
   bool split = true;  ///< all waiting could be told from transfer; the rest is in parts.transfer_s
@@ -51,18 +53,20 @@ struct MeanStep {
 };
 MeanStep mean_step(SQLite::Database& db, int64_t world);
 
-/// Samples of a steady step, all ranks together, as the program reported them; nothing if it did not, or not on every rank.
+/// Samples of a steady step, all ranks together, as the program reported them; nothing if it did not, or
+/// not on every rank.
 std::optional<double> samples_per_step(SQLite::Database& db, int64_t world);
 
-/// Layers in the order in which they first began, with their computing per step in the mean over ranks - of their GPUs if these did anything,
-/// else of their threads -; forward and everything else.
+/// Layers in the order in which they first began, with their computing per step in the mean over ranks - of their GPUs
+/// if these did anything, else of their threads -; forward and everything else.
 std::vector<LayerCost> layers_of(SQLite::Database& db, int64_t world);
 
 /// Collectives that a layer's range posted, in a steady step, mean over ranks.
 struct LayerTransfer {
   std::string layer;
-  double bytes = 0;                  ///< S of the collectives (specification.md "Bandwidths")
-  std::optional<double> transfer_s;  ///< exposed, without waiting; unset: one is non-blocking, or its waiting is not known
+  double bytes = 0;  ///< S of the collectives (specification.md "Bandwidths")
+  /// exposed, without waiting; unset: one is non-blocking, or its waiting is not known
+  std::optional<double> transfer_s;
 };
 /// Those that move most first. Empty: no collective lies in a layer.
 std::vector<LayerTransfer> layer_transfers(SQLite::Database& db, int64_t world);

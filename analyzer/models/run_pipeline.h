@@ -1,5 +1,5 @@
-// The pipeline of a recorded run, for `ddl model pipeline`: its stages as the analyzer recognised them (v_pipeline), and what each of them
-// computes in a steady step.
+// The pipeline of a recorded run, for `ddl model pipeline`: its stages as the analyzer recognised them (v_pipeline),
+// and what each of them computes in a steady step.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -12,7 +12,8 @@
 
 namespace ddl::models {
 
-/// Seconds of a steady step outside MPI: medians over the steps (of GPUs the mean), mean over the replicas of the stage.
+/// Seconds of a steady step outside MPI: medians over the steps (of GPUs the mean), mean over the replicas of the
+/// stage.
 struct RecordedStage {
   double forward_s = 0, backward_s = 0;  ///< in the phases of these names
   double other_s = 0;                    ///< the rest: update, input
@@ -35,8 +36,8 @@ struct StatedPipeline {
   int64_t stages = 0, micro_batches = 1;
 };
 
-/// Throws ddl::Error (kDataMissing): no pipeline was recognised and none is stated, pipelines of different shapes in one job, stages that are
-/// not whole, or ranks without steps.
+/// Throws ddl::Error (kDataMissing): no pipeline was recognised and none is stated, pipelines of different shapes in
+/// one job, stages that are not whole, or ranks without steps.
 RunPipeline run_pipeline(SQLite::Database& db, int64_t world, const std::optional<StatedPipeline>& stated = {});
 
 }  // namespace ddl::models

@@ -15,12 +15,13 @@
 namespace ddl::models {
 namespace {
 
-/// Members of each communicator of one group, as ranks of the world in the order of the communicator. Those with members of other worlds are
-/// left out.
+/// Members of each communicator of one group, as ranks of the world in the order of the communicator. Those with
+/// members of other worlds are left out.
 std::map<int64_t, std::vector<size_t>> members_of(SQLite::Database& db, int64_t world, size_t ranks) {
-  Query row(db,
-            "SELECT m.communicator, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator WHERE c.world = ?1 AND "
-            "c.kind NOT IN ('inter', 'window', 'file') AND m.side = 0 ORDER BY m.communicator, m.comm_rank");
+  Query row(
+      db,
+      "SELECT m.communicator, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator WHERE c.world = ?1 AND "
+      "c.kind NOT IN ('inter', 'window', 'file') AND m.side = 0 ORDER BY m.communicator, m.comm_rank");
   std::map<int64_t, std::vector<size_t>> members;
   std::set<int64_t> foreign;
   for (row.bind(world); row.next();) {
@@ -49,9 +50,10 @@ RunTraffic run_traffic(SQLite::Database& db, int64_t world, const TrafficPlan& p
     throw Error(fmt::format("{} ranks are too many: at most {} can be placed", ranks, kMostPlaces),
                 "group ranks that sit together anyway: --traffic", ExitCode::kDataMissing);
   result.bytes.assign(ranks, std::vector<double>(ranks, 0));
-  Query message(db,
-                "SELECT source, destination, sum(bytes) FROM v_message WHERE world = ?1 AND source IS NOT NULL AND destination IS NOT NULL "
-                "GROUP BY 1, 2");
+  Query message(
+      db,
+      "SELECT source, destination, sum(bytes) FROM v_message WHERE world = ?1 AND source IS NOT NULL AND destination IS NOT NULL "
+      "GROUP BY 1, 2");
   for (message.bind(world); message.next();) {
     const auto from = static_cast<size_t>(message.integer(0)), to = static_cast<size_t>(message.integer(1));
     if (from >= ranks || to >= ranks) continue;  // a spawned world's
@@ -86,21 +88,24 @@ RunTraffic run_traffic(SQLite::Database& db, int64_t world, const TrafficPlan& p
   result.collective_bytes = after - before;
   result.left_out.assign(left_out.begin(), left_out.end());
   if (result.message_bytes + result.collective_bytes <= 0)
-    throw Error("the run has no messages between ranks, and no collectives whose bytes are known", "--traffic FILE says what ranks send",
-                ExitCode::kDataMissing);
+    throw Error("the run has no messages between ranks, and no collectives whose bytes are known",
+                "--traffic FILE says what ranks send", ExitCode::kDataMissing);
   return result;
 }
 
 std::vector<std::string> hosts_of_ranks(SQLite::Database& db, int64_t world) {
   std::vector<std::string> hosts(ranks_of_world(db, world));
-  Query row(db, "SELECT p.rank, h.name FROM process p JOIN host h ON h.id = p.host WHERE p.world = ?1 AND p.rank IS NOT NULL");
+  Query row(
+      db,
+      "SELECT p.rank, h.name FROM process p JOIN host h ON h.id = p.host WHERE p.world = ?1 AND p.rank IS NOT NULL");
   for (row.bind(world); row.next();)
     if (static_cast<size_t>(row.integer(0)) < hosts.size()) hosts[static_cast<size_t>(row.integer(0))] = row.text(1);
   return hosts;
 }
 
-std::vector<TierFit> fit_tiers(SQLite::Database& db, int64_t world, size_t tiers, const std::vector<std::vector<size_t>>& groups_of_rank,
-                               Algorithm algorithm, std::optional<double> gamma_s_per_byte) {
+std::vector<TierFit> fit_tiers(SQLite::Database& db, int64_t world, size_t tiers,
+                               const std::vector<std::vector<size_t>>& groups_of_rank, Algorithm algorithm,
+                               std::optional<double> gamma_s_per_byte) {
   const size_t ranks = ranks_of_world(db, world);
   std::vector<std::vector<Sample>> samples(tiers);
   std::vector<TierFit> fits(tiers);
@@ -114,11 +119,12 @@ std::vector<TierFit> fit_tiers(SQLite::Database& db, int64_t world, size_t tiers
     const auto collective = collective_of(row.text(1));
     if (!collective || comm == members.end() || comm->second.size() < 2) continue;
     const size_t tier = widest_tier(groups_of_rank, comm->second);
-    samples[tier].push_back({*collective, static_cast<int64_t>(comm->second.size()), row.real(2), row.real(3), row.real(4)});
+    samples[tier].push_back(
+        {*collective, static_cast<int64_t>(comm->second.size()), row.real(2), row.real(3), row.real(4)});
     fits[tier].collectives += row.integer(4);
   }
-  // A message whose receiver waited for it took from its send to the receiver's going on: one message, all bytes moved, nothing reduced, as
-  // a broadcast between two.
+  // A message whose receiver waited for it took from its send to the receiver's going on: one message, all bytes moved,
+  // nothing reduced, as a broadcast between two.
   Query message(
       db,
       "SELECT source, destination, bytes, receive_end_ns - send_ns FROM v_message WHERE world = ?1 AND late_sender_wait_ns > 0 AND "

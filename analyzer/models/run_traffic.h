@@ -1,4 +1,5 @@
-// What the ranks of a recorded run sent one another, in messages and in collectives, and what each tier of links took for it.
+// What the ranks of a recorded run sent one another, in messages and in collectives, and what each tier of
+// links took for it.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -30,9 +31,11 @@ struct TierFit {
   std::string why;  ///< why there is none
   int64_t collectives = 0, messages = 0;
 };
-/// By tier: a fit to the blocking collectives that need it and no wider one, and to the messages between its places that their receivers
-/// waited for. `tier_of`: which tier ranks need among one another. All steps of a collective pay for the widest tier in it.
-std::vector<TierFit> fit_tiers(SQLite::Database& db, int64_t world, size_t tiers, const std::vector<std::vector<size_t>>& groups_of_rank,
-                               Algorithm algorithm, std::optional<double> gamma_s_per_byte);
+/// By tier: a fit to the blocking collectives that need it and no wider one, and to the messages between its places
+/// that their receivers waited for. `tier_of`: which tier ranks need among one another. All steps of a collective pay
+/// for the widest tier in it.
+std::vector<TierFit> fit_tiers(SQLite::Database& db, int64_t world, size_t tiers,
+                               const std::vector<std::vector<size_t>>& groups_of_rank, Algorithm algorithm,
+                               std::optional<double> gamma_s_per_byte);
 
 }  // namespace ddl::models

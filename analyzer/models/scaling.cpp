@@ -16,7 +16,9 @@ constexpr double kSameBatch = 0.005;
 
 bool nearly(double a, double b) { return std::abs(a - b) <= kSameBatch * std::max(std::abs(a), std::abs(b)); }
 
-std::string counted(double count, const std::string& noun) { return fmt::format("{:g} {}{}", count, noun, count == 1 ? "" : "s"); }
+std::string counted(double count, const std::string& noun) {
+  return fmt::format("{:g} {}{}", count, noun, count == 1 ? "" : "s");
+}
 
 /// "1 node = 4 GPUs", "1 GPU".
 std::string base_name(const ScalingPoint& base, const std::string& worker) {
@@ -32,10 +34,12 @@ void flag(ScalingRow& row, const ScalingRow* before) {
   if (before && before->point.workers < row.point.workers) {
     const std::string then = half_up(before->efficiency.value, 2);
     if (std::stod(now) > std::stod(then))
-      row.flags.push_back(fmt::format("rises from {} to {}{}", then, now, certainty(row.efficiency.lo > before->efficiency.hi)));
+      row.flags.push_back(
+          fmt::format("rises from {} to {}{}", then, now, certainty(row.efficiency.lo > before->efficiency.hi)));
   }
   if (row.point.workers > row.base_workers && std::stod(now) > 1)
-    row.flags.push_back(fmt::format("superlinear: {}{}", half_up(row.efficiency.value, 3), certainty(row.efficiency.lo > 1)));
+    row.flags.push_back(
+        fmt::format("superlinear: {}{}", half_up(row.efficiency.value, 3), certainty(row.efficiency.lo > 1)));
   if (!row.point.quoted_efficiency) return;
   const std::string& quoted = *row.point.quoted_efficiency;
   switch (check_quote(row.efficiency, quoted)) {
@@ -45,8 +49,8 @@ void flag(ScalingRow& row, const ScalingRow* before) {
       row.flags.push_back(fmt::format("quoted {} is cut off, not rounded", quoted));
       break;
     case Quote::kDisagrees:
-      row.flags.push_back(
-          fmt::format("quoted {} does not follow: {} to {}", quoted, half_up(row.efficiency.lo, 3), half_up(row.efficiency.hi, 3)));
+      row.flags.push_back(fmt::format("quoted {} does not follow: {} to {}", quoted, half_up(row.efficiency.lo, 3),
+                                      half_up(row.efficiency.hi, 3)));
   }
 }
 
@@ -121,11 +125,13 @@ std::vector<ScalingRow> scaling_rows(const std::vector<ScalingPoint>& points, st
   for (const ScalingPoint& point : points) {
     const std::string of = point.series.empty() ? "" : " of " + point.series;
     if (!(point.workers > 0) || !std::isfinite(point.workers))
-      throw Error(fmt::format("invalid size of {} {}s{}", point.workers, worker, of), "sizes are above 0", ExitCode::kDataMissing);
+      throw Error(fmt::format("invalid size of {} {}s{}", point.workers, worker, of), "sizes are above 0",
+                  ExitCode::kDataMissing);
     const Printed& x = point.throughput;
     if (!(x.lo > 0) || !(x.lo <= x.value) || !(x.value <= x.hi) || !std::isfinite(x.hi))
-      throw Error(fmt::format("{}{}: the result is not above 0 within its printed digits", counted(point.workers, worker), of),
-                  "throughput, speed-up and time are above 0: give more digits", ExitCode::kDataMissing);
+      throw Error(
+          fmt::format("{}{}: the result is not above 0 within its printed digits", counted(point.workers, worker), of),
+          "throughput, speed-up and time are above 0: give more digits", ExitCode::kDataMissing);
     if (std::find(order.begin(), order.end(), point.series) == order.end()) order.push_back(point.series);
   }
   std::vector<ScalingRow> rows;
@@ -134,16 +140,19 @@ std::vector<ScalingRow> scaling_rows(const std::vector<ScalingPoint>& points, st
     for (const ScalingPoint& point : points)
       if (point.series == name) series.push_back(point);
     std::stable_sort(series.begin(), series.end(), [](const auto& a, const auto& b) { return a.workers < b.workers; });
-    const auto base = std::find_if(series.begin(), series.end(),
-                                   [&](const ScalingPoint& point) { return !base_workers || point.workers == *base_workers; });
+    const auto base = std::find_if(series.begin(), series.end(), [&](const ScalingPoint& point) {
+      return !base_workers || point.workers == *base_workers;
+    });
     if (base == series.end())
-      throw Error(fmt::format("the base of {} was not measured{}", counted(*base_workers, worker), name.empty() ? "" : " in " + name),
+      throw Error(fmt::format("the base of {} was not measured{}", counted(*base_workers, worker),
+                              name.empty() ? "" : " in " + name),
                   "choose a --base that was", ExitCode::kDataMissing);
     size_t before = 0;  // rows of this series
     for (const ScalingPoint& point : series) {
       ScalingRow row = make_row(point, *base, worker);
       const ScalingRow* previous = before > 0 ? &rows.back() : nullptr;
-      if (previous && previous->point.workers < point.workers) row.incremental = row.efficiency.value / previous->efficiency.value;
+      if (previous && previous->point.workers < point.workers)
+        row.incremental = row.efficiency.value / previous->efficiency.value;
       flag(row, previous);
       rows.push_back(std::move(row));
       ++before;
@@ -156,12 +165,15 @@ ScalingTrend fit_trend(const std::vector<ScalingRow>& series) {
   std::set<double> sizes;
   for (const ScalingRow& row : series) sizes.insert(row.point.workers);
   if (sizes.size() < kTrendMinSizes)
-    throw Error(fmt::format("too few distinct sizes for a projection: {}, at least {} are needed", sizes.size(), kTrendMinSizes),
+    throw Error(fmt::format("too few distinct sizes for a projection: {}, at least {} are needed", sizes.size(),
+                            kTrendMinSizes),
                 "measure more sizes", ExitCode::kDataMissing);
   const double base = series[0].base_workers;
   const auto n = static_cast<double>(series.size());
   const auto fit = [&](bool linear) {
-    const auto f = [&](const ScalingRow& row) { return linear ? row.point.workers / base : std::log2(row.point.workers / base); };
+    const auto f = [&](const ScalingRow& row) {
+      return linear ? row.point.workers / base : std::log2(row.point.workers / base);
+    };
     ScalingTrend trend{.linear = linear, .largest = *sizes.rbegin(), .base_workers = base};
     double mean_y = 0, fy = 0, yy = 0;
     for (const ScalingRow& row : series) trend.mean_f += f(row) / n, mean_y += 1 / row.efficiency.value / n;
@@ -188,8 +200,8 @@ Projection ScalingTrend::project(double workers) const {
   const double inverse = a + b * f;
   const double off = t * sigma * std::sqrt(1 + 1 / points + (f - mean_f) * (f - mean_f) / spread_f);
   if (!(inverse - off > 0))
-    throw Error(fmt::format("{:g} is too far for a projection: its interval includes every efficiency", workers), "measure larger sizes",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("{:g} is too far for a projection: its interval includes every efficiency", workers),
+                "measure larger sizes", ExitCode::kDataMissing);
   return {workers, {1 / inverse, 1 / (inverse + off), 1 / (inverse - off)}};
 }
 
@@ -201,7 +213,8 @@ double modelled_s(const RecordedScale& run, int64_t ranks, const Link& link) {
   double total_s = 0;
   for (const Sample& sample : run.samples) {
     const int64_t members = sample.ranks == run.ranks ? ranks : sample.ranks;
-    total_s += sample.instances * collective_work(sample.collective, kProjectedAlgorithm, members, sample.bytes).seconds(link);
+    total_s +=
+        sample.instances * collective_work(sample.collective, kProjectedAlgorithm, members, sample.bytes).seconds(link);
   }
   return total_s;
 }

@@ -27,7 +27,8 @@ constexpr ResultColumn kResults[] = {
 struct SizeColumn {
   std::string_view name, worker;
 };
-constexpr SizeColumn kSizes[] = {{"gpus", "GPU"}, {"accelerators", "accelerator"}, {"ranks", "rank"}, {"workers", "worker"}};
+constexpr SizeColumn kSizes[] = {
+    {"gpus", "GPU"}, {"accelerators", "accelerator"}, {"ranks", "rank"}, {"workers", "worker"}};
 constexpr std::string_view kSeries[] = {"series", "platform", "model"};
 constexpr std::string_view kOthers[] = {"nodes", "global_batch", "local_batch", "epoch_s", "efficiency"};
 
@@ -36,8 +37,8 @@ class Reader {
   Reader(const CsvTable& csv, const std::map<std::string, std::string>& names) : csv_(csv), names_(names) {
     for (const auto& [name, column] : names)
       if (!csv.has(column))
-        throw Error(fmt::format("{} has no column '{}' for {}", csv.name(), column, name), "--map NAME=COLUMN names a column of its header",
-                    ExitCode::kUsage);
+        throw Error(fmt::format("{} has no column '{}' for {}", csv.name(), column, name),
+                    "--map NAME=COLUMN names a column of its header", ExitCode::kUsage);
   }
 
   std::optional<std::string> column(std::string_view name) const {
@@ -52,7 +53,8 @@ class Reader {
     const SizeColumn* size = first<SizeColumn>(kSizes);
     if (!size)
       throw Error(csv_.name() + ": no column with the number of GPUs",
-                  "name it gpus, accelerators, ranks or workers, or use --map; see ddl scaling --help", ExitCode::kUsage);
+                  "name it gpus, accelerators, ranks or workers, or use --map; see ddl scaling --help",
+                  ExitCode::kUsage);
     const ResultColumn* result = first<ResultColumn>(kResults);
     if (!result)
       throw Error(csv_.name() + ": no column with results",
@@ -76,7 +78,8 @@ class Reader {
       if (const auto quoted = column("efficiency"); quoted && !csv_.text(r, *quoted).empty())
         point.quoted_efficiency = csv_.text(r, *quoted);
       for (const std::string_view name : kSeries)
-        if (const auto of = column(name)) point.series.append(point.series.empty() ? "" : ", ").append(csv_.text(r, *of));
+        if (const auto of = column(name))
+          point.series.append(point.series.empty() ? "" : ", ").append(csv_.text(r, *of));
       table.stated.push_back(stated(r));
     }
     return table;
@@ -139,6 +142,8 @@ std::vector<std::string> scaling_column_names() {
   return names;
 }
 
-ScalingTable read_scaling_table(const CsvTable& csv, const std::map<std::string, std::string>& names) { return Reader(csv, names).read(); }
+ScalingTable read_scaling_table(const CsvTable& csv, const std::map<std::string, std::string>& names) {
+  return Reader(csv, names).read();
+}
 
 }  // namespace ddl::models

@@ -3,7 +3,8 @@
 //   size        gpus | accelerators | ranks | workers, and nodes if known
 //   result      speedup | throughput | images_per_s | samples_per_s | tokens_per_s | time_s | time_min (the same work in less time)
 //               | step_s | step_ms (with global_batch or local_batch)
-//   if known    global_batch or local_batch; epoch_s beside a time: how much of it the hardware answers for; efficiency: as quoted, is
+//   if known    global_batch or local_batch; epoch_s beside a time: how much of it the hardware answers for;
+//               efficiency: as quoted, is
 //   checked;
 //               columns series, platform, model tell series apart; and what results_lint.h asks for
 // A column may end in _printed. Numbers are as certain as their last digit.
@@ -29,7 +30,8 @@ struct ScalingTable {
 /// The columns that `names` below may name.
 std::vector<std::string> scaling_column_names();
 
-/// `names`: other columns for the names above. Throws ddl::Error for columns that are missing, and for values with file and line.
+/// `names`: other columns for the names above. Throws ddl::Error for columns that are missing, and for values
+/// with file and line.
 ScalingTable read_scaling_table(const CsvTable& csv, const std::map<std::string, std::string>& names = {});
 
 }  // namespace ddl::models

@@ -37,7 +37,8 @@ class ComputeClock {
     inside_ns_ += duration_ns;
   }
   double at(int64_t ns) const {
-    const auto next = std::upper_bound(calls_.begin(), calls_.end(), ns, [](int64_t t, const Call& call) { return t < call.start_ns; });
+    const auto next = std::upper_bound(calls_.begin(), calls_.end(), ns,
+                                       [](int64_t t, const Call& call) { return t < call.start_ns; });
     int64_t inside_ns = 0;
     if (next != calls_.begin()) {
       const Call& last = *(next - 1);
@@ -86,11 +87,12 @@ class StepReader {
     double longest = -1;
     for (const RankStep& rank : rank_steps(db_, world_))
       if (rank.compute_s > longest) longest = rank.compute_s, result_.rank = rank.rank;
-    Query row(db_,
-              "SELECT s.process, s.thread, s.step, s.start_ns, s.duration_ns, t.compute_ns FROM step s JOIN process p ON p.id = s.process "
-              "JOIN step_part t ON t.process = s.process AND t.step = s.step "
-              "JOIN steady_step y ON y.world = p.world AND y.step = s.step AND y.annotated "
-              "WHERE p.world = ?1 AND p.rank = ?2 AND s.measured AND t.comm_ns IS NOT NULL ORDER BY s.duration_ns, s.step");
+    Query row(
+        db_,
+        "SELECT s.process, s.thread, s.step, s.start_ns, s.duration_ns, t.compute_ns FROM step s JOIN process p ON p.id = s.process "
+        "JOIN step_part t ON t.process = s.process AND t.step = s.step "
+        "JOIN steady_step y ON y.world = p.world AND y.step = s.step AND y.annotated "
+        "WHERE p.world = ?1 AND p.rank = ?2 AND s.measured AND t.comm_ns IS NOT NULL ORDER BY s.duration_ns, s.step");
     struct Step {
       int64_t process, thread, step, start_ns;
       double duration_ns, compute_ns;
@@ -118,7 +120,8 @@ class StepReader {
     std::vector<int64_t> completions;
     double inside_ns = 0;
     for (row.bind(process_, thread_, result_.step); row.next();) {
-      const bool allreduce = collective_of(row.text(1)) == Collective::kAllreduce && row.maybe_integer(4).value_or(0) > 0;
+      const bool allreduce =
+          collective_of(row.text(1)) == Collective::kAllreduce && row.maybe_integer(4).value_or(0) > 0;
       const bool request = row.integer(0) == 2;
       if (!request) {
         clock_->add_call(row.integer(2), row.integer(3));
@@ -126,7 +129,8 @@ class StepReader {
       }
       if (!allreduce) continue;
       const bool nonblocking = row.integer(7) != 0;
-      if (!request) inside_ns += row.real(3) - (nonblocking ? 0 : static_cast<double>(row.maybe_integer(6).value_or(0)));
+      if (!request)
+        inside_ns += row.real(3) - (nonblocking ? 0 : static_cast<double>(row.maybe_integer(6).value_or(0)));
       if (!request && nonblocking) result_.posting_s += row.real(3) * kToSeconds;
       if (request != nonblocking) continue;  // the call that posts: its request is the allreduce
       result_.nonblocking |= nonblocking;
@@ -137,7 +141,8 @@ class StepReader {
     std::sort(completions.begin(), completions.end());
     completions.erase(std::unique(completions.begin(), completions.end()), completions.end());
     for (const int64_t end_ns : completions)
-      if (const auto call = call_by_end.find(end_ns); call != call_by_end.end()) inside_ns += static_cast<double>(call->second);
+      if (const auto call = call_by_end.find(end_ns); call != call_by_end.end())
+        inside_ns += static_cast<double>(call->second);
     result_.exposed_s = inside_ns * kToSeconds;
   }
 
@@ -170,7 +175,8 @@ class StepReader {
 
   void set_readiness() {
     result_.gradients = result_.posted;
-    const bool at_once = result_.posted.size() > 1 && result_.posted.back().ready_s - result_.posted.front().ready_s <= 0;
+    const bool at_once =
+        result_.posted.size() > 1 && result_.posted.back().ready_s - result_.posted.front().ready_s <= 0;
     if (!posted_after_backward() && (result_.nonblocking || !at_once || backward_end_ns_)) {
       result_.readiness = "(as posted)";
       return;
@@ -181,10 +187,12 @@ class StepReader {
       result_.readiness = "(ends of layers in backward)";
       return;
     }
-    result_.why = layers_.empty()
-                      ? "its allreduces come when all gradients are there, and it names no layers in a phase 'backward'"
-                      : fmt::format("its {} allreduces come after backward, which has {} layers: which gradients are whose is not told",
-                                    posts_.size(), layers_.size());
+    result_.why =
+        layers_.empty()
+            ? "its allreduces come when all gradients are there, and it names no layers in a phase 'backward'"
+            : fmt::format(
+                  "its {} allreduces come after backward, which has {} layers: which gradients are whose is not told",
+                  posts_.size(), layers_.size());
   }
 
   void take_layers(const std::vector<LayerGradient>& given) {
@@ -193,7 +201,8 @@ class StepReader {
                   "name them with ddl/annotate.h, ddl_annotate.py or NVTX", ExitCode::kDataMissing);
     std::unordered_map<std::string, int64_t> bytes_of;
     double table_bytes = 0, run_bytes = 0;
-    for (const LayerGradient& layer : given) bytes_of[layer.layer] += layer.bytes, table_bytes += static_cast<double>(layer.bytes);
+    for (const LayerGradient& layer : given)
+      bytes_of[layer.layer] += layer.bytes, table_bytes += static_cast<double>(layer.bytes);
     for (const Post& post : posts_) run_bytes += static_cast<double>(post.bytes);
     double found = 0;
     for (const BackwardLayer& layer : layers_) {
@@ -204,9 +213,10 @@ class StepReader {
     }
     if (std::abs(table_bytes - run_bytes) > kTableTolerance * run_bytes || found < (1 - kTableTolerance) * table_bytes)
       throw Error(
-          fmt::format("the table's layers have {:.0f} bytes of gradients, {:.0f} of them in layers that the run names; the run summed "
-                      "{:.0f} in a step",
-                      table_bytes, found, run_bytes),
+          fmt::format(
+              "the table's layers have {:.0f} bytes of gradients, {:.0f} of them in layers that the run names; the run summed "
+              "{:.0f} in a step",
+              table_bytes, found, run_bytes),
           "is it the table of this network, with 4 bytes for each parameter?", ExitCode::kDataMissing);
     result_.readiness = "(ends of layers in backward, bytes of the table)";
     // The allreduces were ready with the last gradient that they hold.
@@ -239,7 +249,8 @@ StepGradients step_gradients(SQLite::Database& db, int64_t world, const std::vec
                 "use a job that computes on CPUs, or give --tensors FILE", ExitCode::kDataMissing);
   StepGradients result = StepReader(db, world).read(layers);
   if (result.gradients.empty())
-    throw Error("no allreduce was kept in a steady step", "ddl record --steps A:B keeps all events of these steps", ExitCode::kDataMissing);
+    throw Error("no allreduce was kept in a steady step", "ddl record --steps A:B keeps all events of these steps",
+                ExitCode::kDataMissing);
   return result;
 }
 
@@ -281,7 +292,8 @@ std::vector<Sample> nonblocking_samples(SQLite::Database& db, int64_t world) {
     if (key.first != comm) comm = key.first, free_ns = INT64_MIN;
     const int64_t begin_ns = std::max(one.last.post_ns, free_ns);
     free_ns = std::max(free_ns, one.last.end_ns);
-    if (one.members < one.ranks || one.ranks < 2 || one.bytes <= 0 || !one.last.waited || one.last.end_ns <= begin_ns) continue;
+    if (one.members < one.ranks || one.ranks < 2 || one.bytes <= 0 || !one.last.waited || one.last.end_ns <= begin_ns)
+      continue;
     seconds[{one.ranks, one.bytes}].push_back(static_cast<double>(one.last.end_ns - begin_ns) * kToSeconds);
   }
   std::vector<Sample> samples;

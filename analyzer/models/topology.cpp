@@ -14,9 +14,10 @@ double Topology::rate_of(const TopologyLink& link) const {
   if (link.bytes_per_second) return *link.bytes_per_second;
   const Tier& tier = tiers[link.tier];
   if (!tier.bytes_per_second)
-    throw Error(fmt::format("the bandwidth of a link of tier '{}' is not known", tier.name),
-                fmt::format("--tier '{}=12.5' (GB/s in each direction), or a recorded run whose transfers show it", tier.name),
-                ExitCode::kDataMissing);
+    throw Error(
+        fmt::format("the bandwidth of a link of tier '{}' is not known", tier.name),
+        fmt::format("--tier '{}=12.5' (GB/s in each direction), or a recorded run whose transfers show it", tier.name),
+        ExitCode::kDataMissing);
   return *tier.bytes_per_second * link.lanes;
 }
 
@@ -37,7 +38,8 @@ std::vector<size_t> Topology::groups(size_t tier) const {
     if (link.tier <= tier) above[find(link.a)] = find(link.b);
   std::map<size_t, size_t> numbers;
   std::vector<size_t> result(places);
-  for (size_t place = 0; place < places; ++place) result[place] = numbers.try_emplace(find(place), numbers.size()).first->second;
+  for (size_t place = 0; place < places; ++place)
+    result[place] = numbers.try_emplace(find(place), numbers.size()).first->second;
   return result;
 }
 
@@ -66,7 +68,8 @@ void Topology::set_tier(std::string_view name, std::optional<double> bytes_per_s
 
 size_t widest_tier(const std::vector<std::vector<size_t>>& groups, const std::vector<size_t>& places) {
   for (size_t tier = 0; tier < groups.size(); ++tier)
-    if (std::all_of(places.begin(), places.end(), [&](size_t place) { return groups[tier][place] == groups[tier][places[0]]; }))
+    if (std::all_of(places.begin(), places.end(),
+                    [&](size_t place) { return groups[tier][place] == groups[tier][places[0]]; }))
       return tier;
   return groups.empty() ? 0 : groups.size() - 1;
 }
@@ -130,22 +133,27 @@ Topology nested(const Topology& hosts, const Topology& inside) {
                first_outer = first_exit + hosts.places;
   const auto inner = [&](size_t host, size_t node) {
     if (inside.root == node) return first_exit + host;  // the way out is the root itself
-    return node < inside.places ? host * inside.places + node : first_switch + host * inner_switches + node - inside.places;
+    return node < inside.places ? host * inside.places + node
+                                : first_switch + host * inner_switches + node - inside.places;
   };
-  const auto outer = [&](size_t node) { return node < hosts.places ? first_exit + node : first_outer + node - hosts.places; };
+  const auto outer = [&](size_t node) {
+    return node < hosts.places ? first_exit + node : first_outer + node - hosts.places;
+  };
   const auto bare = [](const std::string& name) { return name.starts_with("switch:") ? name.substr(7) : name; };
   result.places = all_places;
   result.names.resize(first_outer + hosts.names.size() - hosts.places);
   result.tiers = inside.tiers;
   for (const Tier& tier : hosts.tiers) {
     result.tiers.push_back(tier);
-    const bool taken = std::any_of(inside.tiers.begin(), inside.tiers.end(), [&](const Tier& one) { return one.name == tier.name; });
+    const bool taken =
+        std::any_of(inside.tiers.begin(), inside.tiers.end(), [&](const Tier& one) { return one.name == tier.name; });
     if (taken) result.tiers.back().name = "between hosts: " + tier.name;
   }
   for (size_t host = 0; host < hosts.places; ++host) {
     for (size_t node = 0; node < inside.names.size(); ++node)
-      result.names[inner(host, node)] = node < inside.places ? hosts.names[host] + "/" + inside.names[node]
-                                                             : "switch:" + hosts.names[host] + "/" + bare(inside.names[node]);
+      result.names[inner(host, node)] = node < inside.places
+                                            ? hosts.names[host] + "/" + inside.names[node]
+                                            : "switch:" + hosts.names[host] + "/" + bare(inside.names[node]);
     result.names[first_exit + host] = "switch:" + hosts.names[host];  // whatever the root is called
     for (const TopologyLink& link : inside.links)
       result.links.push_back({inner(host, link.a), inner(host, link.b), link.tier, link.lanes, link.bytes_per_second});
@@ -155,7 +163,8 @@ Topology nested(const Topology& hosts, const Topology& inside) {
   }
   for (size_t node = hosts.places; node < hosts.names.size(); ++node) result.names[outer(node)] = hosts.names[node];
   for (const TopologyLink& link : hosts.links)
-    result.links.push_back({outer(link.a), outer(link.b), inside.tiers.size() + link.tier, link.lanes, link.bytes_per_second});
+    result.links.push_back(
+        {outer(link.a), outer(link.b), inside.tiers.size() + link.tier, link.lanes, link.bytes_per_second});
   if (hosts.root) result.root = outer(*hosts.root);
 
   // Switches that became the way out, which has its own name, are gone.

@@ -18,8 +18,8 @@
 namespace ddl::models {
 namespace {
 
-// What is assumed where a file is silent: the slowest link of its kind that is common (ddl model links), so that no answer rests on a link
-// that the machine may not have.
+// What is assumed where a file is silent: the slowest link of its kind that is common (ddl model links), so that no
+// answer rests on a link that the machine may not have.
 constexpr double kPcie3x16 = 15.754e9, kNvlink = 25e9, kNetwork = 12.5e9;
 constexpr const char* kPcieAssumed = "assumed: PCIe 3.0 x16";
 constexpr const char* kNvlinkAssumed = "assumed: 25 GB/s a lane, NVLink 2 to 4";
@@ -54,7 +54,8 @@ std::string without_escapes(const std::string& text) {
 }
 
 std::string lower_case(std::string text) {
-  std::transform(text.begin(), text.end(), text.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(text.begin(), text.end(), text.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return text;
 }
 
@@ -73,7 +74,9 @@ Topology of_csv(const std::string& text, const std::string& name) {
   for (size_t r = 0; r < table.rows(); ++r) add_node(table.text(r, "from")), add_node(table.text(r, "to"));
   topology.places = topology.names.size();
   topology.names.insert(topology.names.end(), switches.begin(), switches.end());
-  const auto number = [&](const std::string& node) { return index.at(node) + (node.starts_with(kSwitch) ? topology.places : 0); };
+  const auto number = [&](const std::string& node) {
+    return index.at(node) + (node.starts_with(kSwitch) ? topology.places : 0);
+  };
 
   // Tiers as the column names them, in the order of the file; without it by bandwidth, the fastest first.
   std::map<double, size_t, std::greater<>> by_rate;
@@ -116,7 +119,9 @@ struct HwlocNode {
   std::vector<HwlocNode> children;
 };
 
-std::string attribute(const Tree& object, const char* name) { return object.get<std::string>(std::string("<xmlattr>.") + name, ""); }
+std::string attribute(const Tree& object, const char* name) {
+  return object.get<std::string>(std::string("<xmlattr>.") + name, "");
+}
 
 /// A display, 3D or other controller of class 03, or a processing accelerator (12).
 bool is_accelerator(const Tree& object) {
@@ -126,7 +131,8 @@ bool is_accelerator(const Tree& object) {
   // Consoles of servers are VGA controllers as well: one counts if a runtime computes on it.
   for (const auto& [key, child] : object) {
     const std::string name = attribute(child, "name");
-    if (key == "object" && (name.starts_with("cuda") || name.starts_with("nvml") || name.starts_with("rsmi") || name.starts_with("ze")))
+    if (key == "object" &&
+        (name.starts_with("cuda") || name.starts_with("nvml") || name.starts_with("rsmi") || name.starts_with("ze")))
       return true;
   }
   return false;
@@ -144,14 +150,17 @@ HwlocNode hwloc_node(const Tree& object, bool gpus) {
   node.type = attribute(object, "type");
   node.bytes_per_second = object.get<double>("<xmlattr>.pci_link_speed", 0) * 1e9;
   node.place = gpus ? is_accelerator(object) : node.type == "Core";
-  node.name = gpus && node.place ? name_of_gpu(object) : fmt::format("{} {}", lower_case(node.type), attribute(object, "os_index"));
-  if (node.type == "Bridge") node.name = "PCI " + attribute(object, attribute(object, "pci_busid").empty() ? "bridge_pci" : "pci_busid");
+  node.name = gpus && node.place ? name_of_gpu(object)
+                                 : fmt::format("{} {}", lower_case(node.type), attribute(object, "os_index"));
+  if (node.type == "Bridge")
+    node.name = "PCI " + attribute(object, attribute(object, "pci_busid").empty() ? "bridge_pci" : "pci_busid");
   if (node.type == "Machine") node.name = "host";
   if (node.place) return node;
   for (const auto& [key, child] : object) {
     if (key != "object") continue;
     HwlocNode below = hwloc_node(child, gpus);
-    // Only what is worth a switch stays: a node with one way down is part of that way, and as fast as the slowest link on it.
+    // Only what is worth a switch stays: a node with one way down is part of that way, and as fast as the
+    // slowest link on it.
     if (!below.place && below.children.empty()) continue;
     if (!below.place && below.children.size() == 1) {
       const double own = below.bytes_per_second;
@@ -185,8 +194,9 @@ class HwlocTopology {
     if (topology_.names.empty())
       refuse_topology(name, "no GPUs and no cores", "lstopo --of xml, of hwloc 2, with all I/O: lstopo --whole-io");
     topology_.places = topology_.names.size();
-    topology_.tiers = {
-        {"PCIe switch", kPcie3x16, {}, kPcieAssumed}, {"socket", kPcie3x16, {}, kPcieAssumed}, {"host", kPcie3x16, {}, kPcieAssumed}};
+    topology_.tiers = {{"PCIe switch", kPcie3x16, {}, kPcieAssumed},
+                       {"socket", kPcie3x16, {}, kPcieAssumed},
+                       {"host", kPcie3x16, {}, kPcieAssumed}};
     if (root.place) return topology_;
     topology_.root = join(root);
     return topology_;
@@ -217,7 +227,8 @@ class HwlocTopology {
 };
 
 Topology of_hwloc(const std::string& text, const std::string& name) {
-  if (deepest_nesting(text) > kDeepestXml) refuse_topology(name, fmt::format("XML that is nested more than {} deep", kDeepestXml));
+  if (deepest_nesting(text) > kDeepestXml)
+    refuse_topology(name, fmt::format("XML that is nested more than {} deep", kDeepestXml));
   Tree document;
   try {
     std::istringstream stream(text);
@@ -230,7 +241,8 @@ Topology of_hwloc(const std::string& text, const std::string& name) {
   try {
     for (const bool gpus : {true, false}) {
       HwlocNode root = hwloc_node(*machine, gpus);
-      while (!root.place && root.children.size() == 1 && !root.children[0].children.empty()) root = std::move(root.children[0]);
+      while (!root.place && root.children.size() == 1 && !root.children[0].children.empty())
+        root = std::move(root.children[0]);
       if (root.place || !root.children.empty()) return HwlocTopology().make(root, name);
     }
   } catch (const boost::property_tree::ptree_error& error) {
@@ -241,9 +253,11 @@ Topology of_hwloc(const std::string& text, const std::string& name) {
 
 // ------------------------------------------------------------------------------------------------ nvidia-smi topo -m
 
-/// Ways over PCIe, nearest first: at most one bridge, several, the host bridge, several host bridges of a NUMA node, the link between those.
+/// Ways over PCIe, nearest first: at most one bridge, several, the host bridge, several host bridges of a NUMA node,
+/// the link between those.
 constexpr const char* kPcieWays[] = {"PIX", "PXB", "PHB", "NODE", "SYS"};
-/// Links of a GPU at most (H100, B200). Who shows more to its peers together has them to switches, which all of them share.
+/// Links of a GPU at most (H100, B200). Who shows more to its peers together has them to switches, which
+/// all of them share.
 constexpr int64_t kMostNvlinks = 18;
 
 Topology of_nvidia_smi(const std::string& text, const std::string& name) {
@@ -255,13 +269,15 @@ Topology of_nvidia_smi(const std::string& text, const std::string& name) {
     if (words.empty() || !words[0].starts_with("GPU")) continue;
     if (gpus.empty()) {
       for (const std::string& word : words)
-        if (word.starts_with("GPU") && word.size() > 3 && std::isdigit(static_cast<unsigned char>(word[3])) != 0) gpus.push_back(word);
+        if (word.starts_with("GPU") && word.size() > 3 && std::isdigit(static_cast<unsigned char>(word[3])) != 0)
+          gpus.push_back(word);
       if (gpus.size() > kMostGpus) refuse_topology(name, "more GPUs than a host can have");
       continue;
     }
     const auto row = std::find(gpus.begin(), gpus.end(), words[0]);
     if (row == gpus.end()) continue;
-    if (words.size() < gpus.size() + 1) refuse_topology(name, fmt::format("the row of {} has {} columns", words[0], words.size() - 1));
+    if (words.size() < gpus.size() + 1)
+      refuse_topology(name, fmt::format("the row of {} has {} columns", words[0], words.size() - 1));
     for (size_t c = 0; c < gpus.size(); ++c) how[{static_cast<size_t>(row - gpus.begin()), c}] = words[c + 1];
   }
   if (gpus.empty() || how.size() != gpus.size() * gpus.size())
@@ -282,7 +298,8 @@ Topology of_nvidia_smi(const std::string& text, const std::string& name) {
       count[a][b] = std::stoll(way.substr(2));
       nvlinks[a] += count[a][b];
     } else if (std::find(std::begin(kPcieWays), std::end(kPcieWays), way) == std::end(kPcieWays)) {
-      refuse_topology(name, fmt::format("{} and {} are joined by '{}'", gpus[a], gpus[b], way), "known: NV#, PIX, PXB, PHB, NODE, SYS");
+      refuse_topology(name, fmt::format("{} and {} are joined by '{}'", gpus[a], gpus[b], way),
+                      "known: NV#, PIX, PXB, PHB, NODE, SYS");
     }
   }
   const bool switched = std::any_of(nvlinks.begin(), nvlinks.end(), [](int64_t links) { return links > kMostNvlinks; });
@@ -297,8 +314,8 @@ Topology of_nvidia_smi(const std::string& text, const std::string& name) {
       for (size_t b = a + 1; b < gpus.size(); ++b)
         if (count[a][b] > 0) topology.links.push_back({a, b, 0, static_cast<double>(count[a][b])});
   }
-  // PCIe as far as the matrix shows it: a pair with NVLink does not say how PCIe joins it. From the nearest way to the farthest, what a way
-  // joins hangs on a switch of its own.
+  // PCIe as far as the matrix shows it: a pair with NVLink does not say how PCIe joins it. From the nearest way to the
+  // farthest, what a way joins hangs on a switch of its own.
   std::vector<size_t> top(gpus.size());  // the outermost node that each GPU hangs on so far
   for (size_t gpu = 0; gpu < gpus.size(); ++gpu) top[gpu] = gpu;
   for (const char* way : kPcieWays) {
@@ -325,7 +342,8 @@ Topology of_nvidia_smi(const std::string& text, const std::string& name) {
         if (group[gpu] == first) top[gpu] = node;
     }
   }
-  if (std::all_of(top.begin(), top.end(), [&](size_t node) { return node == top[0] && node >= gpus.size(); })) topology.root = top[0];
+  if (std::all_of(top.begin(), top.end(), [&](size_t node) { return node == top[0] && node >= gpus.size(); }))
+    topology.root = top[0];
   if (topology.links.empty() || topology.tiers.size() == 1 ||
       std::any_of(topology.links.begin(), topology.links.end(), [](const auto& link) { return link.tier == 0; }))
     return topology;
@@ -353,7 +371,8 @@ Topology of_slurm(const std::string& text, const std::string& name) {
     SlurmSwitch one;
     for (const std::string& word : words_of_line(line)) {
       const size_t equals = word.find('=');
-      if (equals == std::string::npos) refuse_topology(name, fmt::format("line {}: '{}' is not NAME=VALUE", number, word));
+      if (equals == std::string::npos)
+        refuse_topology(name, fmt::format("line {}: '{}' is not NAME=VALUE", number, word));
       const std::string key = lower_case(word.substr(0, equals)), value = word.substr(equals + 1);
       if (key == "switchname" || key == "blockname") {
         me = value;
@@ -362,7 +381,8 @@ Topology of_slurm(const std::string& text, const std::string& name) {
         one.nodes = expand_hosts(value);
       } else if (key == "switches") {
         one.switches = expand_hosts(value);
-      } else if (key != "linkspeed" && key != "blocksizes" && key != "blocklevels") {  // LinkSpeed has no unit, and Slurm does not use it
+      } else if (key != "linkspeed" && key != "blocksizes" && key != "blocklevels") {
+        // LinkSpeed has no unit, and Slurm does not use it
         refuse_topology(name, fmt::format("line {}: unknown key '{}'", number, key));
       }
     }
@@ -374,7 +394,8 @@ Topology of_slurm(const std::string& text, const std::string& name) {
   std::map<std::string, size_t> above;  // how many list it
   for (const auto& [me, one] : switches)
     for (const std::string& below : one.switches) {
-      if (!switches.contains(below)) refuse_topology(name, fmt::format("switch {} has {} below it, which is not described", me, below));
+      if (!switches.contains(below))
+        refuse_topology(name, fmt::format("switch {} has {} below it, which is not described", me, below));
       ++above[below];
     }
   std::vector<std::string> roots;
@@ -399,10 +420,12 @@ Topology of_slurm(const std::string& text, const std::string& name) {
     const size_t before = known.size();
     for (const std::string& me : order) {
       const SlurmSwitch& one = switches[me];
-      if (known.contains(me) || !std::all_of(one.switches.begin(), one.switches.end(), [&](const auto& s) { return known.contains(s); }))
+      if (known.contains(me) ||
+          !std::all_of(one.switches.begin(), one.switches.end(), [&](const auto& s) { return known.contains(s); }))
         continue;
       std::pair<size_t, double> of{0, static_cast<double>(one.nodes.size())};
-      for (const std::string& below : one.switches) of.first = std::max(of.first, known[below].first + 1), of.second += known[below].second;
+      for (const std::string& below : one.switches)
+        of.first = std::max(of.first, known[below].first + 1), of.second += known[below].second;
       known[me] = of;
     }
     if (known.size() == before) refuse_topology(name, "switches are below each other");
@@ -410,7 +433,8 @@ Topology of_slurm(const std::string& text, const std::string& name) {
   size_t levels = 0;
   for (const auto& [me, of] : known) levels = std::max(levels, of.first + 1);
   for (size_t level = 0; level < levels; ++level)
-    topology.tiers.push_back({level == 0 ? "leaf switch" : fmt::format("switch level {}", level + 1), kNetwork, {}, kNetworkAssumed});
+    topology.tiers.push_back(
+        {level == 0 ? "leaf switch" : fmt::format("switch level {}", level + 1), kNetwork, {}, kNetworkAssumed});
   for (const std::string& me : order) {
     for (const std::string& host : switches[me].nodes) topology.links.push_back({place[host], node[me], 0});
     for (const std::string& below : switches[me].switches)
@@ -424,7 +448,8 @@ Topology of_slurm(const std::string& text, const std::string& name) {
 
 std::vector<std::string> expand_hosts(std::string_view list) {
   const auto refuse = [&](const std::string& why) -> void {
-    throw Error(fmt::format("invalid list of hosts '{}': {}", list.substr(0, 80), why), "such as tux[0-3,7],login", ExitCode::kDataMissing);
+    throw Error(fmt::format("invalid list of hosts '{}': {}", list.substr(0, 80), why), "such as tux[0-3,7],login",
+                ExitCode::kDataMissing);
   };
   std::vector<std::string> result;
   size_t at = 0;
@@ -446,7 +471,8 @@ std::vector<std::string> expand_hosts(std::string_view list) {
           return !text.empty() && text.size() < 10 &&
                  std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
         };
-        if (!is_number(first) || !is_number(last) || std::stol(first) > std::stol(last)) refuse("ranges are such as 0-15");
+        if (!is_number(first) || !is_number(last) || std::stol(first) > std::stol(last))
+          refuse("ranges are such as 0-15");
         if (static_cast<size_t>(std::stol(last) - std::stol(first)) >= kMostHosts) refuse("too many hosts");
         for (long number = std::stol(first); number <= std::stol(last); ++number)
           numbers.push_back(fmt::format("{:0{}}", number, first.size()));
@@ -474,7 +500,8 @@ Topology parse_topology(const std::string& text, const std::string& name) {
   const std::string head = plain.substr(begin, plain.find('\n', begin) - begin);
   if (head.starts_with("GPU")) return of_nvidia_smi(plain, name);
   if (head.find(',') != std::string::npos && head.find('=') == std::string::npos) return of_csv(text, name);
-  if (lower_case(plain).find("switchname=") != std::string::npos || lower_case(plain).find("blockname=") != std::string::npos)
+  if (lower_case(plain).find("switchname=") != std::string::npos ||
+      lower_case(plain).find("blockname=") != std::string::npos)
     return of_slurm(plain, name);
   refuse_topology(name, "no topology that is known",
                   "CSV with columns from, to, gb_per_s; lstopo --of xml; nvidia-smi topo -m; Slurm's topology.conf");

@@ -45,7 +45,8 @@ class Attribution {
 
   /// Mean step if the operations that `keep` took what they took, and the others what they ideally do.
   double only(const std::function<bool(const ReplayOp&)>& keep) {
-    for (size_t i = 0; i < ideal_.size(); ++i) mixed_[i] = keep(replay_.ops()[i]) ? replay_.ops()[i].seconds : ideal_[i];
+    for (size_t i = 0; i < ideal_.size(); ++i)
+      mixed_[i] = keep(replay_.ops()[i]) ? replay_.ops()[i].seconds : ideal_[i];
     return replay_.mean_step_seconds(mixed_);
   }
 
@@ -82,7 +83,8 @@ std::vector<double> ideal_durations(const Replay& replay) {
     if (is_transfer(replay, op)) transfers[op.kind].push_back(op.seconds);
   for (size_t k = 0; k < ideal.size(); ++k)
     if (!transfers[k].empty())
-      ideal[k] = replay.kinds()[k].upper_bound ? *std::min_element(transfers[k].begin(), transfers[k].end()) : median_of(transfers[k]);
+      ideal[k] = replay.kinds()[k].upper_bound ? *std::min_element(transfers[k].begin(), transfers[k].end())
+                                               : median_of(transfers[k]);
   return changed(replay, [&](const ReplayOp& op) { return ideal[op.kind]; });
 }
 
@@ -99,7 +101,8 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
   for (const ReplayKind& kind : replay.kinds()) {
     const auto same = [&](const SlowdownShare& share) { return share.name == kind.type; };
     if (std::any_of(result.types.begin(), result.types.end(), same)) continue;
-    const double kept_s = attribution.only([&](const ReplayOp& op) { return replay.kinds()[op.kind].type == kind.type; });
+    const double kept_s =
+        attribution.only([&](const ReplayOp& op) { return replay.kinds()[op.kind].type == kind.type; });
     result.types.push_back({kind.type, 0, kept_s / ideal_s});
   }
   worst_first(result.types);
@@ -108,7 +111,8 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
     result.ranks.push_back({"", rank, attribution.only([&](const ReplayOp& op) { return op.rank == rank; }) / ideal_s});
   worst_first(result.ranks);
   const auto worst = static_cast<size_t>(std::ceil(kWorstShare * static_cast<double>(replay.ranks().size())));
-  for (size_t i = 0; i < std::min(worst, result.ranks.size()); ++i) result.worst_ranks.push_back(result.ranks[i].number);
+  for (size_t i = 0; i < std::min(worst, result.ranks.size()); ++i)
+    result.worst_ranks.push_back(result.ranks[i].number);
 
   const double lost_s = result.step_s - ideal_s;
   const bool lost = lost_s > 1e-9 * ideal_s;  // rounding is not a loss
@@ -117,7 +121,8 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
     return (result.step_s - attribution.only([&](const ReplayOp& op) { return !fixed(op); })) / lost_s;
   };
   const std::vector<int64_t>& bad = result.worst_ranks;
-  result.fixed_by_ranks = fixed_by([&](const ReplayOp& op) { return std::find(bad.begin(), bad.end(), op.rank) != bad.end(); });
+  result.fixed_by_ranks =
+      fixed_by([&](const ReplayOp& op) { return std::find(bad.begin(), bad.end(), op.rank) != bad.end(); });
   result.fixed_by_worst_rank =
       bad.size() == 1 ? result.fixed_by_ranks : fixed_by([&](const ReplayOp& op) { return op.rank == bad.front(); });
   if (!stage_of) return result;
@@ -125,14 +130,16 @@ Slowdown slowdown_of(const Replay& replay, const std::function<int64_t(int64_t r
   std::map<int64_t, std::vector<int64_t>> stages;
   for (const int64_t rank : replay.ranks()) stages[stage_of(rank)].push_back(rank);
   for (const auto& [stage, ranks] : stages)
-    result.stages.push_back({"", stage, attribution.only([&, s = stage](const ReplayOp& op) { return stage_of(op.rank) == s; }) / ideal_s});
+    result.stages.push_back(
+        {"", stage, attribution.only([&, s = stage](const ReplayOp& op) { return stage_of(op.rank) == s; }) / ideal_s});
   const int64_t last = stages.rbegin()->first;
   result.fixed_by_last_stage = fixed_by([&](const ReplayOp& op) { return stage_of(op.rank) == last; });
   return result;
 }
 
 std::vector<double> faster_network(const Replay& replay, double factor) {
-  return changed(replay, [&](const ReplayOp& op) { return is_transfer(replay, op) ? op.seconds / factor : op.seconds; });
+  return changed(replay,
+                 [&](const ReplayOp& op) { return is_transfer(replay, op) ? op.seconds / factor : op.seconds; });
 }
 
 std::vector<double> healthy_rank(const Replay& replay, int64_t rank) { return healthy_ranks(replay, {rank}); }
@@ -141,14 +148,17 @@ std::vector<double> healthy_ranks(const Replay& replay, const std::vector<int64_
   const std::vector<int64_t>& all = replay.ranks();
   for (const int64_t rank : ranks)
     if (!std::binary_search(all.begin(), all.end(), rank))
-      throw Error(fmt::format("there is no rank {}", rank), fmt::format("ranks are {} to {}", all.front(), all.back()), ExitCode::kUsage);
+      throw Error(fmt::format("there is no rank {}", rank), fmt::format("ranks are {} to {}", all.front(), all.back()),
+                  ExitCode::kUsage);
   const std::unordered_set<int64_t> healed(ranks.begin(), ranks.end());
   std::vector<PlacedComputing> computing;
   for (size_t i = 0; i < replay.ops().size(); ++i)
-    if (const ReplayOp& op = replay.ops()[i]; !is_transfer(replay, op)) computing.push_back({static_cast<Replay::Op>(i), op.kind});
+    if (const ReplayOp& op = replay.ops()[i]; !is_transfer(replay, op))
+      computing.push_back({static_cast<Replay::Op>(i), op.kind});
   const HealthyComputing healthy(replay, computing, healed);
   const auto heals = [&](const ReplayOp& op) { return healed.contains(op.rank) && !is_transfer(replay, op); };
-  const double healed_count = static_cast<double>(healed.size()), others_count = static_cast<double>(all.size()) - healed_count;
+  const double healed_count = static_cast<double>(healed.size()),
+               others_count = static_cast<double>(all.size()) - healed_count;
   struct Computing {
     double own_s = 0, others_s = 0;  // of a rank
   };
@@ -190,7 +200,8 @@ std::vector<double> balanced(const Replay& replay) {
 }
 
 std::vector<double> even_layer(const Replay& replay, std::span<const double> layer_s) {
-  std::map<std::pair<int64_t, size_t>, std::pair<double, double>> sums;  // by step and kind: seconds, and operations that have it
+  // by step and kind: seconds, and operations that have it
+  std::map<std::pair<int64_t, size_t>, std::pair<double, double>> sums;
   const std::vector<ReplayOp>& ops = replay.ops();
   if (layer_s.empty()) return replay.recorded();
   for (size_t i = 0; i < ops.size(); ++i) {
@@ -209,8 +220,8 @@ std::vector<double> even_layer(const Replay& replay, std::span<const double> lay
 }
 
 double overlapped_step_seconds(const Replay& replay) {
-  const double computing_s =
-      replay.mean_step_seconds(changed(replay, [&](const ReplayOp& op) { return is_transfer(replay, op) ? 0 : op.seconds; }));
+  const double computing_s = replay.mean_step_seconds(
+      changed(replay, [&](const ReplayOp& op) { return is_transfer(replay, op) ? 0 : op.seconds; }));
   std::map<int64_t, double> transfer_s;
   for (const ReplayOp& op : replay.ops())
     if (is_transfer(replay, op)) transfer_s[op.rank] += op.seconds;

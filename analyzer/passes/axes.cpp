@@ -18,11 +18,11 @@ struct AxisWord {
   std::string_view word;
   std::string_view axis;
 };
-constexpr AxisWord kWords[] = {{"tensor", "tensor"},     {"tp", "tensor"},          {"pipeline", "pipeline"}, {"pipe", "pipeline"},
-                               {"pp", "pipeline"},       {"data", "data"},          {"dp", "data"},           {"ddp", "data"},
-                               {"fsdp", "data"},         {"hsdp", "data"},          {"context", "context"},   {"cp", "context"},
-                               {"sequence", "sequence"}, {"sp", "sequence"},        {"ulysses", "sequence"},  {"expert", "expert"},
-                               {"ep", "expert"},         {"embedding", "embedding"}};
+constexpr AxisWord kWords[] = {
+    {"tensor", "tensor"},   {"tp", "tensor"},  {"pipeline", "pipeline"},  {"pipe", "pipeline"}, {"pp", "pipeline"},
+    {"data", "data"},       {"dp", "data"},    {"ddp", "data"},           {"fsdp", "data"},     {"hsdp", "data"},
+    {"context", "context"}, {"cp", "context"}, {"sequence", "sequence"},  {"sp", "sequence"},   {"ulysses", "sequence"},
+    {"expert", "expert"},   {"ep", "expert"},  {"embedding", "embedding"}};
 
 /// Words of a name in lower case, without numbers at their ends: "mesh_TP0" has mesh and tp.
 std::set<std::string> words_of(std::string_view label) {
@@ -52,7 +52,8 @@ std::string axis_in_name(std::string_view label) {
   std::set<std::string_view> axes;
   for (const AxisWord& known : kWords)
     if (words.contains(std::string(known.word))) axes.insert(known.axis);
-  if (axes.empty() && words.contains("model") && words.contains("parallel")) axes.insert("model");  // tensor and pipeline together
+  // tensor and pipeline together
+  if (axes.empty() && words.contains("model") && words.contains("parallel")) axes.insert("model");
   if (axes.size() == 2 && axes.contains("expert") && !words.contains("and")) axes.erase("expert");
   std::vector<std::string_view> ordered;
   for (const char* axis : kAxes)
@@ -71,7 +72,8 @@ std::string axis_of_shape(const std::vector<int64_t>& ranks, int64_t world_size)
 std::vector<AxisOfCommunicator> axes_of(const std::vector<AxisInput>& communicators) {
   std::vector<AxisOfCommunicator> axes(communicators.size());
   const auto counts = [](const AxisInput& c) { return c.groups_ranks && c.size >= 2; };
-  std::map<std::pair<size_t, int64_t>, std::set<std::string>> of_split;  // by parent and number: what those with a name serve
+  // by parent and number: what those with a name serve
+  std::map<std::pair<size_t, int64_t>, std::set<std::string>> of_split;
   for (size_t i = 0; i < communicators.size(); ++i) {
     const AxisInput& c = communicators[i];
     if (!counts(c)) continue;
@@ -86,7 +88,8 @@ std::vector<AxisOfCommunicator> axes_of(const std::vector<AxisInput>& communicat
   }
   std::vector<bool> done(communicators.size());
   std::vector<size_t> path;
-  for (size_t i = 0; i < communicators.size(); ++i) {  // every communicator is asked once: what is above it hands its answer down
+  // every communicator is asked once: what is above it hands its answer down
+  for (size_t i = 0; i < communicators.size(); ++i) {
     size_t at = i;
     for (path.clear(); !done[at]; at = *communicators[at].parent) {
       done[at] = true;  // a damaged store may lead in circles
@@ -104,25 +107,35 @@ std::vector<AxisOfCommunicator> axes_of(const std::vector<AxisInput>& communicat
     const AxisInput& c = communicators[i];
     if (!counts(c) || !axes[i].axis.empty()) continue;
     const bool known = static_cast<int64_t>(c.ranks.size()) == c.size;
-    if (known || c.size == c.world_size) axes[i] = {known ? axis_of_shape(c.ranks, c.world_size) : "all ranks", "shape"};
+    if (known || c.size == c.world_size)
+      axes[i] = {known ? axis_of_shape(c.ranks, c.world_size) : "all ranks", "shape"};
   }
   return axes;
 }
 
 void name_axes(SQLite::Database& db, const Catalog& catalog) {
   std::map<int64_t, int64_t> world_sizes;
-  for (const auto& [id, process] : catalog.processes) world_sizes[process.world] = std::max(world_sizes[process.world], process.world_size);
+  for (const auto& [id, process] : catalog.processes)
+    world_sizes[process.world] = std::max(world_sizes[process.world], process.world_size);
   std::vector<AxisInput> inputs;
   std::vector<int64_t> ids;
   std::map<int64_t, size_t> places;
   for (const auto& [id, communicator] : catalog.communicators) {
-    const bool groups_ranks =
-        communicator.kind == "world" || communicator.kind == "intra" || communicator.kind == "nccl" || communicator.kind == "gloo";
+    const bool groups_ranks = communicator.kind == "world" || communicator.kind == "intra" ||
+                              communicator.kind == "nccl" || communicator.kind == "gloo";
     places[id] = inputs.size();
     ids.push_back(id);
-    inputs.push_back({communicator.label, groups_ranks, communicator.size, communicator.ranks, world_sizes[communicator.world], {}, 0});
+    inputs.push_back({communicator.label,
+                      groups_ranks,
+                      communicator.size,
+                      communicator.ranks,
+                      world_sizes[communicator.world],
+                      {},
+                      0});
   }
-  Query splits(db, "SELECT s.communicator, c.parent, s.split FROM communicator_split s JOIN communicator c ON c.id = s.communicator");
+  Query splits(
+      db,
+      "SELECT s.communicator, c.parent, s.split FROM communicator_split s JOIN communicator c ON c.id = s.communicator");
   while (splits.next()) {
     const auto child = places.find(splits.integer(0)), parent = places.find(splits.integer(1));
     if (child == places.end() || parent == places.end()) continue;

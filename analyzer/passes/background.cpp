@@ -10,7 +10,8 @@ namespace ddl {
 namespace {
 
 constexpr double kTrainsShare = 0.01;  // of some second a thread that trains is busy at least
-constexpr int64_t kPerOwnCall = 20;    // a training thread makes at most one call itself per so many collectives of background threads
+// a training thread makes at most one call itself per so many collectives of background threads
+constexpr int64_t kPerOwnCall = 20;
 
 /// Thread ids of those that train, of processes that have another thread.
 std::map<int64_t, int64_t> training_tids(SQLite::Database& db) {
@@ -31,7 +32,8 @@ std::map<int64_t, int64_t> training_tids(SQLite::Database& db) {
   return candidates;
 }
 
-/// Has the process's first thread, which opened no step, done anything in any second in which it was sampled? A job that hangs does nothing for long.
+/// Has the process's first thread, which opened no step, done anything in any second in which it was sampled? A job
+/// that hangs does nothing for long.
 bool is_busy(SQLite::Database& db, int64_t process) {
   Query row(db, R"(
     SELECT max(cpu_ns) - min(cpu_ns), max(at_ns) - min(at_ns)
@@ -60,8 +62,9 @@ void find_coordination(SQLite::Database& db, const Catalog& catalog) {
     std::vector<int64_t> events;
     int lowest = 1, highest = -1;
     do {
-      const int vote = coordination_vote(catalog.operation(rows.integer(3)).op_class, rows.is_null(4) ? "" : rows.text(4),
-                                         rows.is_null(5) ? "" : rows.text(5), rows.integer(6));
+      const int vote =
+          coordination_vote(catalog.operation(rows.integer(3)).op_class, rows.is_null(4) ? "" : rows.text(4),
+                            rows.is_null(5) ? "" : rows.text(5), rows.integer(6));
       lowest = std::min(lowest, vote);
       highest = std::max(highest, vote);
       events.push_back(rows.integer(0));
@@ -76,26 +79,29 @@ bool is_one_of(std::string_view name, std::initializer_list<std::string_view> na
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// A call that python/ddl_hooks tells of, which the training thread makes itself: a message of Gloo, or the barrier that is made of them.
+/// A call that python/ddl_hooks tells of, which the training thread makes itself: a message of Gloo, or the barrier
+/// that is made of them.
 bool is_told(const Operation& operation) {
   return operation.name.starts_with("gloo::") &&
-         (operation.op_class == OpClass::kSend || operation.op_class == OpClass::kReceive || operation.op_class == OpClass::kCompletion ||
-          operation.name == "gloo::monitored_barrier");
+         (operation.op_class == OpClass::kSend || operation.op_class == OpClass::kReceive ||
+          operation.op_class == OpClass::kCompletion || operation.name == "gloo::monitored_barrier");
 }
 
 }  // namespace
 
 int coordination_vote(OpClass op_class, std::string_view datatype, std::string_view reduction, int64_t bytes) {
   constexpr int64_t kRequestBytes = 1 << 20, kWordBytes = 64;
-  if (op_class == OpClass::kBarrier || is_one_of(reduction, {"MPI_LAND", "MPI_BAND", "MPI_LOR", "MPI_BOR", "MPI_LXOR", "MPI_BXOR"}))
+  if (op_class == OpClass::kBarrier ||
+      is_one_of(reduction, {"MPI_LAND", "MPI_BAND", "MPI_LOR", "MPI_BOR", "MPI_LXOR", "MPI_BXOR"}))
     return 1;
   const bool rooted = op_class == OpClass::kAllToRoot || op_class == OpClass::kRootToAll;
   if (rooted && datatype == "MPI_BYTE" && bytes <= kRequestBytes) return 1;
-  // Counters of an evaluation are small integers too, but summed; what Horovod registers (process sets) is compared by its least and largest.
+  // Counters of an evaluation are small integers too, but summed; what Horovod registers (process sets) is compared by
+  // its least and largest.
   const bool compares = datatype == "MPI_INT" && is_one_of(reduction, {"MPI_MIN", "MPI_MAX"});
   if (!reduction.empty() && !compares) return bytes == 0 ? 0 : -1;
-  const bool integers = is_one_of(datatype, {"MPI_CHAR", "MPI_SHORT", "MPI_INT", "MPI_UNSIGNED", "MPI_LONG", "MPI_UNSIGNED_LONG",
-                                             "MPI_LONG_LONG", "MPI_UNSIGNED_LONG_LONG"});
+  const bool integers = is_one_of(datatype, {"MPI_CHAR", "MPI_SHORT", "MPI_INT", "MPI_UNSIGNED", "MPI_LONG",
+                                             "MPI_UNSIGNED_LONG", "MPI_LONG_LONG", "MPI_UNSIGNED_LONG_LONG"});
   if (integers && bytes <= kWordBytes) return 1;
   return bytes == 0 ? 0 : -1;
 }
@@ -138,15 +144,15 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
   }
   Query insert(db, "INSERT INTO background_process (process, thread, sampled) VALUES (?, ?, ?)");
   for (const auto& [process, of_process] : calls) {
-    // A barrier at the start of a script is not yet a job that communicates itself. Calls of a helper that polls for messages are many, and say
-    // nothing of who communicates: only collectives count.
+    // A barrier at the start of a script is not yet a job that communicates itself. Calls of a helper that polls for
+    // messages are many, and say nothing of who communicates: only collectives count.
     if (of_process.others == 0 || of_process.own * kPerOwnCall > of_process.others_collectives) continue;
-    // What is told beside them is the training thread's own communication; where nothing else is communicated (the pipeline of a job that has
-    // set up its groups), it is all there is.
+    // What is told beside them is the training thread's own communication; where nothing else is communicated (the
+    // pipeline of a job that has set up its groups), it is all there is.
     Query marks(db, "SELECT 1 FROM step WHERE process = ? LIMIT 1");
     const bool in_steps = marks.bind(process).next();
-    if (of_process.told > 0 &&
-        (in_steps ? of_process.collectives_in_steps == 0 : of_process.told > of_process.others_collectives * kPerOwnCall))
+    if (of_process.told > 0 && (in_steps ? of_process.collectives_in_steps == 0
+                                         : of_process.told > of_process.others_collectives * kPerOwnCall))
       continue;
     Query samples(db, "SELECT 1 FROM thread_sample WHERE process = ? LIMIT 1");
     const bool sampled = samples.bind(process).next();

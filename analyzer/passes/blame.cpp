@@ -11,7 +11,8 @@ Blame::Blame(const Catalog& catalog) {
   std::sort(ranks_.begin(), ranks_.end());
   ranks_.erase(std::unique(ranks_.begin(), ranks_.end()), ranks_.end());
   for (const auto& [id, process] : catalog.processes) {
-    const auto place = std::lower_bound(ranks_.begin(), ranks_.end(), std::pair(process.world, process.rank)) - ranks_.begin();
+    const auto place =
+        std::lower_bound(ranks_.begin(), ranks_.end(), std::pair(process.world, process.rank)) - ranks_.begin();
     rank_of_[static_cast<uint64_t>(id)] = static_cast<uint32_t>(place);
   }
 }
@@ -44,14 +45,15 @@ int64_t Blame::add(int64_t world, int64_t communicator, const Instance& instance
 void Blame::write(SQLite::Database& db) {
   const auto rows = sums_.take_sorted();  // when nearly all is held that a large run needs
   auto next = rows.begin();
-  MadeRows(db).insert("INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) SELECT c0, c1, c2, c3, c4, c5 FROM made_rows",
-                      [&](MadeRow& row) {
-                        if (next == rows.end()) return false;
-                        const auto& [pair, sum] = *next++;
-                        const auto& [world, late] = ranks_[pair >> 32];
-                        row.set(world, late, ranks_[pair & UINT32_MAX].second, sum.instances, sum.wait_ns, sum.sigma_ns);
-                        return true;
-                      });
+  MadeRows(db).insert(
+      "INSERT INTO blame (world, late, waiter, instances, wait_ns, sigma_ns) SELECT c0, c1, c2, c3, c4, c5 FROM made_rows",
+      [&](MadeRow& row) {
+        if (next == rows.end()) return false;
+        const auto& [pair, sum] = *next++;
+        const auto& [world, late] = ranks_[pair >> 32];
+        row.set(world, late, ranks_[pair & UINT32_MAX].second, sum.instances, sum.wait_ns, sum.sigma_ns);
+        return true;
+      });
 }
 
 }  // namespace ddl

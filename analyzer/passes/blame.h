@@ -1,9 +1,9 @@
-// Who waited for whom (specification.md W10): the waiting in collectives, booked to the rank that entered last, or the root that was
-// waited for; ties share evenly.
+// Who waited for whom (specification.md W10): the waiting in collectives, booked to the rank that entered last, or the
+// root that was waited for; ties share evenly.
 //
-// Two outputs. Table `blame`: sums over the whole run; its total equals the waiting of all collectives to the nanosecond.
-// Table `late`: one row per instance and late rank, from which findings look at single steps, after find_late_roots() has added what ranks
-// waited for in messages.
+// Two outputs. Table `blame`: sums over the whole run; its total equals the waiting of all collectives to the
+// nanosecond. Table `late`: one row per instance and late rank, from which findings look at single steps, after
+// find_late_roots() has added what ranks waited for in messages.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -30,8 +30,8 @@ class Blame {
  public:
   explicit Blame(const Catalog& catalog);
 
-  /// `sigma_ns`: clock sigma of each wait. Appends the instance's rows to `rows`. Returns the number of the first of them, among all from 1, which
-  /// is its rowid; 0: the instance has none.
+  /// `sigma_ns`: clock sigma of each wait. Appends the instance's rows to `rows`. Returns the number of the first of
+  /// them, among all from 1, which is its rowid; 0: the instance has none.
   int64_t add(int64_t world, int64_t communicator, const Instance& instance, const Split& split, double sigma_ns,
               std::vector<LateRankRow>& rows);
   /// Fills table `blame`.

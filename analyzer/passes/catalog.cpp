@@ -42,7 +42,9 @@ std::map<std::pair<int64_t, int64_t>, RankLosses> read_losses(SQLite::Database& 
 void load_processes(SQLite::Database& db, Catalog& catalog) {
   const std::map<std::pair<int64_t, int64_t>, RankLosses> losses = read_losses(db);
   std::set<int64_t> use_gloo;
-  Query gloo(db, "SELECT DISTINCT f.process FROM op o CROSS JOIN profile f ON f.op = o.id WHERE o.name LIKE 'gloo::%' AND f.calls > 0");
+  Query gloo(
+      db,
+      "SELECT DISTINCT f.process FROM op o CROSS JOIN profile f ON f.op = o.id WHERE o.name LIKE 'gloo::%' AND f.calls > 0");
   while (gloo.next()) use_gloo.insert(gloo.integer(0));
   Query processes(
       db,
@@ -95,7 +97,8 @@ void load_communicators(SQLite::Database& db, Catalog& catalog) {
     c.kind = communicators.text(4);
     catalog.communicators.emplace(c.id, std::move(c));
   }
-  Query members(db, "SELECT communicator, comm_rank, rank, side FROM communicator_member ORDER BY communicator, side, comm_rank");
+  Query members(
+      db, "SELECT communicator, comm_rank, rank, side FROM communicator_member ORDER BY communicator, side, comm_rank");
   while (members.next()) {
     const auto found = catalog.communicators.find(members.integer(0));
     if (found == catalog.communicators.end()) continue;
@@ -106,7 +109,8 @@ void load_communicators(SQLite::Database& db, Catalog& catalog) {
   }
 }
 
-/// A rank left no record, or one of which the end is torn off: parts of it are lost, or it stops before those of most others do.
+/// A rank left no record, or one of which the end is torn off: parts of it are lost, or it stops before those
+/// of most others do.
 void find_unrecorded(Catalog& catalog) {
   struct World {
     int64_t size = 0;
@@ -128,10 +132,12 @@ void find_unrecorded(Catalog& catalog) {
     std::set<int64_t> unrecorded;
     for (int64_t rank = 0; rank < world.size; ++rank) {
       const ProcessInfo* process = catalog.process_of(number, rank);
-      const bool torn = process != nullptr && (process->damaged || (process->ended == "lost" && process->end_ns < usual_end_ns));
+      const bool torn =
+          process != nullptr && (process->damaged || (process->ended == "lost" && process->end_ns < usual_end_ns));
       if (process == nullptr || torn) unrecorded.insert(rank);
     }
-    if (!unrecorded.empty() && 2 * static_cast<int64_t>(unrecorded.size()) < world.size) catalog.unrecorded[number] = std::move(unrecorded);
+    if (!unrecorded.empty() && 2 * static_cast<int64_t>(unrecorded.size()) < world.size)
+      catalog.unrecorded[number] = std::move(unrecorded);
   }
 }
 
@@ -168,9 +174,11 @@ Catalog::Catalog(SQLite::Database& db) {
   Query ops(db, "SELECT id, name, class, nonblocking FROM op");
   while (ops.next()) operations[ops.integer(0)] = describe_operation(ops.text(1), ops.text(2), ops.integer(3) != 0);
   // Hosts of one boot that share a clock (containers) were placed together, to the ns.
-  Query hosts(db,
-              "SELECT id, sigma_ns, iif(boot_id <> '', min(id) OVER (PARTITION BY boot_id, offset_ns, drift_ppm, method), NULL) FROM host");
-  while (hosts.next()) host_clocks[hosts.integer(0)] = {hosts.maybe_integer(2).value_or(hosts.integer(0)), hosts.maybe_real(1)};
+  Query hosts(
+      db,
+      "SELECT id, sigma_ns, iif(boot_id <> '', min(id) OVER (PARTITION BY boot_id, offset_ns, drift_ppm, method), NULL) FROM host");
+  while (hosts.next())
+    host_clocks[hosts.integer(0)] = {hosts.maybe_integer(2).value_or(hosts.integer(0)), hosts.maybe_real(1)};
   load_processes(db, *this);
   process_at_.resize(processes.size() + 1);
   for (const auto& [id, process] : processes)

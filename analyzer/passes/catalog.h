@@ -1,5 +1,5 @@
-// The small tables of a run in memory: operations, processes and communicators that events refer to. Grows with ranks and
-// communicators, never with events.
+// The small tables of a run in memory: operations, processes and communicators that events refer to. Grows with ranks
+// and communicators, never with events.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -34,8 +34,9 @@ struct ProcessInfo {
   int64_t end_ns = 0;
   std::optional<int64_t> init_ns;
   std::optional<int64_t> finalize_ns;
-  std::optional<int64_t> run_begin_ns;  ///< of its whole run: init_ns, or, of a rank that uses Gloo and not MPI, start_ns; nothing: neither
-  std::string ended;                    ///< finalized, aborted, exited, exec, lost
+  /// of its whole run: init_ns, or, of a rank that uses Gloo and not MPI, start_ns; nothing: neither
+  std::optional<int64_t> run_begin_ns;
+  std::string ended;  ///< finalized, aborted, exited, exec, lost
   std::optional<int64_t> abort_code;
   int64_t threads = 0;                    ///< that recorded something
   bool thinned = false;                   ///< some of its events were not kept
@@ -43,9 +44,11 @@ struct ProcessInfo {
   bool lost_requests = false;             ///< some of its requests were never seen to complete
   bool calls_overlap = false;             ///< several threads may be in MPI at a time
   bool damaged = false;                   ///< parts of its spool are lost, and nobody knows of what
-  bool doubtful = false;                  ///< damaged, while others of its host are whole: its times prove nothing against their clock
-  HostClock clock;                        ///< of its host
-  bool blind = false;  ///< damaged, or some of its threads recorded nothing: its activity between the calls of the others is unknown
+  /// damaged, while others of its host are whole: its times prove nothing against their clock
+  bool doubtful = false;
+  HostClock clock;  ///< of its host
+  /// damaged, or some of its threads recorded nothing: its activity between the calls of the others is unknown
+  bool blind = false;
 };
 
 struct CommunicatorInfo {
@@ -53,8 +56,9 @@ struct CommunicatorInfo {
   int64_t world = 0;
   int64_t size = 0;  ///< 0: not known
   std::string label;
-  std::string kind;                                ///< world, self, intra, inter
-  std::vector<int64_t> ranks;                      ///< by comm rank, of an intercommunicator group after group; -1: not of this world
+  std::string kind;  ///< world, self, intra, inter
+  /// by comm rank, of an intercommunicator group after group; -1: not of this world
+  std::vector<int64_t> ranks;
   size_t first_group = 0;                          ///< members of an intercommunicator's first group; of others: all
   std::unordered_map<int64_t, int64_t> comm_rank;  ///< world rank -> comm rank, of an intercommunicator in its group
 
@@ -62,7 +66,8 @@ struct CommunicatorInfo {
   size_t index_of(int64_t rank, int64_t peer) const;
 };
 
-/// The worst error between any two of several clocks. Their errors against the reference are independent: variances add up.
+/// The worst error between any two of several clocks. Their errors against the reference are independent:
+/// variances add up.
 class ClockSpread {
  public:
   void add(const HostClock& host);
@@ -88,8 +93,8 @@ struct Catalog {
   /// The process of a rank; null if it left nothing.
   const ProcessInfo* process_of(int64_t world, int64_t rank) const;
   static const HostClock& clock_of(const ProcessInfo& process) { return process.clock; }
-  /// Ranks of whose record all or the end is missing (specification.md J7), where the others can bound what they did: they are fewer than
-  /// half of the world. Else nothing.
+  /// Ranks of whose record all or the end is missing (specification.md J7), where the others can bound what they did:
+  /// they are fewer than half of the world. Else nothing.
   const std::set<int64_t>& unrecorded_ranks(int64_t world) const;
   bool is_unrecorded(int64_t world, int64_t rank) const { return unrecorded_ranks(world).contains(rank); }
 
@@ -101,7 +106,8 @@ struct Catalog {
   std::map<int64_t, std::set<int64_t>> unrecorded;             ///< by world; see unrecorded_ranks()
 
  private:
-  std::vector<const ProcessInfo*> process_at_;  ///< in `processes`, by process.id, which begin with 1; null: none of that number
+  /// in `processes`, by process.id, which begin with 1; null: none of that number
+  std::vector<const ProcessInfo*> process_at_;
 };
 
 }  // namespace ddl

@@ -18,7 +18,8 @@ std::optional<double> scaled(const std::optional<double>& value, const std::opti
 }
 
 bool takes_the_longest(const Operation& operation) {
-  return operation.wait == WaitRule::kLateRoot || operation.wait == WaitRule::kEarlyRoot || operation.size == SizeRule::kLargest;
+  return operation.wait == WaitRule::kLateRoot || operation.wait == WaitRule::kEarlyRoot ||
+         operation.size == SizeRule::kLargest;
 }
 
 }  // namespace
@@ -35,8 +36,8 @@ double transfer_time_ns(const Instance& instance, const Split& split) {
   return takes_the_longest(*instance.operation) ? static_cast<double>(longest_ns) : static_cast<double>(sum_ns) / n;
 }
 
-void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
-                           const Split& split, double sigma_ns) {
+void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance,
+                           std::optional<int64_t> bytes, const Split& split, double sigma_ns) {
   Group& group = group_of(communicator, op, bytes);
 
   int64_t sum_ns = 0;
@@ -89,24 +90,27 @@ void CollectiveGroups::add(const CommunicatorInfo& communicator, int64_t op, con
   if (split.completion_ns) group.completion_ns = group.completion_ns.value_or(0) + *split.completion_ns;
 }
 
-CollectiveGroups::Group& CollectiveGroups::group_of(const CommunicatorInfo& communicator, int64_t op, std::optional<int64_t> bytes) {
+CollectiveGroups::Group& CollectiveGroups::group_of(const CommunicatorInfo& communicator, int64_t op,
+                                                    std::optional<int64_t> bytes) {
   Key key{communicator.id, op, bytes.value_or(-1)};
   if (groups_.size() >= kMaxGroups && !groups_.contains(key)) key.bytes = -1;
   return groups_[key];
 }
 
-void CollectiveGroups::add_bound(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
-                                 const Split& bound) {
+void CollectiveGroups::add_bound(const CommunicatorInfo& communicator, int64_t op, const Instance& instance,
+                                 std::optional<int64_t> bytes, const Split& bound) {
   group_of(communicator, op, bytes).bounded_times.add(transfer_time_ns(instance, bound));
 }
 
 void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const {
-  Query insert(db,
-               "INSERT INTO collective_group (world, op, comm, bytes, instances, step_instances, calls, time_ns, min_ns, max_ns, wait_ns, "
-               "wait_method,"
-               " min_duration_wait_ns, xfer_ns, split_calls, algbw_bytes_per_second, busbw_xfer, busbw_raw, busbw_max, upper_bound, why,"
-               " bus_factor, completion_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Query insert_transfer(db, "INSERT INTO group_transfer (world, op, comm, bytes, xfer_ns, busbw, bounded) VALUES (?, ?, ?, ?, ?, ?, ?)");
+  Query insert(
+      db,
+      "INSERT INTO collective_group (world, op, comm, bytes, instances, step_instances, calls, time_ns, min_ns, max_ns, wait_ns, "
+      "wait_method,"
+      " min_duration_wait_ns, xfer_ns, split_calls, algbw_bytes_per_second, busbw_xfer, busbw_raw, busbw_max, upper_bound, why,"
+      " bus_factor, completion_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query insert_transfer(
+      db, "INSERT INTO group_transfer (world, op, comm, bytes, xfer_ns, busbw, bounded) VALUES (?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [key, group] : groups_) {
     const CommunicatorInfo& communicator = catalog.communicators.at(key.communicator);
     const bool split = group.split_calls > 0;
@@ -116,7 +120,8 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
     Why why = Why::kNone;
     const bool is_size_known = communicator.size > 0;
     if ((is_size_known && !factor) || key.bytes == 0 || group.nonblocking) {
-      why = Why::kNotApplicable;  // from post to completion is an upper bound of the transfer: no bandwidth can be told from it
+      // from post to completion is an upper bound of the transfer: no bandwidth can be told from it
+      why = Why::kNotApplicable;
     } else if (key.bytes < 0 || !is_size_known) {
       why = group.why == Why::kNone ? Why::kNoData : group.why;
     } else {
@@ -132,14 +137,15 @@ void CollectiveGroups::write(SQLite::Database& db, const Catalog& catalog) const
       const bool bounded = group.bounded_times.count() > group.xfer_times.count();
       const std::optional<double> xfer_ns = (bounded ? group.bounded_times : group.xfer_times).median();
       if (xfer_ns.value_or(0) > 0)
-        insert_transfer.run(communicator.world, key.op, key.communicator, key.bytes, *xfer_ns, scaled(rate(key.bytes, xfer_ns), factor),
-                            bounded);
+        insert_transfer.run(communicator.world, key.op, key.communicator, key.bytes, *xfer_ns,
+                            scaled(rate(key.bytes, xfer_ns), factor), bounded);
     }
     const auto if_split = [split](int64_t value) { return split ? std::optional(value) : std::nullopt; };
-    insert.run(communicator.world, key.op, key.communicator, key.bytes < 0 ? std::nullopt : std::optional(key.bytes), group.instances,
-               group.step_instances, group.calls, group.time_ns, group.min_ns, group.max_ns, if_split(group.wait_ns), name_of(group.method),
-               group.min_duration_wait_ns, if_split(group.xfer_ns), group.split_calls, algbw, busbw_xfer, busbw_raw, busbw_max,
-               group.nonblocking, name_of(why), factor, group.completion_ns, split ? std::optional(group.sigma_ns) : std::nullopt);
+    insert.run(communicator.world, key.op, key.communicator, key.bytes < 0 ? std::nullopt : std::optional(key.bytes),
+               group.instances, group.step_instances, group.calls, group.time_ns, group.min_ns, group.max_ns,
+               if_split(group.wait_ns), name_of(group.method), group.min_duration_wait_ns, if_split(group.xfer_ns),
+               group.split_calls, algbw, busbw_xfer, busbw_raw, busbw_max, group.nonblocking, name_of(why), factor,
+               group.completion_ns, split ? std::optional(group.sigma_ns) : std::nullopt);
   }
 }
 

@@ -1,7 +1,7 @@
 // Collectives by operation, communicator and size, with their bandwidths (specification.md "Bandwidths").
 //
-// One time per instance: the mean over the members where all do the same (nccl-tests' default), the longest one where they do not (rooted
-// operations, Alltoallv and w). A group's bandwidth is S over the median of those times.
+// One time per instance: the mean over the members where all do the same (nccl-tests' default), the longest one where
+// they do not (rooted operations, Alltoallv and w). A group's bandwidth is S over the median of those times.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -21,15 +21,16 @@ double transfer_time_ns(const Instance& instance, const Split& split);
 
 class CollectiveGroups {
  public:
-  /// Sizes beyond this many are booked together under bytes NULL: a run that never uses a size twice must not cost memory per instance.
+  /// Sizes beyond this many are booked together under bytes NULL: a run that never uses a size twice must not cost
+  /// memory per instance.
   static constexpr size_t kMaxGroups = 20'000;
 
   /// `sigma_ns`: clock sigma of each wait.
-  void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes, const Split& split,
-           double sigma_ns);
+  void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
+           const Split& split, double sigma_ns);
   /// An upper bound of its transfer, which `bound` tells, of one that was added without its waits.
-  void add_bound(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, std::optional<int64_t> bytes,
-                 const Split& bound);
+  void add_bound(const CommunicatorInfo& communicator, int64_t op, const Instance& instance,
+                 std::optional<int64_t> bytes, const Split& bound);
   /// Fills tables `collective_group` and `group_transfer`.
   void write(SQLite::Database& db, const Catalog& catalog) const;
 

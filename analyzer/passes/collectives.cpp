@@ -1,10 +1,12 @@
-// Pass 1: puts the collectives together from the ranks' events and splits every one into waiting and transfer (specification.md "Waiting").
+// Pass 1: puts the collectives together from the ranks' events and splits every one into waiting and transfer
+// (specification.md "Waiting").
 //
-// Events come in the order of instances (instance_events.h); the members of one go through split_waiting() and on to the blame, the groups and
-// table `collective`.
+// Events come in the order of instances (instance_events.h); the members of one go through split_waiting() and on to
+// the blame, the groups and table `collective`.
 //
-// Clocks: members on one host share a clock. Across hosts the max-start estimate is used on a communicator only if the offset's sigma is
-// below a tenth of the median wait found with it (W2), which takes a first pass over the events of those communicators.
+// Clocks: members on one host share a clock. Across hosts the max-start estimate is used on a communicator only if the
+// offset's sigma is below a tenth of the median wait found with it (W2), which takes a first pass over the events of
+// those communicators.
 #include "analyzer/passes/passes.h"
 
 #include <SQLiteCpp/Savepoint.h>
@@ -39,17 +41,20 @@ struct Assembled {
   bool mismatched = false;
   std::vector<const InstanceEvent*> events;  ///< of the members
   bool bounds_kernels = false;               ///< of GPUs, and the members that are not here left no record
-  bool near_in_time = false;                 ///< the members' times are sure in their length, and only near in their place
-  std::optional<double> sigma_ns;            ///< of the members' clocks against each other
+  /// the members' times are sure in their length, and only near in their place
+  bool near_in_time = false;
+  std::optional<double> sigma_ns;  ///< of the members' clocks against each other
 };
 
-/// Reads instance after instance of a piece, those of all communicators mixed. One member on one-rank communicators, where equal numbers mean nothing.
+/// Reads instance after instance of a piece, those of all communicators mixed. One member on one-rank communicators,
+/// where equal numbers mean nothing.
 class InstanceReader {
  public:
   using Wanted = std::function<bool(const CommunicatorInfo&)>;
 
   /// Only those of communicators that are `wanted`.
-  InstanceReader(InstanceEvents& events, const Catalog& catalog, const Wanted& wanted) : catalog_(catalog), events_(events) {
+  InstanceReader(InstanceEvents& events, const Catalog& catalog, const Wanted& wanted)
+      : catalog_(catalog), events_(events) {
     for (const auto& [id, communicator] : catalog.communicators)
       if (wanted(communicator)) communicators_.emplace(static_cast<uint32_t>(id), &communicator);
   }
@@ -112,7 +117,9 @@ class InstanceReader {
       ++bad_intervals_;
       m.duration_ns = 0;
     }
-    const auto unless_none = [](int64_t value) { return value == InstanceEvent::kNone ? std::nullopt : std::optional(value); };
+    const auto unless_none = [](int64_t value) {
+      return value == InstanceEvent::kNone ? std::nullopt : std::optional(value);
+    };
     m.payload_bytes = unless_none(event_->payload_bytes);
     m.step = unless_none(event_->step);
     m.share_begin = kernel.share_begin;
@@ -125,8 +132,9 @@ class InstanceReader {
   static void sort_members(Assembled& out) {
     std::vector<size_t> order(out.events.size());
     std::iota(order.begin(), order.end(), size_t{0});
-    std::stable_sort(order.begin(), order.end(),
-                     [&](size_t a, size_t b) { return identity(out.instance.members[a]) < identity(out.instance.members[b]); });
+    std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
+      return identity(out.instance.members[a]) < identity(out.instance.members[b]);
+    });
     std::vector<Member> members;
     std::vector<const InstanceEvent*> events;
     for (const size_t i : order) {
@@ -173,10 +181,11 @@ class InstanceReader {
     if (unrecorded.empty() || communicator.kind == "inter") return 0;
     const auto [known, fresh] = unrecorded_members_.try_emplace(communicator.id, 0);
     if (fresh)
-      known->second =
-          std::count_if(communicator.ranks.begin(), communicator.ranks.end(), [&](int64_t r) { return unrecorded.contains(r); });
+      known->second = std::count_if(communicator.ranks.begin(), communicator.ranks.end(),
+                                    [&](int64_t r) { return unrecorded.contains(r); });
     const auto& members = one.instance.members;
-    return known->second - std::count_if(members.begin(), members.end(), [&](const Member& m) { return unrecorded.contains(m.rank); });
+    return known->second -
+           std::count_if(members.begin(), members.end(), [&](const Member& m) { return unrecorded.contains(m.rank); });
   }
 
   const Catalog& catalog_;
@@ -212,11 +221,14 @@ struct SplitRows {
 
 /// Puts rows of table `collective` in the place of an instance's events.
 void put_rows(const Assembled& one, const Split& split, std::optional<int64_t> bytes, std::optional<double> sigma_ns) {
-  const auto at = [](const std::vector<int64_t>& values, size_t i) { return values.empty() ? SplitEvent::kNone : values[i]; };
+  const auto at = [](const std::vector<int64_t>& values, size_t i) {
+    return values.empty() ? SplitEvent::kNone : values[i];
+  };
   for (size_t i = 0; i < one.events.size(); ++i) {
     const Member& m = one.instance.members[i];
-    InstanceEvents::put(*one.events[i], {m.event, m.duration_ns, bytes.value_or(SplitEvent::kNone), at(split.wait_ns, i),
-                                         at(split.min_duration_wait_ns, i), sigma_ns.value_or(NAN), split.method, split.why});
+    InstanceEvents::put(*one.events[i],
+                        {m.event, m.duration_ns, bytes.value_or(SplitEvent::kNone), at(split.wait_ns, i),
+                         at(split.min_duration_wait_ns, i), sigma_ns.value_or(NAN), split.method, split.why});
   }
 }
 
@@ -236,16 +248,19 @@ class SplitRowsWriter {
           return true;
         });
     auto of_step = rows.comm_step.begin();
-    rows_.insert("INSERT INTO comm_step (comm, step, xfer_ns, bytes, bounded) SELECT c0, c1, c2, c3, c4 FROM made_rows", [&](MadeRow& row) {
-      if (of_step == rows.comm_step.end()) return false;
-      row.set(of_step->communicator, of_step->step, of_step->xfer_ns, of_step->bytes, of_step->bounded);
-      ++of_step;
-      return true;
-    });
+    rows_.insert("INSERT INTO comm_step (comm, step, xfer_ns, bytes, bounded) SELECT c0, c1, c2, c3, c4 FROM made_rows",
+                 [&](MadeRow& row) {
+                   if (of_step == rows.comm_step.end()) return false;
+                   row.set(of_step->communicator, of_step->step, of_step->xfer_ns, of_step->bytes, of_step->bounded);
+                   ++of_step;
+                   return true;
+                 });
   }
 
   void write(const InstanceEvents& events) {
-    const auto unless_none = [](int64_t value) { return value == SplitEvent::kNone ? std::nullopt : std::optional(value); };
+    const auto unless_none = [](int64_t value) {
+      return value == SplitEvent::kNone ? std::nullopt : std::optional(value);
+    };
     InstanceEvents::Rows next(events);
     rows_.insert(
         "INSERT INTO collective (event, bytes, wait_ns, xfer_ns, wait_method, min_duration_wait_ns, sigma_ns, why)"
@@ -254,8 +269,9 @@ class SplitRowsWriter {
           const SplitEvent* r = next();
           if (r == nullptr) return false;
           const std::optional<int64_t> wait_ns = unless_none(r->wait_ns);
-          row.set(r->event, unless_none(r->bytes), wait_ns, wait_ns ? std::optional(r->duration_ns - *wait_ns) : std::nullopt,
-                  Lasting{name_of(r->method)}, unless_none(r->min_duration_wait_ns), r->sigma_ns, Lasting{name_of(r->why)});
+          row.set(r->event, unless_none(r->bytes), wait_ns,
+                  wait_ns ? std::optional(r->duration_ns - *wait_ns) : std::nullopt, Lasting{name_of(r->method)},
+                  unless_none(r->min_duration_wait_ns), r->sigma_ns, Lasting{name_of(r->why)});
           return true;
         });
   }
@@ -270,7 +286,8 @@ using ClocksOfRanks = std::map<std::pair<int64_t, int64_t>, std::optional<int64_
 ClocksOfRanks clocks_of_ranks(const Catalog& catalog) {
   ClocksOfRanks clocks;
   for (const auto& [id, process] : catalog.processes) {
-    std::optional<int64_t>& clock = clocks.try_emplace({process.world, process.rank}, process.clock.clock).first->second;
+    std::optional<int64_t>& clock =
+        clocks.try_emplace({process.world, process.rank}, process.clock.clock).first->second;
     if (clock != process.clock.clock) clock.reset();
   }
   return clocks;
@@ -350,8 +367,8 @@ class Reached {
   FlatMap<Number> seq_;  ///< by communicator and process, 32 bits each as InstanceEvent has them
 };
 
-/// Transfer of each communicator by step: table comm_step. Non-blocking collectives only tell an upper bound and stay out; those with
-/// members that left no record have a row each.
+/// Transfer of each communicator by step: table comm_step. Non-blocking collectives only tell an upper bound and stay
+/// out; those with members that left no record have a row each.
 class TransferBySteps {
  public:
   void add(int64_t comm, const Instance& instance, const Split& split, std::optional<int64_t> bytes, SplitRows& rows) {
@@ -388,20 +405,23 @@ class TransferBySteps {
 /// Sums that metrics read: tables wire and unsplit.
 class Sums {
  public:
-  void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, const Split& split, std::optional<int64_t> bytes) {
+  void add(const CommunicatorInfo& communicator, int64_t op, const Instance& instance, const Split& split,
+           std::optional<int64_t> bytes) {
     const auto calls = static_cast<int64_t>(instance.members.size());
     if (split.wait_ns.empty()) unsplit_calls_[{communicator.world, op, split.why}] += calls;
     const std::optional<int64_t> step = instance.members.front().step;
     const std::optional<double> factor = bus_factor(instance.operation->bus, communicator.size);
     if (!step || !factor || bytes.value_or(0) == 0) return;
-    wire_bytes_[{communicator.world, *step}] += static_cast<double>(*bytes) * static_cast<double>(communicator.size) * *factor;
+    wire_bytes_[{communicator.world, *step}] +=
+        static_cast<double>(*bytes) * static_cast<double>(communicator.size) * *factor;
   }
 
   void write(SQLite::Database& db) const {
     Query wire(db, "INSERT INTO wire (world, step, bytes) VALUES (?, ?, ?)");
     for (const auto& [key, bytes] : wire_bytes_) wire.run(key.first, key.second, bytes);
     Query unsplit(db, "INSERT INTO unsplit (world, op, why, calls) VALUES (?, ?, ?, ?)");
-    for (const auto& [key, calls] : unsplit_calls_) unsplit.run(std::get<0>(key), std::get<1>(key), name_of(std::get<2>(key)), calls);
+    for (const auto& [key, calls] : unsplit_calls_)
+      unsplit.run(std::get<0>(key), std::get<1>(key), name_of(std::get<2>(key)), calls);
   }
 
  private:
@@ -409,7 +429,8 @@ class Sums {
   std::map<std::tuple<int64_t, int64_t, Why>, int64_t> unsplit_calls_;  ///< by world, operation and reason
 };
 
-/// Goes through the instances once: rows of the tables that grow with them come batch by batch, what others are filled from is summed up.
+/// Goes through the instances once: rows of the tables that grow with them come batch by batch, what others are filled
+/// from is summed up.
 class Splitter {
  public:
   Splitter(InstanceEvents& events, const Catalog& catalog, const std::set<int64_t>& trusted, int64_t count)
@@ -469,10 +490,12 @@ class Splitter {
       losses_.partial += !instance.complete && !next.mismatched ? 1 : 0;
       losses_.mismatched += next.mismatched ? 1 : 0;
     }
-    if (split.clock_violations > 0) losses_.clock_violations[next.communicator->world] += sound_violations(instance, split);
+    if (split.clock_violations > 0)
+      losses_.clock_violations[next.communicator->world] += sound_violations(instance, split);
 
     const auto is_shared = [](const Member& m) { return m.share_total != 1; };
-    const bool only_transfer = next.bounds_kernels && std::none_of(instance.members.begin(), instance.members.end(), is_shared);
+    const bool only_transfer =
+        next.bounds_kernels && std::none_of(instance.members.begin(), instance.members.end(), is_shared);
     bound_.clear();
     if (only_transfer) {
       instance.bounded = true;
@@ -487,7 +510,8 @@ class Splitter {
     put_rows(next, split, bytes, uses_clock ? next.sigma_ns : std::optional(0.0));
     rows.members += static_cast<int64_t>(instance.members.size());
     const double sigma_ns = uses_clock ? next.sigma_ns.value_or(0) : 0;
-    const int64_t row = blame_.add(next.communicator->world, next.communicator->id, instance, split, sigma_ns, rows.late);
+    const int64_t row =
+        blame_.add(next.communicator->world, next.communicator->id, instance, split, sigma_ns, rows.late);
     if (row > 0) passed_on_.add(*next.communicator, instance, split, next.sigma_ns, row);
     if (!next.mismatched) {
       groups_.add(*next.communicator, next.op, instance, bytes, split, sigma_ns);
@@ -498,7 +522,8 @@ class Splitter {
     reached_.add(next.communicator->id, next.seq, instance.members);
   }
 
-  /// Calls that contradict the clocks without what doubtful processes say: a flipped bit of a time is no clock that was set.
+  /// Calls that contradict the clocks without what doubtful processes say: a flipped bit of a time is no
+  /// clock that was set.
   int64_t sound_violations(const Instance& instance, const Split& split) const {
     const auto is_doubtful = [&](const Member& m) { return catalog_.process(m.process).doubtful; };
     if (std::none_of(instance.members.begin(), instance.members.end(), is_doubtful)) return split.clock_violations;
@@ -528,8 +553,8 @@ class Splitter {
 
 }  // namespace
 
-CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, InstanceEvents& events, const PassProgress& progress,
-                                     unsigned threads) {
+CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalog, InstanceEvents& events,
+                                     const PassProgress& progress, unsigned threads) {
   const std::set<int64_t> trusted = trusted_across_hosts(events, catalog);
   Query count(db, "SELECT count(*) FROM event WHERE seq IS NOT NULL");
   const int64_t all = count.next() ? count.integer(0) : 0;
@@ -539,7 +564,8 @@ CollectiveLosses analyze_collectives(SQLite::Database& db, const Catalog& catalo
   {
     SplitRowsWriter writer(db);
     // Where events come in several pieces they are read on the connection that rows are written on.
-    store::MadeAhead<SplitRows> batches(threads > 1 && events.are_held(), [&](SplitRows& rows) { return splitter.next(rows); });
+    store::MadeAhead<SplitRows> batches(threads > 1 && events.are_held(),
+                                        [&](SplitRows& rows) { return splitter.next(rows); });
     for (SplitRows rows; batches.next(rows);) {
       writer.write(rows);
       if (rows.ends_piece) writer.write(events);

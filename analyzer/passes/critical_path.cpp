@@ -36,14 +36,17 @@ class PathWalk {
     for (const PathOperation& o : step.operations)
       if (o.launch) calls_.push_back({*o.launch, o.region});
     for (const PathSynchronization& s : step.synchronizations) calls_.push_back({s.call, s.region});
-    const auto by_begin = [](const HostCall& a, const HostCall& b) { return a.interval.begin_ns < b.interval.begin_ns; };
+    const auto by_begin = [](const HostCall& a, const HostCall& b) {
+      return a.interval.begin_ns < b.interval.begin_ns;
+    };
     std::stable_sort(calls_.begin(), calls_.end(), by_begin);
   }
 
   std::vector<PathPiece> walk() {
     const std::vector<PathOperation>& all = step_.operations;
-    const auto last = std::max_element(
-        all.begin(), all.end(), [](const PathOperation& a, const PathOperation& b) { return a.interval.end_ns < b.interval.end_ns; });
+    const auto last = std::max_element(all.begin(), all.end(), [](const PathOperation& a, const PathOperation& b) {
+      return a.interval.end_ns < b.interval.end_ns;
+    });
     std::optional<size_t> at;
     int64_t now_ns = step_.window.end_ns;
     std::optional<int64_t> region;  // of what the host does next
@@ -70,7 +73,8 @@ class PathWalk {
         at.reset();
       } else if (is_caused) {
         const int64_t over_ns = std::min(cause.end_ns, now_ns);
-        add(now_ns - over_ns > kKernelWaitNs ? PathKind::kUnknown : PathKind::kBetween, o.name, o.region, over_ns, now_ns);
+        add(now_ns - over_ns > kKernelWaitNs ? PathKind::kUnknown : PathKind::kBetween, o.name, o.region, over_ns,
+            now_ns);
         now_ns = over_ns;
         if (!cause.operation) break;
         at = cause.operation;
@@ -84,7 +88,8 @@ class PathWalk {
   }
 
  private:
-  void add(PathKind kind, std::optional<int64_t> name, std::optional<int64_t> region, int64_t begin_ns, int64_t end_ns) {
+  void add(PathKind kind, std::optional<int64_t> name, std::optional<int64_t> region, int64_t begin_ns,
+           int64_t end_ns) {
     begin_ns = std::max(begin_ns, step_.window.begin_ns);
     if (begin_ns < end_ns) pieces_.push_back({kind, name, region, {begin_ns, end_ns}});
   }
@@ -92,7 +97,8 @@ class PathWalk {
   void add_operation(const PathOperation& o, int64_t until_ns) {
     const int64_t begin_ns = o.interval.begin_ns;
     if (o.device_class != DeviceClass::kCommunication) {
-      add(o.device_class == DeviceClass::kCopy ? PathKind::kCopy : PathKind::kCompute, o.name, o.region, begin_ns, until_ns);
+      add(o.device_class == DeviceClass::kCopy ? PathKind::kCopy : PathKind::kCompute, o.name, o.region, begin_ns,
+          until_ns);
     } else if (!o.wait_ns) {
       add(PathKind::kCollective, o.name, o.region, begin_ns, until_ns);
     } else {
@@ -104,8 +110,8 @@ class PathWalk {
 
   /// To the begin of the step, or to the last call from which the host came back. False: there the path begins.
   bool go_back_on_host(int64_t& now_ns, std::optional<int64_t>& region, std::optional<size_t>& at) {
-    const auto after =
-        std::upper_bound(host_waits_.begin(), host_waits_.end(), now_ns, [](int64_t ns, const HostWait& w) { return ns < w.call.end_ns; });
+    const auto after = std::upper_bound(host_waits_.begin(), host_waits_.end(), now_ns,
+                                        [](int64_t ns, const HostWait& w) { return ns < w.call.end_ns; });
     const HostWait* const wait = after == host_waits_.begin() ? nullptr : &*(after - 1);
     const int64_t since_ns = std::max(step_.window.begin_ns, wait == nullptr ? INT64_MIN : wait->call.end_ns);
     add_host(since_ns, now_ns, region);
@@ -118,8 +124,8 @@ class PathWalk {
 
   /// What lies between two calls was done for the second.
   void add_host(int64_t begin_ns, int64_t end_ns, std::optional<int64_t> region) {
-    auto call =
-        std::lower_bound(calls_.begin(), calls_.end(), end_ns, [](const HostCall& c, int64_t ns) { return c.interval.begin_ns < ns; });
+    auto call = std::lower_bound(calls_.begin(), calls_.end(), end_ns,
+                                 [](const HostCall& c, int64_t ns) { return c.interval.begin_ns < ns; });
     while (end_ns > begin_ns && call != calls_.begin() && (--call)->interval.begin_ns >= begin_ns) {
       const int64_t left_ns = std::min(end_ns, call->interval.end_ns);
       add(PathKind::kHost, std::nullopt, region, left_ns, end_ns);
@@ -130,7 +136,8 @@ class PathWalk {
     add(PathKind::kHost, std::nullopt, region, begin_ns, end_ns);
   }
 
-  /// Long ones belong to the range that began last of those around their middle: while data are loaded nothing is launched.
+  /// Long ones belong to the range that began last of those around their middle: while data are loaded
+  /// nothing is launched.
   void name_long_pieces() {
     std::vector<const PathRange*> open;
     auto range = step_.ranges.begin();
@@ -167,8 +174,9 @@ class PathWalk {
         const PathOperation& o = step_.operations[i];
         const Cause& cause = over[o.stream];
         // What did not come before, by the stamps, was not waited for: launches of several threads, nodes of a graph.
-        const bool is_before = cause.end_ns <= o.interval.begin_ns + kStampErrorNs &&
-                               (!cause.operation || step_.operations[*cause.operation].interval.begin_ns < o.interval.begin_ns);
+        const bool is_before =
+            cause.end_ns <= o.interval.begin_ns + kStampErrorNs &&
+            (!cause.operation || step_.operations[*cause.operation].interval.begin_ns < o.interval.begin_ns);
         if (is_before) causes_[i] = cause;
         over[o.stream] = {o.interval.end_ns, i};
       }
@@ -181,7 +189,8 @@ class PathWalk {
     std::vector<size_t> by_end(all.size());
     for (size_t i = 0; i < all.size(); ++i) by_end[i] = i;
     const auto end_of = [&](size_t i) { return all[i].interval.end_ns; };
-    std::sort(by_end.begin(), by_end.end(), [&](size_t a, size_t b) { return std::pair(end_of(a), a) < std::pair(end_of(b), b); });
+    std::sort(by_end.begin(), by_end.end(),
+              [&](size_t a, size_t b) { return std::pair(end_of(a), a) < std::pair(end_of(b), b); });
     std::vector<int64_t> earlier_ends = earlier;
     std::sort(earlier_ends.begin(), earlier_ends.end());
     for (const PathSynchronization& s : step_.synchronizations) {
@@ -192,28 +201,34 @@ class PathWalk {
       int64_t earlier_ns = INT64_MIN;
       if (s.stream) {
         earlier_ns = earlier[*s.stream];
-      } else if (const auto later = std::upper_bound(earlier_ends.begin(), earlier_ends.end(), latest_ns); later != earlier_ends.begin()) {
+      } else if (const auto later = std::upper_bound(earlier_ends.begin(), earlier_ends.end(), latest_ns);
+                 later != earlier_ends.begin()) {
         earlier_ns = *(later - 1);
       }
       if (earlier_ns > cause.end_ns && earlier_ns <= latest_ns) {
         cause.end_ns = earlier_ns;
         is_released = true;
       }
-      auto after = std::upper_bound(by_end.begin(), by_end.end(), latest_ns, [&](int64_t ns, size_t i) { return ns < end_of(i); });
+      auto after = std::upper_bound(by_end.begin(), by_end.end(), latest_ns,
+                                    [&](int64_t ns, size_t i) { return ns < end_of(i); });
       while (after != by_end.begin() && end_of(*--after) > cause.end_ns) {
         const PathOperation& o = all[*after];
         const int64_t given_ns = o.launch ? o.launch->begin_ns : o.interval.begin_ns;
         // What begins when the call is over by the stamps would lead the walk forwards.
-        if (given_ns >= s.call.begin_ns || o.interval.begin_ns >= s.call.end_ns || (s.stream && o.stream != *s.stream)) continue;
+        if (given_ns >= s.call.begin_ns || o.interval.begin_ns >= s.call.end_ns || (s.stream && o.stream != *s.stream))
+          continue;
         cause = {end_of(*after), *after};
         is_released = true;
         break;
       }
-      if (is_released) host_waits_.push_back({s.call, std::min(cause.end_ns, s.call.end_ns), cause.operation, s.name, s.region});
+      if (is_released)
+        host_waits_.push_back({s.call, std::min(cause.end_ns, s.call.end_ns), cause.operation, s.name, s.region});
     }
     for (size_t i = 0; i < all.size(); ++i) {
       const PathOperation& o = all[i];
-      if (o.device_class != DeviceClass::kCopy || !o.launch || end_of(i) <= o.launch->begin_ns || end_of(i) > o.launch->end_ns) continue;
+      if (o.device_class != DeviceClass::kCopy || !o.launch || end_of(i) <= o.launch->begin_ns ||
+          end_of(i) > o.launch->end_ns)
+        continue;
       if (o.interval.begin_ns < o.launch->begin_ns) continue;
       host_waits_.push_back({*o.launch, end_of(i), i, o.name, o.region});
     }
@@ -254,6 +269,8 @@ const char* name_of(PathKind kind) {
   return "unknown";
 }
 
-std::vector<PathPiece> critical_path(const PathStep& step, EarlierEnds& earlier) { return PathWalk(step, earlier).walk(); }
+std::vector<PathPiece> critical_path(const PathStep& step, EarlierEnds& earlier) {
+  return PathWalk(step, earlier).walk();
+}
 
 }  // namespace ddl

@@ -1,11 +1,12 @@
-// The critical path of one step of one rank, through its host and its GPUs (specification.md J12): from the end of the step back to its
-// begin, each time to the dependency that ended last.
+// The critical path of one step of one rank, through its host and its GPUs (specification.md J12): from the end of the
+// step back to its begin, each time to the dependency that ended last.
 //
-//   an operation   begins when its launch has reached the GPU, and earlier work of its stream and the stream's dependencies (table
-//                  stream_wait) are over
-//   the host       goes on when the call in which it waited returns: a synchronisation, or a copy that ended inside its call
-//   the path       ends with the step, or with the last operation that the step launched, if that is later; and begins with the step, or where it
-//                  reaches an earlier step's launch
+//   an operation   begins when its launch has reached the GPU, and earlier work of its stream and the stream's
+//                  dependencies (table stream_wait) are over
+//   the host       goes on when the call in which it waited returns: a synchronisation, or a copy that
+//                  ended inside its call
+//   the path       ends with the step, or with the last operation that the step launched, if that is later; and begins
+//                  with the step, or where it reaches an earlier step's launch
 // The threads of a process count as one host. The pieces add up to the path.
 #pragma once
 
@@ -73,8 +74,8 @@ enum class PathKind {
 };
 const char* name_of(PathKind kind);
 
-/// `name`: of the operation, or the synchronisation; unset: the host's own work. `region`: of the launch, or the range that the host was in
-/// before it; unset: behind the last one.
+/// `name`: of the operation, or the synchronisation; unset: the host's own work. `region`: of the launch, or the range
+/// that the host was in before it; unset: behind the last one.
 struct PathPiece {
   PathKind kind = PathKind::kHost;
   std::optional<int64_t> name, region;

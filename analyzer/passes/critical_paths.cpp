@@ -20,12 +20,14 @@ CriticalPaths::CriticalPaths(SQLite::Database& db)
       insert_(db, "INSERT INTO critical_path VALUES (?, ?, ?, ?, ?, ?, ?)") {}
 
 size_t CriticalPaths::stream_number(int64_t context, int64_t stream) {
-  const size_t number = streams_.try_emplace({context, stream}, std::min(streams_.size(), kMostStreams - 1)).first->second;
+  const size_t number =
+      streams_.try_emplace({context, stream}, std::min(streams_.size(), kMostStreams - 1)).first->second;
   if (number == earlier_.size()) earlier_.push_back(INT64_MIN);
   return number;
 }
 
-/// CUPTI's records of synchronisations name the stream alone. Nothing: no context has given it anything yet, or several have one of that number.
+/// CUPTI's records of synchronisations name the stream alone. Nothing: no context has given it anything yet, or several
+/// have one of that number.
 std::optional<size_t> CriticalPaths::stream_of_any_context(int64_t stream) const {
   std::optional<size_t> found;
   for (const auto& [key, number] : streams_) {

@@ -1,5 +1,5 @@
-// Critical paths of the steps of all ranks with GPUs, into table critical_path (specification.md J12). Activities of a process wait in files
-// until they come step by step; a step at a time is in memory.
+// Critical paths of the steps of all ranks with GPUs, into table critical_path (specification.md J12). Activities of a
+// process wait in files until they come step by step; a step at a time is in memory.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

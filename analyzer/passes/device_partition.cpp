@@ -6,7 +6,8 @@ namespace ddl {
 namespace {
 
 /// The operation that ends a gap.
-const DeviceOperation* ender(const Interval& gap, const std::vector<DeviceOperation>& operations, const DeviceOperation* next) {
+const DeviceOperation* ender(const Interval& gap, const std::vector<DeviceOperation>& operations,
+                             const DeviceOperation* next) {
   const auto found = std::lower_bound(operations.begin(), operations.end(), gap.end_ns,
                                       [](const DeviceOperation& o, int64_t ns) { return o.interval.begin_ns < ns; });
   return found != operations.end() ? &*found : next;
@@ -39,17 +40,18 @@ void classify(const Interval& gap, const DeviceOperation* end, const IntervalSet
 
 void DevicePartition::add(const DevicePartition& next) {
   for (int64_t DevicePartition::*const time :
-       {&DevicePartition::duration_ns, &DevicePartition::compute_ns, &DevicePartition::comm_ns, &DevicePartition::copy_ns,
-        &DevicePartition::wait_ns, &DevicePartition::exposed_comm_ns, &DevicePartition::exposed_wait_ns, &DevicePartition::exposed_copy_ns,
-        &DevicePartition::active_ns, &DevicePartition::active_xfer_ns, &DevicePartition::idle_ns, &DevicePartition::idle_input_ns,
+       {&DevicePartition::duration_ns, &DevicePartition::compute_ns, &DevicePartition::comm_ns,
+        &DevicePartition::copy_ns, &DevicePartition::wait_ns, &DevicePartition::exposed_comm_ns,
+        &DevicePartition::exposed_wait_ns, &DevicePartition::exposed_copy_ns, &DevicePartition::active_ns,
+        &DevicePartition::active_xfer_ns, &DevicePartition::idle_ns, &DevicePartition::idle_input_ns,
         &DevicePartition::idle_host_ns, &DevicePartition::idle_launch_ns, &DevicePartition::idle_kernel_ns,
         &DevicePartition::idle_dep_comm_ns, &DevicePartition::idle_dep_copy_ns, &DevicePartition::idle_other_ns})
     this->*time += next.*time;
   split = split && next.split;
 }
 
-DevicePartition partition_device(const Interval& window, const std::vector<DeviceOperation>& operations, const DeviceOperation* next,
-                                 const std::vector<Interval>& inputs) {
+DevicePartition partition_device(const Interval& window, const std::vector<DeviceOperation>& operations,
+                                 const DeviceOperation* next, const std::vector<Interval>& inputs) {
   std::vector<Interval> of_class[3], transfers;
   DevicePartition result;
   for (const DeviceOperation& o : operations) {

@@ -1,5 +1,5 @@
-// Where one window of one GPU went (specification.md "Time sets" to "Idling of GPUs"): sets of intervals over all its streams, which add up
-// to the nanosecond.
+// Where one window of one GPU went (specification.md "Time sets" to "Idling of GPUs"): sets of intervals over all its
+// streams, which add up to the nanosecond.
 //
 //   compute  K: kernels that compute          comm  C: kernels of collectives          copy  M: copies and memsets
 //   idle     I: nothing of these, the edges of the window included.  |K| + |C \ K| + |M \ (K u C)| + |I| = duration
@@ -10,8 +10,8 @@
 //   host    up to the begin of the launching call: the host was late
 //   launch  what is left after that, if it is less than kLaunchLatencyNs
 //   kernel  launched before the gap began, and shorter than kKernelWaitNs: what lies between two kernels
-//   dep     launched before the gap began, and waiting for an event behind a collective or a copy that still ran, on another GPU (what runs
-//           on this one is not a gap): until that was done
+//   dep     launched before the gap began, and waiting for an event behind a collective or a copy that still ran, on
+//           another GPU (what runs on this one is not a gap): until that was done
 //   other   the rest
 #pragma once
 
@@ -37,8 +37,9 @@ struct Awaited {
 struct DeviceOperation {
   Interval interval;
   DeviceClass device_class = DeviceClass::kCompute;
-  std::optional<int64_t> launch_ns;    ///< its launching call was entered
-  std::optional<int64_t> wait_ns;      ///< collectives: waiting for other ranks, the first part of the interval; unset: not known
+  std::optional<int64_t> launch_ns;  ///< its launching call was entered
+  /// collectives: waiting for other ranks, the first part of the interval; unset: not known
+  std::optional<int64_t> wait_ns;
   std::optional<Awaited> awaits = {};  ///< the last one that its stream was told to wait for
 };
 
@@ -60,9 +61,9 @@ struct DevicePartition {
   void add(const DevicePartition& next);
 };
 
-/// `operations`: those that overlap the window, by begin, longest first. `next`: the first one after it, if any. `inputs`: when the host
-/// was in ranges that load data.
-DevicePartition partition_device(const Interval& window, const std::vector<DeviceOperation>& operations, const DeviceOperation* next,
-                                 const std::vector<Interval>& inputs);
+/// `operations`: those that overlap the window, by begin, longest first. `next`: the first one after it, if any.
+/// `inputs`: when the host was in ranges that load data.
+DevicePartition partition_device(const Interval& window, const std::vector<DeviceOperation>& operations,
+                                 const DeviceOperation* next, const std::vector<Interval>& inputs);
 
 }  // namespace ddl

@@ -83,7 +83,8 @@ void DeviceSweep::add_window(size_t number, int64_t end_ns, const DeviceOperatio
   const auto begins_before = [](const DeviceEvent& e, int64_t ns) { return e.operation.interval.begin_ns < ns; };
   const auto first = std::lower_bound(events_.cbegin(), events_.cend(), part.begin_ns - longest_ns, begins_before);
   const auto last = std::lower_bound(events_.cbegin(), events_.cend(), part.end_ns, begins_before);
-  const auto fresh = whole.begin_ns >= begin_ns_ ? first : std::max(first, events_.cbegin() + static_cast<std::ptrdiff_t>(carried_));
+  const auto fresh =
+      whole.begin_ns >= begin_ns_ ? first : std::max(first, events_.cbegin() + static_cast<std::ptrdiff_t>(carried_));
   std::vector<DeviceOperation> operations;
   for (auto e = first; e < last; ++e) {
     if (e->operation.interval.end_ns <= part.begin_ns) continue;
@@ -105,7 +106,8 @@ void DeviceSweep::add_layers(int64_t end_ns) {
   std::map<std::pair<int64_t, int64_t>, std::array<std::vector<Interval>, 3>> groups;  // by step and layer
   std::map<int64_t, std::vector<Interval>> computing;                                  // by step
   for (const DeviceEvent& e : events_) {
-    const Interval part{std::max(e.operation.interval.begin_ns, begin_ns_), std::min(e.operation.interval.end_ns, end_ns)};
+    const Interval part{std::max(e.operation.interval.begin_ns, begin_ns_),
+                        std::min(e.operation.interval.end_ns, end_ns)};
     groups[{e.step, e.layer}][static_cast<size_t>(e.operation.device_class)].push_back(part);
     if (e.operation.device_class == DeviceClass::kCompute) computing[e.step].push_back(part);
   }

@@ -1,5 +1,6 @@
-// What one GPU of a process did, in the order of time: cut into pieces, of which one is in memory at a time. A piece ends where an operation
-// begins, so that no gap lies in two of them, and all times of windows and layers are sums over pieces.
+// What one GPU of a process did, in the order of time: cut into pieces, of which one is in memory at a time. A
+// piece ends where an operation begins, so that no gap lies in two of them, and all times of windows and layers are
+// sums over pieces.
 #pragma once
 
 #include <cstddef>
@@ -59,7 +60,8 @@ class DeviceSweep {
   void finish();
 
   const std::vector<WindowSums>& of_windows() const { return sums_; }
-  const std::map<std::pair<int64_t, int64_t>, GpuLayerSums>& of_layers() const { return layers_; }  ///< by step and layer
+  /// by step and layer
+  const std::map<std::pair<int64_t, int64_t>, GpuLayerSums>& of_layers() const { return layers_; }
 
  private:
   /// `next`: the operation that begins there.

@@ -31,11 +31,13 @@ constexpr int64_t kSynchronization = 4;  // gpu_event.kind
 using LaunchKey = std::pair<int64_t, int64_t>;
 struct LaunchHash {
   size_t operator()(const LaunchKey& key) const {
-    return std::hash<uint64_t>()(static_cast<uint64_t>(key.first) * 0x9e3779b97f4a7c15U + static_cast<uint64_t>(key.second));
+    return std::hash<uint64_t>()(static_cast<uint64_t>(key.first) * 0x9e3779b97f4a7c15U +
+                                 static_cast<uint64_t>(key.second));
   }
 };
 
-/// Numbers that were added more than once, of up to `count`. A few that were not may count as such, for memory is bounded.
+/// Numbers that were added more than once, of up to `count`. A few that were not may count as such, for
+/// memory is bounded.
 class RepeatedNumbers {
  public:
   explicit RepeatedNumbers(size_t count)
@@ -63,11 +65,13 @@ class DevicePass {
         arrivals_(db, catalog),
         paths_(db),
         inputs_(db),
-        insert_part_(db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
+        insert_part_(
+            db, "INSERT INTO gpu_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"),
         insert_layer_(db, "INSERT INTO gpu_layer_part VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"),
-        insert_axis_(db,
-                     "INSERT INTO gpu_axis_part (process, device, step, axis, comm_ns, wait_ns, exposed_ns, exposed_wait_ns)"
-                     " VALUES (?, ?, ?, ?, ?, ?, ?, ?)") {
+        insert_axis_(
+            db,
+            "INSERT INTO gpu_axis_part (process, device, step, axis, comm_ns, wait_ns, exposed_ns, exposed_wait_ns)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?)") {
     Query axes(db, "SELECT communicator, axis FROM communicator_axis");
     while (axes.next()) {
       const auto axis = axes_by_name_.try_emplace(axes.text(1), static_cast<int64_t>(axes_.size()));
@@ -77,7 +81,9 @@ class DevicePass {
     axes_.emplace_back();  // of what no communicator tells
     Query regions(db, "SELECT id, layer, phase FROM region ORDER BY id");
     while (regions.next()) {
-      const auto text = [&](int column) { return regions.is_null(column) ? std::nullopt : std::optional(regions.text(column)); };
+      const auto text = [&](int column) {
+        return regions.is_null(column) ? std::nullopt : std::optional(regions.text(column));
+      };
       const auto layer = layers_.try_emplace({text(1), text(2)}, static_cast<int64_t>(layers_.size()));
       layer_of_.emplace(regions.integer(0), layer.first->second);
     }
@@ -114,8 +120,8 @@ class DevicePass {
     paths_.finish(process, steps, run);
   }
 
-  /// Why the waiting of a kernel is not known if nothing tells which collective or message it carries out: its partners may be ranks without
-  /// a record, or the trace lacks what would tell.
+  /// Why the waiting of a kernel is not known if nothing tells which collective or message it carries out: its partners
+  /// may be ranks without a record, or the trace lacks what would tell.
   Why why_unmatched(int64_t process) const {
     const ProcessInfo& p = catalog_.process(process);
     return ranks_of_.at(p.world) < p.world_size ? Why::kPartialRanks : Why::kNoData;
@@ -138,8 +144,8 @@ class DevicePass {
     return a;
   }
 
-  std::map<int64_t, DeviceSweep> read(int64_t process, const std::vector<DeviceWindow>& windows, const std::vector<Interval>& inputs,
-                                      Ticker& ticker) {
+  std::map<int64_t, DeviceSweep> read(int64_t process, const std::vector<DeviceWindow>& windows,
+                                      const std::vector<Interval>& inputs, Ticker& ticker) {
     Query rows(
         db_,
         "SELECT device, kind, start_ns, duration_ns, launch_ns, comm, seq, name, step, region, graph_node, context, stream, correlation,"
@@ -171,7 +177,8 @@ class DevicePass {
         e.axis = axis == axis_of_.end() ? static_cast<int64_t>(axes_.size()) - 1 : axis->second;
         if (!rows.is_null(5)) {
           const std::optional<KernelKey> key =
-              numbers.next(rows.integer(5), rows.maybe_integer(6), rows.maybe_integer(8), rows.maybe_integer(10), rows.maybe_integer(14));
+              numbers.next(rows.integer(5), rows.maybe_integer(6), rows.maybe_integer(8), rows.maybe_integer(10),
+                           rows.maybe_integer(14));
           if (key) e.operation.wait_ns = arrivals_.wait_ns(*key, e.operation.interval, e.why);
         }
         if (e.operation.wait_ns) e.why = Why::kNone;
@@ -196,13 +203,16 @@ class DevicePass {
     return devices;
   }
 
-  /// Until when its GPUs were traced, where the program took CUPTI over. What the GPUs of a killed process did last was not handed over where it began another step behind their last activity: from there on nobody knows that they
+  /// Until when its GPUs were traced, where the program took CUPTI over. What the GPUs of a killed process did last was
+  /// not handed over where it began another step behind their last activity: from there on nobody knows that they
   /// idled. A process that handed everything over before it was left has no such step.
   int64_t known_until_ns(const ProcessInfo& process) {
     Query told(db_, "SELECT CAST(value AS INTEGER) FROM process_fact WHERE process = ? AND key = 'gpu.until'");
     if (told.bind(process.id).next()) return told.integer(0);
     if (process.ended != "lost") return INT64_MAX;
-    Query last(db_, "SELECT max(start_ns + duration_ns) FROM gpu_event WHERE process = ? AND kind IN (1, 2, 3) AND duration_ns > 0");
+    Query last(
+        db_,
+        "SELECT max(start_ns + duration_ns) FROM gpu_event WHERE process = ? AND kind IN (1, 2, 3) AND duration_ns > 0");
     if (!last.bind(process.id).next() || last.is_null(0)) return INT64_MAX;
     Query later(db_, "SELECT 1 FROM step WHERE process = ? AND start_ns >= ?");
     return later.bind(process.id, last.integer(0)).next() ? last.integer(0) : INT64_MAX;
@@ -211,7 +221,9 @@ class DevicePass {
   /// Steps that ended by `known_until_ns`, and the run up to there.
   std::vector<DeviceWindow> windows_of(const ProcessInfo& process, int64_t known_until_ns) {
     std::vector<DeviceWindow> windows;
-    Query steps(db_, "SELECT step, start_ns, duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
+    Query steps(
+        db_,
+        "SELECT step, start_ns, duration_ns FROM step WHERE process = ? AND duration_ns IS NOT NULL ORDER BY start_ns");
     steps.bind(process.id);
     std::set<int64_t> seen;
     while (steps.next()) {
@@ -237,19 +249,21 @@ class DevicePass {
     return intervals;
   }
 
-  void write_windows(int64_t process, int64_t device, const std::vector<DeviceWindow>& windows, const std::vector<WindowSums>& sums) {
+  void write_windows(int64_t process, int64_t device, const std::vector<DeviceWindow>& windows,
+                     const std::vector<WindowSums>& sums) {
     for (size_t i = 0; i < windows.size(); ++i) {
       const DevicePartition& p = sums[i].partition;
       for (const auto& [index, axis] : sums[i].axes) {
         const auto if_split = [split = axis.split](int64_t ns) { return split ? std::optional(ns) : std::nullopt; };
-        insert_axis_.run(process, device, windows[i].step, axes_[static_cast<size_t>(index)], axis.comm_ns, if_split(axis.wait_ns),
-                         axis.exposed_ns, if_split(axis.exposed_wait_ns));
+        insert_axis_.run(process, device, windows[i].step, axes_[static_cast<size_t>(index)], axis.comm_ns,
+                         if_split(axis.wait_ns), axis.exposed_ns, if_split(axis.exposed_wait_ns));
       }
       const auto if_split = [&](int64_t ns) { return p.split ? std::optional(ns) : std::nullopt; };
-      insert_part_.run(process, device, windows[i].step, p.duration_ns, p.compute_ns, p.comm_ns, if_split(p.wait_ns), p.copy_ns,
-                       p.exposed_comm_ns, if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns, if_split(p.active_xfer_ns),
-                       p.idle_ns, p.idle_input_ns, p.idle_host_ns, p.idle_launch_ns, p.idle_kernel_ns, p.idle_dep_comm_ns,
-                       p.idle_dep_copy_ns, p.idle_other_ns, name_of(p.split ? Why::kNone : sums[i].why),
+      insert_part_.run(process, device, windows[i].step, p.duration_ns, p.compute_ns, p.comm_ns, if_split(p.wait_ns),
+                       p.copy_ns, p.exposed_comm_ns, if_split(p.exposed_wait_ns), p.exposed_copy_ns, p.active_ns,
+                       if_split(p.active_xfer_ns), p.idle_ns, p.idle_input_ns, p.idle_host_ns, p.idle_launch_ns,
+                       p.idle_kernel_ns, p.idle_dep_comm_ns, p.idle_dep_copy_ns, p.idle_other_ns,
+                       name_of(p.split ? Why::kNone : sums[i].why),
                        p.split ? std::optional(sums[i].sigma_ns) : std::nullopt);
     }
   }
@@ -259,8 +273,8 @@ class DevicePass {
     for (const auto& [name, index] : layers_) names[static_cast<size_t>(index)] = &name;
     for (const auto& [key, sum] : sums) {
       const auto& [layer, phase] = *names[static_cast<size_t>(key.second)];
-      insert_layer_.run(process, device, key.first < 0 ? std::nullopt : std::optional(key.first), layer, phase, sum.compute_ns, sum.comm_ns,
-                        sum.copy_ns, sum.exposed_comm_ns);
+      insert_layer_.run(process, device, key.first < 0 ? std::nullopt : std::optional(key.first), layer, phase,
+                        sum.compute_ns, sum.comm_ns, sum.copy_ns, sum.exposed_comm_ns);
     }
   }
 
@@ -274,7 +288,8 @@ class DevicePass {
   std::vector<std::optional<std::string>> axes_;  ///< the last one is unset
   std::map<std::string, int64_t> axes_by_name_;
   bool has_marked_steps_ = false;
-  std::map<int64_t, int64_t> ranks_of_;                                                          ///< by world: how many left a record
+  /// by world: how many left a record
+  std::map<int64_t, int64_t> ranks_of_;
   std::unordered_map<int64_t, int64_t> axis_of_;                                                 ///< by communicator
   std::map<std::pair<std::optional<std::string>, std::optional<std::string>>, int64_t> layers_;  ///< by layer and phase
   std::unordered_map<int64_t, int64_t> layer_of_;                                                ///< by region.id
@@ -358,21 +373,23 @@ void sum_host_calls(SQLite::Database& db) {
               "SELECT g.step, iif(g.kind = 4, g.duration_ns, g.launch_duration_ns), iif(g.kind = 4, 0, g.correlation),"
               " coalesce(g.launch_ns, 0) FROM " +
                   calls_of_process + " ORDER BY g.start_ns");
-  Query processes(db,
-                  "SELECT p.id, p.world, count(g.process) FROM process p LEFT JOIN gpu_event g ON g.process = p.id WHERE p.rank IS NOT NULL"
-                  " GROUP BY p.id ORDER BY p.id");
+  Query processes(
+      db,
+      "SELECT p.id, p.world, count(g.process) FROM process p LEFT JOIN gpu_event g ON g.process = p.id WHERE p.rank IS NOT NULL"
+      " GROUP BY p.id ORDER BY p.id");
   std::map<std::pair<int64_t, int64_t>, int64_t> sums;  // by world and step
   while (processes.next()) {
     if (processes.integer(2) == 0) continue;
-    // What one call launched shares its correlation: the nodes of a CUDA graph, of which traces need not tell the node, nor the launch as an
-    // event of its own. Numbers of calls may begin again, so that the moment counts as well. Few calls launch more than one thing, and only
-    // those are remembered.
+    // What one call launched shares its correlation: the nodes of a CUDA graph, of which traces need not tell the node,
+    // nor the launch as an event of its own. Numbers of calls may begin again, so that the moment counts as well. Few
+    // calls launch more than one thing, and only those are remembered.
     RepeatedNumbers repeated(static_cast<size_t>(processes.integer(2)));
     numbers.run([&](const RowValues& row) { repeated.add(row.integer(0)); }, processes.integer(0));
     std::unordered_set<LaunchKey, LaunchHash> launches;
     calls.bind(processes.integer(0));
     while (calls.next()) {
-      if (repeated.contains(calls.integer(2)) && !launches.insert({calls.integer(2), calls.integer(3)}).second) continue;
+      if (repeated.contains(calls.integer(2)) && !launches.insert({calls.integer(2), calls.integer(3)}).second)
+        continue;
       sums[{processes.integer(1), calls.integer(0)}] += calls.integer(1);
     }
   }
@@ -396,15 +413,16 @@ void sum_kernel_classes(SQLite::Database& db) {
   std::map<int64_t, ByName> by_world;
   int64_t process = 0;
   ByName* own = nullptr;
-  EachRow(db, "process, name, comm IS NOT NULL, duration_ns", "gpu_event NOT INDEXED WHERE kind = 1").run([&](const RowValues& kernel) {
-    if (own == nullptr || kernel.integer(0) != process) {
-      process = kernel.integer(0);
-      own = &by_world[worlds.at(process)];
-    }
-    Sum& sum = (*own)[static_cast<size_t>(kernel.integer(2))][kernel.integer(1)];
-    ++sum.kernels;
-    sum.ns += kernel.integer(3);
-  });
+  EachRow(db, "process, name, comm IS NOT NULL, duration_ns", "gpu_event NOT INDEXED WHERE kind = 1")
+      .run([&](const RowValues& kernel) {
+        if (own == nullptr || kernel.integer(0) != process) {
+          process = kernel.integer(0);
+          own = &by_world[worlds.at(process)];
+        }
+        Sum& sum = (*own)[static_cast<size_t>(kernel.integer(2))][kernel.integer(1)];
+        ++sum.kernels;
+        sum.ns += kernel.integer(3);
+      });
   for (const auto& [world, by_name] : by_world) {
     for (const bool nccl : {false, true}) {
       for (const auto& [name, of_this] : by_name[nccl ? 1 : 0]) {
@@ -416,12 +434,13 @@ void sum_kernel_classes(SQLite::Database& db) {
     }
   }
   Query insert(db, "INSERT INTO kernel_time (world, class, names, kernels, ns) VALUES (?, ?, ?, ?, ?)");
-  for (const auto& [key, sum] : sums) insert.run(key.first, key.second, static_cast<int64_t>(sum.names.size()), sum.kernels, sum.ns);
+  for (const auto& [key, sum] : sums)
+    insert.run(key.first, key.second, static_cast<int64_t>(sum.names.size()), sum.kernels, sum.ns);
 }
 
 void select_steady_waits(SQLite::Database& db) {
-  // max() takes the other columns from its row: the GPU that waited most stands for all GPUs of a rank. Without a type of its own, step would
-  // not be part of the index that SQLite makes for the join.
+  // max() takes the other columns from its row: the GPU that waited most stands for all GPUs of a rank. Without a type
+  // of its own, step would not be part of the index that SQLite makes for the join.
   db.exec(R"(
     WITH device AS MATERIALIZED (
       SELECT p.world, CAST(coalesce(g.step, 0) AS INTEGER) AS step, p.rank, max(g.exposed_wait_ns) AS wait_ns, g.compute_ns, g.exposed_comm_ns

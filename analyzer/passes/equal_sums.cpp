@@ -18,9 +18,12 @@ constexpr double kLongerPause = 2.0;   // before a step than within it
 constexpr double kLeastCovered = 0.5;  // of the batches, or of the time
 constexpr double kExactly = 0.99;      // kappa of sizes that repeat as nothing is fused
 
-double hit_rate(size_t hits, size_t misses) { return hits == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses); }
+double hit_rate(size_t hits, size_t misses) {
+  return hits == 0 ? 0 : static_cast<double>(hits) / static_cast<double>(hits + misses);
+}
 
-/// ends[k]: bytes of the batches before k. Where steps of `bytes` begin, from `first` on; those that do not end with a batch are left out.
+/// ends[k]: bytes of the batches before k. Where steps of `bytes` begin, from `first` on; those that do not end with a
+/// batch are left out.
 struct Chain {
   std::vector<std::pair<size_t, size_t>> steps;
   size_t misses = 0;
@@ -45,12 +48,15 @@ Chain follow(const std::vector<int64_t>& ends, size_t first, int64_t bytes) {
   return chain;
 }
 
-/// Where the first step begins from which on steps go through to `first`, but for those that do not begin where they should.
+/// Where the first step begins from which on steps go through to `first`, but for those that do not begin
+/// where they should.
 size_t follow_back(const std::vector<int64_t>& ends, size_t first, int64_t bytes) {
   size_t hits = 0, misses = 0;
   for (size_t at = first; ends[at] >= bytes;) {
     const int64_t begin_bytes = ends[at] - bytes;
-    at = static_cast<size_t>(std::upper_bound(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(at), begin_bytes) - ends.begin()) - 1;
+    at = static_cast<size_t>(std::upper_bound(ends.begin(), ends.begin() + static_cast<ptrdiff_t>(at), begin_bytes) -
+                             ends.begin()) -
+         1;
     if (ends[at] == begin_bytes) {
       ++hits;
       first = at;
@@ -64,11 +70,14 @@ size_t follow_back(const std::vector<int64_t>& ends, size_t first, int64_t bytes
 /// Batches that are all as large as a step may be several to a step: as many as the pauses tell.
 Chain by_pauses(std::span<const Batch> batches, const std::vector<int64_t>& ends, int64_t bytes, Chain chain) {
   // Places are counted in bytes: several batches in one, once, do not move what comes behind.
-  const auto place = [&](size_t k) { return static_cast<size_t>((ends[chain.steps[k].first] - ends[chain.steps[0].first]) / bytes); };
+  const auto place = [&](size_t k) {
+    return static_cast<size_t>((ends[chain.steps[k].first] - ends[chain.steps[0].first]) / bytes);
+  };
   std::vector<std::pair<size_t, int64_t>> pauses;  // places, and the pauses before them
   for (size_t k = 1; k < chain.steps.size(); ++k)
     if (chain.steps[k].first == chain.steps[k - 1].second)
-      pauses.emplace_back(place(k), batches[chain.steps[k].first].enter_ns - batches[chain.steps[k - 1].second - 1].leave_ns);
+      pauses.emplace_back(place(k),
+                          batches[chain.steps[k].first].enter_ns - batches[chain.steps[k - 1].second - 1].leave_ns);
   for (size_t n = kMaxBatches; n > 1; --n) {
     if (pauses.size() < n * kMinRepetitions) continue;
     for (size_t phase = 0; phase < n; ++phase) {
@@ -77,7 +86,8 @@ Chain by_pauses(std::span<const Batch> batches, const std::vector<int64_t>& ends
       if (between.empty() || within.empty()) continue;
       std::sort(within.begin(), within.end());
       const int64_t long_within = within[within.size() * 9 / 10];
-      if (static_cast<double>(upper_median_of(std::move(between))) < kLongerPause * static_cast<double>(long_within)) continue;
+      if (static_cast<double>(upper_median_of(std::move(between))) < kLongerPause * static_cast<double>(long_within))
+        continue;
       Chain joined;
       for (size_t k = 0; k + n <= chain.steps.size(); ++k)
         if (place(k) % n == phase && place(k + n - 1) == place(k) + n - 1)
@@ -96,14 +106,16 @@ int64_t median_pause_ns(std::span<const Batch> batches, const Repetition& found)
   return pauses_ns.empty() ? 0 : upper_median_of(std::move(pauses_ns));
 }
 
-/// Sizes that repeat exactly, but over more reductions than `sums` has in a step, and after longer pauses: what is fused in every other step pauses
-/// before each.
+/// Sizes that repeat exactly, but over more reductions than `sums` has in a step, and after longer pauses: what is
+/// fused in every other step pauses before each.
 std::optional<Repetition> longer_repetition(std::span<const Batch> batches, const Repetition& sums) {
   std::vector<Beat> beats;
   for (const Batch& batch : batches) beats.push_back({batch.bytes, batch.enter_ns, batch.leave_ns});
   std::optional<Repetition> found = find_repetition(beats);
   if (!found || found->period <= sums.period || found->agreement < kExactly) return std::nullopt;
-  const auto pause_ns = [&](const Repetition& of) { return static_cast<double>(std::max<int64_t>(0, median_pause_ns(batches, of))); };
+  const auto pause_ns = [&](const Repetition& of) {
+    return static_cast<double>(std::max<int64_t>(0, median_pause_ns(batches, of)));
+  };
   return pause_ns(*found) > kLongerPause * pause_ns(sums) ? std::move(found) : std::nullopt;
 }
 
@@ -139,14 +151,15 @@ std::optional<Repetition> find_equal_sums(std::span<const Batch> batches) {
   Repetition result;
   size_t together = 0;
   for (const auto& [begin, end] : best.steps) together += end - begin;
-  result.period = static_cast<size_t>(std::lround(static_cast<double>(together) / static_cast<double>(best.steps.size())));
+  result.period =
+      static_cast<size_t>(std::lround(static_cast<double>(together) / static_cast<double>(best.steps.size())));
   result.agreement = best.hits();
   result.steps = best.steps;
   const int64_t whole_ns = batches[best.steps.back().second - 1].leave_ns - batches[best.steps.front().first].enter_ns;
   if (whole_ns < kMinPeriodNs * static_cast<int64_t>(best.steps.size())) return std::nullopt;
   const double run_ns = static_cast<double>(batches.back().leave_ns - batches.front().enter_ns);
-  const double covered =
-      std::max(static_cast<double>(together) / static_cast<double>(batches.size()), static_cast<double>(whole_ns) / run_ns);
+  const double covered = std::max(static_cast<double>(together) / static_cast<double>(batches.size()),
+                                  static_cast<double>(whole_ns) / run_ns);
   if (covered < kLeastCovered) return std::nullopt;
   if (std::optional<Repetition> longer = longer_repetition(batches, result)) return longer;
   return result;

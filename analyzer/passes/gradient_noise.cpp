@@ -33,7 +33,8 @@ std::optional<GradientNoise> gradient_noise(const std::vector<NoiseSample>& samp
   if (terms.size() < kMinNoiseSteps) return std::nullopt;
   GradientNoise noise;
   double weights = 0;
-  for (const Term& t : terms) noise.square += t.weight * t.square, noise.trace += t.weight * t.trace, weights += t.weight;
+  for (const Term& t : terms)
+    noise.square += t.weight * t.square, noise.trace += t.weight * t.trace, weights += t.weight;
   noise.square /= weights;
   noise.trace /= weights;
   const double scale = ratio(noise.trace, noise.square);
@@ -58,9 +59,11 @@ std::optional<GradientNoise> gradient_noise(const std::vector<NoiseSample>& samp
 }
 
 void analyze_gradient_noise(SQLite::Database& db) {
-  Query insert(db,
-               "INSERT INTO noise (world, square, trace, scale, lo, hi, own_samples, all_samples, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Query worlds(db, "SELECT world, count(DISTINCT rank), max(world_size) FROM process WHERE rank IS NOT NULL GROUP BY world");
+  Query insert(
+      db,
+      "INSERT INTO noise (world, square, trace, scale, lo, hi, own_samples, all_samples, why) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Query worlds(
+      db, "SELECT world, count(DISTINCT rank), max(world_size) FROM process WHERE rank IS NOT NULL GROUP BY world");
   Query rows(
       db,
       "SELECT v.step, count(DISTINCT v.process), sum(v.own * v.own) / count(v.own), sum(v.reduced * v.reduced) / count(v.reduced),"
@@ -89,8 +92,8 @@ void analyze_gradient_noise(SQLite::Database& db) {
       continue;
     }
     const Range interval = noise->interval.value_or(Range{NAN, NAN});  // SQLite stores NaN as NULL
-    insert.run(world, noise->square, noise->trace, noise->scale.value_or(NAN), interval.lo, interval.hi, samples.back().own_samples,
-               samples.back().all_samples, noise->scale ? nullptr : "ZERO_DENOM");
+    insert.run(world, noise->square, noise->trace, noise->scale.value_or(NAN), interval.lo, interval.hi,
+               samples.back().own_samples, samples.back().all_samples, noise->scale ? nullptr : "ZERO_DENOM");
   }
 }
 

@@ -1,9 +1,10 @@
 // Who keeps whom from going on in a job whose flight recorders were dumped (docs/decisions/0027-who-hangs.md).
 //
-// A rank waits in its oldest open operation of each process group. Such a call waits for members that never enqueued it; for members that
-// enqueued another operation in its place; else, where it is the first thing that a rank sits in, for members that enqueued it behind
-// something that they sit in themselves, and for members without a dump. A call that some member completed waits for nobody: the others did
-// come. Ranks and calls are a graph; what everybody waits for and waits for nobody is a first cause.
+// A rank waits in its oldest open operation of each process group. Such a call waits for members that never enqueued
+// it; for members that enqueued another operation in its place; else, where it is the first thing that a rank sits in,
+// for members that enqueued it behind something that they sit in themselves, and for members without a dump. A call
+// that some member completed waits for nobody: the others did come. Ranks and calls are a graph; what everybody waits
+// for and waits for nobody is a first cause.
 #include "analyzer/passes/passes.h"
 
 #include <fmt/format.h>
@@ -53,7 +54,8 @@ struct Call {
   int64_t depth = 0, fault = 0;
 
   size_t count(Part part) const {
-    return static_cast<size_t>(std::count_if(members.begin(), members.end(), [&](const auto& m) { return m.second.part == part; }));
+    return static_cast<size_t>(
+        std::count_if(members.begin(), members.end(), [&](const auto& m) { return m.second.part == part; }));
   }
 };
 
@@ -80,7 +82,8 @@ using ConnectionKey = std::tuple<int64_t, int64_t, int64_t>;  // group, source, 
 
 class HangOfWorld {
  public:
-  HangOfWorld(SQLite::Database& db, const Catalog& catalog, int64_t world) : db_(db), catalog_(catalog), world_(world) {}
+  HangOfWorld(SQLite::Database& db, const Catalog& catalog, int64_t world)
+      : db_(db), catalog_(catalog), world_(world) {}
 
   void run() {
     load_entries();
@@ -100,11 +103,12 @@ class HangOfWorld {
   /// The rank of a process of the world.
   std::optional<int64_t> rank_of(int64_t process) const {
     const auto known = catalog_.processes.find(process);
-    return known != catalog_.processes.end() && known->second.world == world_ ? std::optional(known->second.rank) : std::nullopt;
+    return known != catalog_.processes.end() && known->second.world == world_ ? std::optional(known->second.rank)
+                                                                              : std::nullopt;
   }
 
-  /// Who got how far, and the oldest open operation of each rank on each group, of messages on each connection. One pass in the order of the
-  /// table.
+  /// Who got how far, and the oldest open operation of each rank on each group, of messages on each connection. One
+  /// pass in the order of the table.
   void load_entries() {
     struct Records {
       int64_t least = INT64_MAX, most = -1, count = 0;
@@ -134,8 +138,17 @@ class HangOfWorld {
       last_entry_[*rank] = rows.integer(0);
       latest_ns_ = std::max({latest_ns_, rows.maybe_integer(7).value_or(0), rows.maybe_integer(8).value_or(0)});
       if (rows.integer(12) == 0) continue;
-      OpenEntry e{rows.integer(0),       *rank,        rows.integer(2), comm,      seq, rows.maybe_integer(5), rows.maybe_integer(6),
-                  rows.maybe_integer(7), rows.text(9), rows.text(10),   is_message};
+      OpenEntry e{rows.integer(0),
+                  *rank,
+                  rows.integer(2),
+                  comm,
+                  seq,
+                  rows.maybe_integer(5),
+                  rows.maybe_integer(6),
+                  rows.maybe_integer(7),
+                  rows.text(9),
+                  rows.text(10),
+                  is_message};
       if (!is_message && !seq && e.state == "launched") e.seq = kUnnumbered;
       if (is_message ? !e.peer : !e.seq) continue;
       const int64_t connection = is_message ? 2 * *e.peer + (e.op == "send" ? 1 : 0) : -1;
@@ -179,8 +192,8 @@ class HangOfWorld {
       const auto found = connections_.find(connection_of(rows.integer(0), *rank, rows.integer(2), sends));
       if (found == connections_.end()) continue;
       (sends ? found->second.sends : found->second.receives)
-          .push_back({rows.integer(4), rows.integer(5), rows.maybe_integer(6), rows.integer(7) != 0, rows.maybe_integer(8),
-                      rows.text(sends ? 9 : 10), rows.text(sends ? 11 : 12)});
+          .push_back({rows.integer(4), rows.integer(5), rows.maybe_integer(6), rows.integer(7) != 0,
+                      rows.maybe_integer(8), rows.text(sends ? 9 : 10), rows.text(sends ? 11 : 12)});
     }
   }
 
@@ -188,7 +201,8 @@ class HangOfWorld {
 
   void place(size_t index) {
     const OpenEntry& e = open_[index];
-    const auto key = e.is_message ? std::make_tuple(e.comm, int64_t{-1}, message_call(e)) : std::make_tuple(e.comm, *e.seq, int64_t{0});
+    const auto key = e.is_message ? std::make_tuple(e.comm, int64_t{-1}, message_call(e))
+                                  : std::make_tuple(e.comm, *e.seq, int64_t{0});
     const auto [entry, is_new] = call_numbers_.try_emplace(key, calls_.size());
     if (is_new) {
       Call call;
@@ -205,7 +219,8 @@ class HangOfWorld {
     if (is_new) call.members[e.rank].part = Part::kIn;
     if (e.is_message && !is_new) call.op = "message";
     const OpenEntry& first = open_[first_of_[e.rank]];
-    const bool batched = e.is_message && first.is_message && e.comm == first.comm && e.p2p_seq && e.p2p_seq == first.p2p_seq;
+    const bool batched =
+        e.is_message && first.is_message && e.comm == first.comm && e.p2p_seq && e.p2p_seq == first.p2p_seq;
     if (first.id == e.id) sits_[e.rank] = entry->second;
     if ((first.id == e.id || batched) && firsts_.emplace(e.rank, entry->second).second) ++call.firsts;
     if (!is_new) return;
@@ -242,8 +257,8 @@ class HangOfWorld {
   }
 
   /// What must be the same of all members. Shapes may differ where their elements do not.
-  static std::string signature(std::string_view op, const std::string& in, const std::string& out, const std::string& in_types,
-                               const std::string& out_types) {
+  static std::string signature(std::string_view op, const std::string& in, const std::string& out,
+                               const std::string& in_types, const std::string& out_types) {
     struct Rule {
       std::string_view op;
       bool inputs, outputs;
@@ -261,9 +276,10 @@ class HangOfWorld {
   }
 
   void compare(Call& call) {
-    Query rows(db_,
-               "SELECT process, op, input_elements, output_elements, input_types, output_types, input_sizes, output_sizes FROM flight_entry"
-               " WHERE comm = ? AND seq = ? AND NOT is_message ORDER BY id");
+    Query rows(
+        db_,
+        "SELECT process, op, input_elements, output_elements, input_types, output_types, input_sizes, output_sizes FROM flight_entry"
+        " WHERE comm = ? AND seq = ? AND NOT is_message ORDER BY id");
     rows.bind(call.comm, *call.seq);
     std::map<int64_t, std::vector<std::string>> signatures;
     std::map<int64_t, std::string> said;
@@ -275,7 +291,8 @@ class HangOfWorld {
       if (op == "coalesced" && signatures.contains(rank)) continue;  // behind what it holds
       signatures[rank].push_back(signature(op, rows.text(2), rows.text(3), rows.text(4), rows.text(5)));
       if (signatures[rank].size() > 8) continue;
-      said[rank] += fmt::format("{}{} {} -> {} {}", said[rank].empty() ? "" : "; ", op, rows.text(6), rows.text(7), rows.text(4));
+      said[rank] +=
+          fmt::format("{}{} {} -> {} {}", said[rank].empty() ? "" : "; ", op, rows.text(6), rows.text(7), rows.text(4));
     }
     std::map<std::vector<std::string>, std::vector<int64_t>> by_signature;
     for (auto& [rank, list] : signatures) by_signature[std::move(list)].push_back(rank);
@@ -302,8 +319,8 @@ class HangOfWorld {
     bool passed = false;  // the other one is done with it, and its record is gone
   };
 
-  /// The other end of an open message: by the order of all messages where both ranks' records begin with their first one, by the numbers in
-  /// groups of two, whose ends count alike, else by the order of what is open.
+  /// The other end of an open message: by the order of all messages where both ranks' records begin with their first
+  /// one, by the numbers in groups of two, whose ends count alike, else by the order of what is open.
   Matched match(const OpenEntry& e) const {
     const Connection& c = connections_.at(connection_of(e.comm, e.rank, *e.peer, e.op == "send"));
     const std::vector<Message>& mine = e.op == "send" ? c.sends : c.receives;
@@ -312,7 +329,8 @@ class HangOfWorld {
     result.mine = &*std::find_if(mine.begin(), mine.end(), [&](const Message& m) { return m.id == e.id; });
     const auto group = catalog_.communicators.find(e.comm);
     const bool pair = group != catalog_.communicators.end() && group->second.size == 2;
-    const auto numbered = std::find_if(others.begin(), others.end(), [&](const Message& m) { return m.p2p_seq && m.p2p_seq == e.p2p_seq; });
+    const auto numbered = std::find_if(others.begin(), others.end(),
+                                       [&](const Message& m) { return m.p2p_seq && m.p2p_seq == e.p2p_seq; });
     if (whole_.contains(e.rank) && whole_.contains(*e.peer)) {
       const auto place = static_cast<size_t>(result.mine - mine.data());
       if (place < others.size()) result.other = &others[place];
@@ -326,7 +344,8 @@ class HangOfWorld {
       if (open != others.end()) {
         result.other = &*open;
       } else if (!others.empty() && result.mine != mine.data() && e.created_ns) {
-        // The other end is done with all of its own. Its newest was for this one if it is nearer to it in time than to the one before.
+        // The other end is done with all of its own. Its newest was for this one if it is nearer to it in time than
+        // to the one before.
         const std::optional<int64_t> newest = others.back().created_ns, before = (result.mine - 1)->created_ns;
         result.passed = newest && before && std::abs(*newest - *e.created_ns) < std::abs(*newest - *before);
       }
@@ -356,15 +375,19 @@ class HangOfWorld {
       other.part = oldest->id == matched.other->id ? Part::kIn : Part::kBehind;
       if (matched.mine->elements != matched.other->elements || matched.mine->types != matched.other->types) {
         call.mismatched = true;
-        call.members[e.rank].said = fmt::format("{} of {} elements {}", e.op, matched.mine->elements, matched.mine->types);
-        other.said = fmt::format("{} of {} elements {}", e.op == "send" ? "recv" : "send", matched.other->elements, matched.other->types);
+        call.members[e.rank].said =
+            fmt::format("{} of {} elements {}", e.op, matched.mine->elements, matched.mine->types);
+        other.said = fmt::format("{} of {} elements {}", e.op == "send" ? "recv" : "send", matched.other->elements,
+                                 matched.other->types);
       }
     }
   }
 
   // ---------------------------------------------------------------------------------------------- who waits for whom
 
-  bool is_first_in(int64_t rank, const Call& call) const { return firsts_.contains({rank, static_cast<size_t>(&call - calls_.data())}); }
+  bool is_first_in(int64_t rank, const Call& call) const {
+    return firsts_.contains({rank, static_cast<size_t>(&call - calls_.data())});
+  }
 
   std::vector<int64_t> ranks_of(const Call& call, Part part) const {
     std::vector<int64_t> ranks;
@@ -375,7 +398,8 @@ class HangOfWorld {
 
   /// Ranks may leave it before all have come.
   static bool is_rooted(std::string_view op) {
-    return op.find("broadcast") != std::string_view::npos || op == "reduce" || op == "gather" || op == "scatter" || op == "send";
+    return op.find("broadcast") != std::string_view::npos || op == "reduce" || op == "gather" || op == "scatter" ||
+           op == "send";
   }
 
   void settle(Call& call) {
@@ -409,7 +433,8 @@ class HangOfWorld {
   /// All enqueued it. Where events are timed, those whose GPU has not begun with it are what the others wait for.
   void find_unstarted(Call& call) {
     std::vector<int64_t> started, scheduled;
-    for (const size_t index : call.entries) (open_[index].state == "started" ? started : scheduled).push_back(open_[index].rank);
+    for (const size_t index : call.entries)
+      (open_[index].state == "started" ? started : scheduled).push_back(open_[index].rank);
     if (started.empty() || scheduled.empty() || scheduled.size() > started.size()) return;
     call.why = "behind";
     std::sort(scheduled.begin(), scheduled.end());
@@ -460,9 +485,11 @@ class HangOfWorld {
     for (size_t i = 0; i < calls_.size(); ++i) {
       const Call& call = calls_[i];
       const bool known = std::any_of(faults_.begin(), faults_.end(), [&](const Fault& f) {
-        return f.kind == "mismatch" && calls_[f.call].comm == call.comm && calls_[f.call].seq.value_or(0) <= call.seq.value_or(0);
+        return f.kind == "mismatch" && calls_[f.call].comm == call.comm &&
+               calls_[f.call].seq.value_or(0) <= call.seq.value_or(0);
       });
-      if (call.mismatched && !known && faults_.size() < kMostFaults && call.count(Part::kLeft) < call.members.size()) add_mismatch(i);
+      if (call.mismatched && !known && faults_.size() < kMostFaults && call.count(Part::kLeft) < call.members.size())
+        add_mismatch(i);
     }
     for (Fault& fault : faults_) fault.waiting = waiting_for(fault);
     std::stable_sort(faults_.begin(), faults_.end(), [](const Fault& a, const Fault& b) {
@@ -477,8 +504,8 @@ class HangOfWorld {
       size_t best = calls_.size();
       std::tuple<int64_t, bool, bool, int64_t> best_rank;  // the oldest collective that somebody sits in tells most
       for (size_t i = 0; i < calls_.size(); ++i) {
-        const auto missing =
-            std::count_if(calls_[i].waits_for.begin(), calls_[i].waits_for.end(), [&](int64_t r) { return causes.contains(r); });
+        const auto missing = std::count_if(calls_[i].waits_for.begin(), calls_[i].waits_for.end(),
+                                           [&](int64_t r) { return causes.contains(r); });
         const std::tuple<int64_t, bool, bool, int64_t> score{missing, !calls_[i].is_message, calls_[i].firsts > 0,
                                                              -calls_[i].since_ns.value_or(0)};
         if (missing > 0 && (best == calls_.size() || score > best_rank)) best = i, best_rank = score;
@@ -501,7 +528,8 @@ class HangOfWorld {
     }
   }
 
-  /// In more than one call, by more than one number, or for long: no healthy job looks like that in the moment of a dump.
+  /// In more than one call, by more than one number, or for long: no healthy job looks like that in the
+  /// moment of a dump.
   bool far_behind(const Fault& fault, const Call& call) const {
     if (!call.since_ns) return false;  // of RAS: in a job that goes on counts differ all the time
     if (latest_ns_ - *call.since_ns > kLongNs) return true;
@@ -531,7 +559,8 @@ class HangOfWorld {
     // A rank that stopped enqueuing on the group before all the others, who got equally far.
     std::map<int64_t, std::vector<int64_t>> by_reached;
     for (const auto& [rank, member] : call.members)
-      if (const auto reached = reached_.find({call.comm, rank}); reached != reached_.end()) by_reached[reached->second].push_back(rank);
+      if (const auto reached = reached_.find({call.comm, rank}); reached != reached_.end())
+        by_reached[reached->second].push_back(rank);
     if (!call.is_message && by_reached.size() == 2) {
       const auto& [least, behind] = *by_reached.begin();
       const auto& [most, ahead] = *by_reached.rbegin();
@@ -599,7 +628,8 @@ class HangOfWorld {
     for (size_t f = 0; f < faults_.size(); ++f) {
       if (faults_[f].kind != "ahead" && faults_[f].kind != "stuck") {
         for (const int64_t rank : faults_[f].ranks)
-          visit(static_cast<size_t>(std::lower_bound(ranks_.begin(), ranks_.end(), rank) - ranks_.begin()), 0, static_cast<int64_t>(f) + 1);
+          visit(static_cast<size_t>(std::lower_bound(ranks_.begin(), ranks_.end(), rank) - ranks_.begin()), 0,
+                static_cast<int64_t>(f) + 1);
       }
       visit(ranks_.size() + faults_[f].call, 1, static_cast<int64_t>(f) + 1);
     }
@@ -620,7 +650,8 @@ class HangOfWorld {
     for (size_t i = 0; i < calls_.size(); ++i) order.push_back(i);
     const auto place_of = [&](size_t i) {
       const Call& c = calls_[i];
-      return std::make_tuple(c.fault == 0 ? INT64_MAX : c.depth, -static_cast<int64_t>(c.firsts), c.since_ns.value_or(INT64_MAX));
+      return std::make_tuple(c.fault == 0 ? INT64_MAX : c.depth, -static_cast<int64_t>(c.firsts),
+                             c.since_ns.value_or(INT64_MAX));
     };
     std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return place_of(a) < place_of(b); });
     std::vector<int64_t> number(calls_.size());
@@ -631,8 +662,8 @@ class HangOfWorld {
     const auto unless_none = [](int64_t value) { return value == 0 ? std::nullopt : std::optional(value); };
     for (const size_t i : order) {
       const Call& call = calls_[i];
-      call_row.run(world_, number[i], unless_none(call.depth), unless_none(call.fault), call.comm, call.op, call.seq, call.why,
-                   call.since_ns, call.count(Part::kIn) + call.count(Part::kBehind), call.waits_for.size());
+      call_row.run(world_, number[i], unless_none(call.depth), unless_none(call.fault), call.comm, call.op, call.seq,
+                   call.why, call.since_ns, call.count(Part::kIn) + call.count(Part::kBehind), call.waits_for.size());
       for (const auto& [rank, member] : call.members)
         member_row.run(world_, number[i], rank, kPartNames[static_cast<size_t>(member.part)],
                        member.said.empty() ? std::nullopt : std::optional(member.said));
@@ -667,7 +698,8 @@ class HangOfWorld {
   std::map<std::pair<int64_t, int64_t>, int64_t> reached_, first_open_;  // by group and rank: numbers of collectives
   std::set<int64_t> uncounted_;                                          // groups whose numbers say nothing
   std::map<int64_t, int64_t> last_entry_;                                // by rank
-  std::set<int64_t> whole_;                                              // ranks whose records begin with their first operation
+  // ranks whose records begin with their first operation
+  std::set<int64_t> whole_;
   int64_t latest_ns_ = 0;
   std::vector<OpenEntry> open_;
   std::map<int64_t, size_t> first_of_, sits_;    // by rank: its oldest open entry, and the call of that

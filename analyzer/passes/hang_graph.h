@@ -13,8 +13,8 @@ struct WaitGraph {
   explicit WaitGraph(size_t size) : next(size) {}
   void wait(size_t who, size_t whom) { next[who].push_back(whom); }
 
-  /// Sets of nodes that wait for each other, of which nobody waits for anything else, and for which somebody waits or which have several
-  /// nodes: the first causes. Linear; nothing recursive.
+  /// Sets of nodes that wait for each other, of which nobody waits for anything else, and for which somebody waits or
+  /// which have several nodes: the first causes. Linear; nothing recursive.
   std::vector<std::vector<size_t>> sinks() const;
 };
 

@@ -40,8 +40,9 @@ class HtaPart {
   void write(Query& insert, int64_t process, bool whole) const {
     if (!any_) return;
     const int64_t kernel_time_ns = all_.end_ns() - begin_ns_, idle_ns = kernel_time_ns - all_.length_ns();
-    insert.run(process, whole ? 1 : 0, kernel_time_ns, idle_ns, compute_.length_ns(), kernel_time_ns - idle_ns - compute_.length_ns(),
-               comm_.length_ns(), compute_.length_ns() + comm_.length_ns() - kernels_.length_ns());
+    insert.run(process, whole ? 1 : 0, kernel_time_ns, idle_ns, compute_.length_ns(),
+               kernel_time_ns - idle_ns - compute_.length_ns(), comm_.length_ns(),
+               compute_.length_ns() + comm_.length_ns() - kernels_.length_ns());
   }
 
  private:
@@ -55,12 +56,14 @@ class HtaPart {
 void analyze_hta(SQLite::Database& db) {
   Query insert(db, "INSERT INTO hta_part VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
   // As v_hta_event; sorted once for both.
-  Query processes(db,
-                  "SELECT p.id, (SELECT max(s.start_ns) FROM step s WHERE s.process = p.id AND (SELECT count(DISTINCT step) FROM step) > 1)"
-                  " FROM process p ORDER BY p.id");
-  Query events(db,
-               "SELECT g.start_ns, g.duration_ns, iif(g.kind <> 1, 0, iif(n.name GLOB 'nccl*', 1, 2)), g.launch_ns FROM gpu_event g"
-               " JOIN gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind IN (1, 2, 3) ORDER BY g.start_ns");
+  Query processes(
+      db,
+      "SELECT p.id, (SELECT max(s.start_ns) FROM step s WHERE s.process = p.id AND (SELECT count(DISTINCT step) FROM step) > 1)"
+      " FROM process p ORDER BY p.id");
+  Query events(
+      db,
+      "SELECT g.start_ns, g.duration_ns, iif(g.kind <> 1, 0, iif(n.name GLOB 'nccl*', 1, 2)), g.launch_ns FROM gpu_event g"
+      " JOIN gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind IN (1, 2, 3) ORDER BY g.start_ns");
   while (processes.next()) {
     const int64_t process = processes.integer(0);
     const std::optional<int64_t> last_step_ns = processes.maybe_integer(1);

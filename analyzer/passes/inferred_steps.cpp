@@ -1,24 +1,29 @@
-// Steps and layers of jobs that mark none: steps from the collectives' repeating sequence (repetition.h), layers from the call site and the
-// position in the step.
+// Steps and layers of jobs that mark none: steps from the collectives' repeating sequence (repetition.h), layers from
+// the call site and the position in the step.
 //
-// Steps. Each process goes by the communicator on which it makes most collectives; one member's sequence tells where steps begin, and the
-// same collectives, by their numbers, begin them on all members: from leaving the collective before the first one of the step to leaving
-// the last one. Of NCCL's collectives what the device did counts, not the calls that enqueue it, and so do the steps: the host may be a
-// step ahead. They are rows of `step`, as if annotated, of processes that have a row in `inferred_steps`; events carry their number from
-// then on, also what GPUs did, by when they did it.
+// Steps. Each process goes by the communicator on which it makes most collectives; one member's sequence tells
+// where steps begin, and the same collectives, by their numbers, begin them on all members: from leaving the
+// collective before the first one of the step to leaving the last one. Of NCCL's collectives what the device did
+// counts, not the calls that enqueue it, and so do the steps: the host may be a step ahead. They are rows of
+// `step`, as if annotated, of processes that have a row in `inferred_steps`; events carry their number from then
+// on, also what GPUs did, by when they did it.
 //
-// Layers that are all alike (tensor parallelism) repeat several times in a step. So collectives with ranks beyond that communicator belong to
-// the sequence, if with them it repeats less often. Where nothing else tells equal collectives apart (fences), what is sent between them does,
-// if no two of a step have the same before them. In both cases the other members must see it, too.
+// Layers that are all alike (tensor parallelism) repeat several times in a step. So collectives with ranks beyond that
+// communicator belong to the sequence, if with them it repeats less often. Where nothing else tells equal collectives
+// apart (fences), what is sent between them does, if no two of a step have the same before them. In both cases the
+// other members must see it, too.
 //
-// Layers. The k-th collective of an operation and call site within the step is one layer, "MPI_Allreduce #2 lmp+0x1a2b"; messages and what
-// completes them are one layer per operation and call site. Regions of kind 'inferred' stand for them, in the place of "outside every
-// range". Computing between two calls belongs to the layer of the later one, as backward does that leads to a gradient's allreduce. What
-// GPUs do has no layers: which kernels belong to a collective its place does not tell.
+// Layers. The k-th collective of an operation and call site within the step is one layer, "MPI_Allreduce #2
+// lmp+0x1a2b"; messages and what completes them are one layer per operation and call site. Regions of kind 'inferred'
+// stand for them, in the place of "outside every range". Computing between two calls belongs to the layer of the later
+// one, as backward does that leads to a gradient's allreduce. What GPUs do has no layers: which kernels belong to a
+// collective its place does not tell.
 //
-// Background threads that fuse what is ready reduce other batches in each step: there a step is what adds up to the same bytes (equal_sums.h).
+// Background threads that fuse what is ready reduce other batches in each step: there a step is what adds up to the
+// same bytes (equal_sums.h).
 //
-// Worlds with a single annotated step are left alone, and processes whose events were thinned, because a gap in the sequence is a shift.
+// Worlds with a single annotated step are left alone, and processes whose events were thinned, because a gap in the
+// sequence is a shift.
 #include "analyzer/passes/passes.h"
 
 #include <fmt/format.h>
@@ -68,7 +73,8 @@ struct Collectives {
 size_t own_in_step(const Repetition& found, const std::vector<SequencePlace>& places) {
   std::vector<int64_t> own;
   for (const auto& [first, last] : found.steps) {
-    const auto begin = places.begin() + static_cast<std::ptrdiff_t>(first), end = places.begin() + static_cast<std::ptrdiff_t>(last);
+    const auto begin = places.begin() + static_cast<std::ptrdiff_t>(first),
+               end = places.begin() + static_cast<std::ptrdiff_t>(last);
     own.push_back(std::count_if(begin, end, [](const SequencePlace& place) { return place.after == 0; }));
   }
   return static_cast<size_t>(upper_median_of(std::move(own)));
@@ -80,8 +86,11 @@ int64_t token_of(std::initializer_list<int64_t> parts) {
   return static_cast<int64_t>(hash);
 }
 
-/// Events that tell when a collective ran: MPI's are calls and requests; NCCL's what a device did, not the call that enqueued it.
-const char* kinds_of(const CommunicatorInfo& communicator) { return communicator.kind == "nccl" ? "kind = 4" : "kind < 3"; }
+/// Events that tell when a collective ran: MPI's are calls and requests; NCCL's what a device did, not the call
+/// that enqueued it.
+const char* kinds_of(const CommunicatorInfo& communicator) {
+  return communicator.kind == "nccl" ? "kind = 4" : "kind < 3";
+}
 
 /// Calls on `communicator`, and on `others` in between.
 Collectives read(SQLite::Database& db, const Catalog& catalog, int64_t process, const CommunicatorInfo& communicator,
@@ -89,10 +98,11 @@ Collectives read(SQLite::Database& db, const Catalog& catalog, int64_t process, 
   std::string all = std::to_string(communicator.id);
   for (const int64_t other : others) all += fmt::format(", {}", other);
   Query rows(
-      db, fmt::format(
-              "SELECT op, site, bytes, start_ns, start_ns + duration_ns, seq, comm, thread FROM event WHERE process = ?1 AND +comm IN ({})"
-              " AND seq IS NOT NULL AND {} AND id NOT IN (SELECT event FROM coordination) ORDER BY start_ns, seq",
-              all, kinds_of(communicator)));
+      db,
+      fmt::format(
+          "SELECT op, site, bytes, start_ns, start_ns + duration_ns, seq, comm, thread FROM event WHERE process = ?1 AND +comm IN ({})"
+          " AND seq IS NOT NULL AND {} AND id NOT IN (SELECT event FROM coordination) ORDER BY start_ns, seq",
+          all, kinds_of(communicator)));
   rows.bind(process);
   Collectives result;
   SequencePlace place;
@@ -101,18 +111,21 @@ Collectives read(SQLite::Database& db, const Catalog& catalog, int64_t process, 
     place = own ? SequencePlace{rows.integer(5), 0, 0} : SequencePlace{place.seq, place.after + 1, rows.integer(0)};
     // Each member has others of its own: they are alike by their size.
     const int64_t size = own ? 0 : catalog.communicators.at(rows.integer(6)).size;
-    result.beats.push_back({token_of({rows.integer(0), rows.maybe_integer(1).value_or(-1), by_size ? rows.integer(2) : 0, size}),
-                            rows.integer(3), rows.integer(4)});
+    result.beats.push_back(
+        {token_of({rows.integer(0), rows.maybe_integer(1).value_or(-1), by_size ? rows.integer(2) : 0, size}),
+         rows.integer(3), rows.integer(4)});
     result.places.push_back(place);
     result.threads.push_back(rows.integer(7));
   }
   return result;
 }
 
-/// What the process sends, receives or moves one-sidedly before each of `beats`, as their tokens. How often does not count: that may depend on who
-/// comes first.
-std::vector<Beat> told_by_messages(SQLite::Database& db, const Catalog& catalog, int64_t process, std::vector<Beat> beats) {
-  Query rows(db, "SELECT op, site, start_ns FROM event WHERE process = ?1 AND kind = 1 AND seq IS NULL ORDER BY start_ns");
+/// What the process sends, receives or moves one-sidedly before each of `beats`, as their tokens. How often does not
+/// count: that may depend on who comes first.
+std::vector<Beat> told_by_messages(SQLite::Database& db, const Catalog& catalog, int64_t process,
+                                   std::vector<Beat> beats) {
+  Query rows(db,
+             "SELECT op, site, start_ns FROM event WHERE process = ?1 AND kind = 1 AND seq IS NULL ORDER BY start_ns");
   rows.bind(process);
   const auto moves = [&] {
     const Operation& operation = catalog.operation(rows.integer(0));
@@ -151,20 +164,21 @@ bool are_all_different(const Repetition& found, const std::vector<Beat>& beats) 
 
 /// The communicators of a world on which collectives repeat.
 struct Communicators {
-  /// Each process's of two or more members on which it made most collectives, or its background threads most that move data: communicator ->
-  /// processes.
+  /// Each process's of two or more members on which it made most collectives, or its background threads most that move
+  /// data: communicator -> processes.
   std::map<int64_t, std::vector<int64_t>> main;
   std::map<int64_t, std::set<int64_t>> used;  ///< by process
 };
 
-Communicators communicators_of(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                               int64_t world) {
+Communicators communicators_of(SQLite::Database& db, const Catalog& catalog,
+                               const std::map<int64_t, BackgroundProcess>& background, int64_t world) {
   std::map<int64_t, std::pair<int64_t, int64_t>> most;  // by process: calls, communicator
   Query rows(db, "SELECT process, comm, op, sum(calls) FROM profile WHERE comm IS NOT NULL GROUP BY process, comm, op");
   std::map<std::pair<int64_t, int64_t>, int64_t> calls;
   const auto usable = [&](int64_t id) {
     const auto communicator = catalog.communicators.find(id);
-    return communicator != catalog.communicators.end() && communicator->second.size >= 2 && communicator->second.world == world;
+    return communicator != catalog.communicators.end() && communicator->second.size >= 2 &&
+           communicator->second.world == world;
   };
   while (rows.next()) {
     if (!usable(rows.integer(1)) || background.contains(rows.integer(0))) continue;
@@ -209,14 +223,17 @@ class Inference {
       : db_(db),
         catalog_(catalog),
         background_(background),
-        insert_step_(db, "INSERT INTO step (process, thread, step, start_ns, duration_ns, mpi_ns) VALUES (?, ?, ?, ?, ?, NULL)"),
+        insert_step_(
+            db, "INSERT INTO step (process, thread, step, start_ns, duration_ns, mpi_ns) VALUES (?, ?, ?, ?, ?, NULL)"),
         insert_process_(db, "INSERT INTO inferred_steps (process, comm, period, agreement) VALUES (?, ?, ?, ?)"),
-        events_(db,
-                "SELECT id, thread, kind, op, site, region, start_ns, duration_ns, seq FROM event WHERE process = ?1 AND start_ns >= ?2"
-                " AND start_ns < ?3 ORDER BY start_ns, kind"),
+        events_(
+            db,
+            "SELECT id, thread, kind, op, site, region, start_ns, duration_ns, seq FROM event WHERE process = ?1 AND start_ns >= ?2"
+            " AND start_ns < ?3 ORDER BY start_ns, kind"),
         update_(db, "UPDATE event SET step = ?2, region = ?3 WHERE id = ?1"),
         update_gpu_(db, "UPDATE gpu_event SET step = ?2 WHERE process = ?1 AND start_ns >= ?3 AND start_ns < ?4"),
-        insert_layer_(db, "INSERT INTO inferred_layer (process, region, calls, compute_ns, exposed_ns) VALUES (?, ?, ?, ?, ?)") {
+        insert_layer_(
+            db, "INSERT INTO inferred_layer (process, region, calls, compute_ns, exposed_ns) VALUES (?, ?, ?, ?, ?)") {
     Query last(db, "SELECT max(id) FROM region");
     next_region_ = last.next() ? last.integer(0) + 1 : 1;
     Query sites(db, "SELECT id, module, offset FROM site");
@@ -239,7 +256,8 @@ class Inference {
     Collectives own, with_others;
     std::optional<Repetition> found = find_sequence(reference, communicator, {}, own);
     const std::set<int64_t> others = reaching_beyond(communicator, used.at(reference));
-    const std::optional<Repetition> beyond = others.empty() ? std::nullopt : find_sequence(reference, communicator, others, with_others);
+    const std::optional<Repetition> beyond =
+        others.empty() ? std::nullopt : find_sequence(reference, communicator, others, with_others);
     if (beyond && (!found || own_in_step(*beyond, with_others.places) > own_in_step(*found, own.places))) {
       const Leaves leaves = leaves_in_sequences(communicator, processes, used, *beyond, with_others.places);
       if (are_seen_by_all(processes, *beyond, with_others.places, leaves))
@@ -265,9 +283,10 @@ class Inference {
     return result;
   }
 
-  std::optional<Repetition> find_sequence(int64_t process, const CommunicatorInfo& communicator, const std::set<int64_t>& others,
-                                          Collectives& sequence) {
-    for (const bool by_size : {true, false}) {  // sizes may change from step to step, if call sites tell collectives apart
+  std::optional<Repetition> find_sequence(int64_t process, const CommunicatorInfo& communicator,
+                                          const std::set<int64_t>& others, Collectives& sequence) {
+    // sizes may change from step to step, if call sites tell collectives apart
+    for (const bool by_size : {true, false}) {
       sequence = read(db_, catalog_, process, communicator, others, by_size);
       const auto other = [&](const Beat& beat) { return beat.token != sequence.beats.front().token; };
       if (!by_size && std::none_of(sequence.beats.begin(), sequence.beats.end(), other)) break;
@@ -276,20 +295,23 @@ class Inference {
     return std::nullopt;
   }
 
-  std::optional<Repetition> find_told_by_messages(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes,
-                                                  const Collectives& sequence) {
+  std::optional<Repetition> find_told_by_messages(const CommunicatorInfo& communicator,
+                                                  const std::vector<int64_t>& processes, const Collectives& sequence) {
     const std::vector<Beat> told = told_by_messages(db_, catalog_, processes.front(), sequence.beats);
     std::optional<Repetition> found = find_repetition(told);
-    if (!found || found->period == 1 || found->period > kMostByMessages || !are_all_different(*found, told)) return std::nullopt;
+    if (!found || found->period == 1 || found->period > kMostByMessages || !are_all_different(*found, told))
+      return std::nullopt;
     for (const int64_t process : processes) {
-      const std::vector<Beat> own = told_by_messages(db_, catalog_, process, read(db_, catalog_, process, communicator, {}, false).beats);
+      const std::vector<Beat> own =
+          told_by_messages(db_, catalog_, process, read(db_, catalog_, process, communicator, {}, false).beats);
       const double agreement = agreement_at(own, found->period);
       if (agreement < kSeenByOthers || agreement <= agreement_at(own, 1)) return std::nullopt;
     }
     return found;
   }
 
-  /// What a background thread fuses as it becomes ready differs from step to step; its bytes add up. Its rooted collectives are no step's.
+  /// What a background thread fuses as it becomes ready differs from step to step; its bytes add up. Its rooted
+  /// collectives are no step's.
   std::optional<Repetition> find_batches(int64_t process, const CommunicatorInfo& communicator, Collectives& sequence) {
     Query rows(db_, R"(
       SELECT e.bytes, e.start_ns, e.start_ns + e.duration_ns, e.seq
@@ -318,11 +340,13 @@ class Inference {
   };
   using Leaves = std::unordered_map<int64_t, std::map<SequencePlace, Leave>>;
 
-  Leaves leaves_of(const CommunicatorInfo& communicator, const Repetition& found, const std::vector<SequencePlace>& places) {
+  Leaves leaves_of(const CommunicatorInfo& communicator, const Repetition& found,
+                   const std::vector<SequencePlace>& places) {
     std::set<int64_t> wanted;
     for (const auto& [first, last] : found.steps) wanted.insert({places[first - 1].seq, places[last - 1].seq});
-    Query rows(db_, fmt::format("SELECT process, start_ns + duration_ns, thread FROM event WHERE comm = ?1 AND seq = ?2 AND {}",
-                                kinds_of(communicator)));
+    Query rows(db_, fmt::format(
+                        "SELECT process, start_ns + duration_ns, thread FROM event WHERE comm = ?1 AND seq = ?2 AND {}",
+                        kinds_of(communicator)));
     Leaves leaves;
     for (const int64_t seq : wanted) {
       rows.bind(communicator.id, seq);
@@ -339,15 +363,16 @@ class Inference {
     for (const auto& [first, last] : found.steps) wanted.insert({places[first - 1], places[last - 1]});
     Leaves leaves;
     for (const int64_t process : processes) {
-      const Collectives own = read(db_, catalog_, process, communicator, reaching_beyond(communicator, used.at(process)), false);
+      const Collectives own =
+          read(db_, catalog_, process, communicator, reaching_beyond(communicator, used.at(process)), false);
       for (size_t i = 0; i < own.places.size(); ++i)
         if (wanted.contains(own.places[i])) leaves[process][own.places[i]] = {own.beats[i].leave_ns, own.threads[i]};
     }
     return leaves;
   }
 
-  static bool are_seen_by_all(const std::vector<int64_t>& processes, const Repetition& found, const std::vector<SequencePlace>& places,
-                              const Leaves& leaves) {
+  static bool are_seen_by_all(const std::vector<int64_t>& processes, const Repetition& found,
+                              const std::vector<SequencePlace>& places, const Leaves& leaves) {
     return std::all_of(processes.begin(), processes.end(), [&](int64_t process) {
       const auto own = leaves.find(process);
       if (own == leaves.end()) return false;
@@ -371,14 +396,17 @@ class Inference {
     layers_.clear();
     const auto own = leaves.find(process);
     for (size_t k = 0; k < found.steps.size() && own != leaves.end(); ++k) {
-      const auto begin = own->second.find(places[found.steps[k].first - 1]), end = own->second.find(places[found.steps[k].second - 1]);
+      const auto begin = own->second.find(places[found.steps[k].first - 1]),
+                 end = own->second.find(places[found.steps[k].second - 1]);
       if (begin == own->second.end() || end == own->second.end() || end->second.at_ns <= begin->second.at_ns) continue;
       const auto number = static_cast<int64_t>(k);
-      insert_step_.run(process, end->second.thread, number, begin->second.at_ns, end->second.at_ns - begin->second.at_ns);
+      insert_step_.run(process, end->second.thread, number, begin->second.at_ns,
+                       end->second.at_ns - begin->second.at_ns);
       mark_events(process, number, begin->second.at_ns, end->second.at_ns);
       update_gpu_.run(process, number, begin->second.at_ns, end->second.at_ns);
     }
-    for (const auto& [region, layer] : layers_) insert_layer_.run(process, region, layer.calls, layer.compute_ns, layer.exposed_ns);
+    for (const auto& [region, layer] : layers_)
+      insert_layer_.run(process, region, layer.calls, layer.compute_ns, layer.exposed_ns);
   }
 
   void mark_events(int64_t process, int64_t step, int64_t begin_ns, int64_t end_ns) {
@@ -390,7 +418,8 @@ class Inference {
     std::map<int64_t, int64_t> left_ns;                                  // by thread
     events_.bind(process, begin_ns, end_ns);
     while (events_.next()) {
-      const int64_t thread = events_.integer(1), op = events_.integer(3), start_ns = events_.integer(6), duration_ns = events_.integer(7);
+      const int64_t thread = events_.integer(1), op = events_.integer(3), start_ns = events_.integer(6),
+                    duration_ns = events_.integer(7);
       const bool call = events_.integer(2) == 1;
       int64_t region = events_.integer(5);
       if (region == 0 && events_.integer(2) < 3) {
@@ -424,8 +453,9 @@ class Inference {
       ++next_region_;
       inferred_.insert(entry->second);
       const auto known = site ? sites_.find(*site) : sites_.end();
-      const std::string layer = fmt::format("{}{}{}", catalog_.operation(op).name, position > 0 ? fmt::format(" #{}", position) : "",
-                                            known == sites_.end() ? "" : " " + known->second);
+      const std::string layer =
+          fmt::format("{}{}{}", catalog_.operation(op).name, position > 0 ? fmt::format(" #{}", position) : "",
+                      known == sites_.end() ? "" : " " + known->second);
       Query(db_, "INSERT INTO region (id, parent, kind, name, phase, layer) VALUES (?1, 0, 'inferred', ?2, NULL, ?2)")
           .run(entry->second, layer);
     }

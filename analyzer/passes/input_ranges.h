@@ -14,7 +14,8 @@
 
 namespace ddl {
 
-/// SQL over table `region`: names that PyTorch, TensorFlow and people use, in any case. A layer called "input" may be one of the network.
+/// SQL over table `region`: names that PyTorch, TensorFlow and people use, in any case. A layer called "input" may be
+/// one of the network.
 inline constexpr std::string_view kInputRanges =
     "kind <> 'step' AND (lower(name) LIKE '%dataload%' OR lower(name) LIKE '%load_data%' OR lower(name) LIKE '%data_load%' OR lower(name) LIKE '%load_batch%'"
     " OR lower(name) LIKE '%next_batch%' OR lower(name) = 'input_pipeline' OR (kind <> 'layer' AND lower(name) IN ('data', 'input', 'load')))";
@@ -30,8 +31,8 @@ class InputRanges {
 
   /// Whether the run names any, also where none was kept.
   bool any() const { return !regions_.empty(); }
-  /// One process's ranges in the order of their begins, as far as the window kept them. The first call reads the ranges of
-  /// all processes: range_event has no index. After it several threads may ask.
+  /// One process's ranges in the order of their begins, as far as the window kept them. The first call reads the ranges
+  /// of all processes: range_event has no index. After it several threads may ask.
   const std::vector<InputRange>& of(int64_t process);
 
  private:

@@ -15,7 +15,8 @@ int64_t waited_ns(const Member& member, int64_t until_ns) {
 const Member* find_root(const Instance& instance) {
   if (!instance.root) return nullptr;
   const auto& members = instance.members;
-  const auto found = std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.comm_rank == *instance.root; });
+  const auto found =
+      std::find_if(members.begin(), members.end(), [&](const Member& m) { return m.comm_rank == *instance.root; });
   return found == members.end() ? nullptr : &*found;
 }
 
@@ -27,10 +28,11 @@ void mark(const std::vector<Member>& members, int64_t Member::*field, int64_t va
 
 void split_symmetric(const Instance& instance, bool moves_nothing, Split& split) {
   const auto& members = instance.members;
-  const auto [shortest, longest] =
-      std::minmax_element(members.begin(), members.end(), [](const Member& a, const Member& b) { return a.duration_ns < b.duration_ns; });
+  const auto [shortest, longest] = std::minmax_element(
+      members.begin(), members.end(), [](const Member& a, const Member& b) { return a.duration_ns < b.duration_ns; });
   if (!instance.nonblocking) {
-    for (const Member& m : members) split.min_duration_wait_ns.push_back(moves_nothing ? 0 : m.duration_ns - shortest->duration_ns);
+    for (const Member& m : members)
+      split.min_duration_wait_ns.push_back(moves_nothing ? 0 : m.duration_ns - shortest->duration_ns);
   }
   if (!instance.clock_trusted) {
     if (instance.nonblocking) {
@@ -54,7 +56,8 @@ void split_symmetric(const Instance& instance, bool moves_nothing, Split& split)
   int64_t first_leave_ns = INT64_MAX;
   for (const Member& m : members) first_leave_ns = std::min(first_leave_ns, m.leave_ns());
   split.completion_ns = 0;
-  for (const Member& m : members) *split.completion_ns += std::max<int64_t>(0, m.leave_ns() - std::max(first_leave_ns, last_enter_ns));
+  for (const Member& m : members)
+    *split.completion_ns += std::max<int64_t>(0, m.leave_ns() - std::max(first_leave_ns, last_enter_ns));
 }
 
 void split_late_root(const Instance& instance, const Member& root, bool moves_nothing, Split& split) {
@@ -69,8 +72,9 @@ void split_late_root(const Instance& instance, const Member& root, bool moves_no
 
 void split_early_root(const Instance& instance, const Member& root, bool moves_nothing, Split& split) {
   split.method = instance.nonblocking ? WaitMethod::kMaxPost : WaitMethod::kEarlyReduce;
-  // The root for the last one. The others for the root, as senders wait for a receiver: one that left before it came had its data taken by the
-  // library. But one that was still there when the last one came is behind it in a chain or a tree, unless one without a record came later still.
+  // The root for the last one. The others for the root, as senders wait for a receiver: one that left before it came
+  // had its data taken by the library. But one that was still there when the last one came is behind it in a chain or a
+  // tree, unless one without a record came later still.
   const auto& members = instance.members;
   int64_t last_ns = INT64_MIN;
   for (const Member& m : members) last_ns = std::max(last_ns, m.enter_ns);
@@ -79,7 +83,10 @@ void split_early_root(const Instance& instance, const Member& root, bool moves_n
   for (const Member& m : members) {
     const bool for_root = &m != &root && m.leave_ns() > root.enter_ns,
                for_last = &m == &root || (m.leave_ns() > last_ns && !instance.bounded);
-    const int64_t wait_ns = moves_nothing ? 0 : for_last ? waited_ns(m, last_ns) : for_root ? waited_ns(m, root.enter_ns) : 0;
+    const int64_t wait_ns = moves_nothing ? 0
+                            : for_last    ? waited_ns(m, last_ns)
+                            : for_root    ? waited_ns(m, root.enter_ns)
+                                          : 0;
     split.wait_ns.push_back(wait_ns);
     split.for_root_ns.push_back(for_last ? 0 : wait_ns);
     any_for_root |= split.for_root_ns.back() > 0;
@@ -149,7 +156,8 @@ std::optional<int64_t> operation_bytes(const Instance& instance) {
       return instance.complete ? std::optional(sum) : std::nullopt;
     case SizeRule::kEach:
       if (instance.complete) return sum;
-      if (!instance.partial || instance.size == 0 || __builtin_mul_overflow(largest, instance.size, &sum)) return std::nullopt;
+      if (!instance.partial || instance.size == 0 || __builtin_mul_overflow(largest, instance.size, &sum))
+        return std::nullopt;
       return sum;
     case SizeRule::kLargest:
       return instance.complete ? std::optional(largest) : std::nullopt;
@@ -188,11 +196,13 @@ void split_waiting(const Instance& instance, Split& split) {
     split.why = Why::kPartialRanks;
     return;
   }
-  // A data operation without data lets everybody go at once: what it takes is not waiting (W1, "receivers with 0 bytes").
+  // A data operation without data lets everybody go at once: what it takes is not waiting (W1, "receivers with 0
+  // bytes").
   const auto sends_nothing = [](const Member& m) { return m.payload_bytes == 0; };
-  const bool moves_nothing = instance.operation->size != SizeRule::kZero &&
-                             (operation_bytes(instance) == 0 ||
-                              (instance.bounded && std::all_of(instance.members.begin(), instance.members.end(), sends_nothing)));
+  const bool moves_nothing =
+      instance.operation->size != SizeRule::kZero &&
+      (operation_bytes(instance) == 0 ||
+       (instance.bounded && std::all_of(instance.members.begin(), instance.members.end(), sends_nothing)));
   if (rule == WaitRule::kSymmetric) {
     split_symmetric(instance, moves_nothing, split);
     if (instance.bounded && !split.wait_ns.empty()) split.method = WaitMethod::kLowerBound;

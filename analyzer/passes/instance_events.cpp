@@ -38,15 +38,21 @@ bool comes_before(const InstanceEvent& a, const InstanceEvent& b) {
   return std::tie(a.seq, a.communicator, a.id) < std::tie(b.seq, b.communicator, b.id);
 }
 
-bool has_rows(SQLite::Database& db, const char* table) { return Query(db, std::string("SELECT 1 FROM ") + table + " LIMIT 1").next(); }
+bool has_rows(SQLite::Database& db, const char* table) {
+  return Query(db, std::string("SELECT 1 FROM ") + table + " LIMIT 1").next();
+}
 
-/// A rank in 32 bits. A damaged number becomes -2 or INT32_MAX, which no member has; -1 stands for a member whose rank is not known.
+/// A rank in 32 bits. A damaged number becomes -2 or INT32_MAX, which no member has; -1 stands for a member whose
+/// rank is not known.
 int32_t narrow(int64_t rank) { return static_cast<int32_t>(std::clamp<int64_t>(rank, -2, INT32_MAX)); }
 
 }  // namespace
 
 InstanceEvents::InstanceEvents(SQLite::Database& db, int64_t held, unsigned threads)
-    : joined_(has_rows(db, "nccl_collective")), coordinates_(has_rows(db, "coordination")), rows_(rows_of(db)), runs_(1) {
+    : joined_(has_rows(db, "nccl_collective")),
+      coordinates_(has_rows(db, "coordination")),
+      rows_(rows_of(db)),
+      runs_(1) {
   for (Query known(db, "SELECT id FROM communicator"); known.next();) communicators_.insert(known.integer(0));
   Query last(db, "SELECT max(id) FROM event");
   const int64_t last_id = last.next() ? last.integer(0) : 0;
@@ -64,9 +70,11 @@ InstanceEvents::InstanceEvents(SQLite::Database& db, int64_t held, unsigned thre
 /// Looking for rows in tables that have none, for each event, takes as long as reading it.
 EachRow InstanceEvents::rows_of(SQLite::Database& db) const {
   std::string columns = "e.id, e.comm, e.seq, e.process, e.kind, e.op, ";
-  columns += joined_ ? "coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns, e.duration_ns), e.bytes, e.peer, e.step,"
-                       " n.source = 'profiler', n.share_begin, n.share_end, n.share_total, n.comm_rank"
-                     : "e.start_ns, e.duration_ns, e.bytes, e.peer, e.step";
+  columns +=
+      joined_
+          ? "coalesce(n.kernel_start_ns, e.start_ns), coalesce(n.kernel_duration_ns, e.duration_ns), e.bytes, e.peer, e.step,"
+            " n.source = 'profiler', n.share_begin, n.share_end, n.share_total, n.comm_rank"
+          : "e.start_ns, e.duration_ns, e.bytes, e.peer, e.step";
   std::string from = "event e NOT INDEXED";
   if (joined_) from += " LEFT JOIN nccl_collective n ON n.event = e.id";
   from += " WHERE e.seq BETWEEN ?1 AND ?2 AND e.id >= ?3 AND e.id < ?4";
@@ -98,7 +106,9 @@ void InstanceEvents::cut(SQLite::Database& db, int64_t held) {
 /// Neighbouring ids by each thread.
 void InstanceEvents::read_runs(SQLite::Database& db, int64_t last_id, unsigned threads) {
   runs_.resize(std::min<size_t>(threads, kMostRuns));
-  const auto begin_id = [&](size_t run) { return 1 + last_id * static_cast<int64_t>(run) / static_cast<int64_t>(runs_.size()); };
+  const auto begin_id = [&](size_t run) {
+    return 1 + last_id * static_cast<int64_t>(run) / static_cast<int64_t>(runs_.size());
+  };
   read_in_parallel(db, threads, runs_.size(), [&](size_t i, SQLite::Database& connection) {
     EachRow rows = rows_of(connection);
     runs_[i].slots.reserve(static_cast<size_t>(begin_id(i + 1) - begin_id(i)));
@@ -117,7 +127,8 @@ bool InstanceEvents::next_piece() {
   return true;
 }
 
-void InstanceEvents::read(EachRow& rows, Run& run, int64_t first_seq, int64_t end_seq, int64_t first_id, int64_t end_id) {
+void InstanceEvents::read(EachRow& rows, Run& run, int64_t first_seq, int64_t end_seq, int64_t first_id,
+                          int64_t end_id) {
   run.slots.clear();
   run.next = 0;
   if (joined_) kernels_.clear();  // else several threads read
@@ -126,7 +137,8 @@ void InstanceEvents::read(EachRow& rows, Run& run, int64_t first_seq, int64_t en
   bool known = false;
   const auto add = [&](const RowValues& row) {
     if (row.is_null(1)) return;
-    if (const int64_t of_row = row.integer(1); of_row != std::exchange(comm, of_row)) known = communicators_.contains(of_row);
+    if (const int64_t of_row = row.integer(1); of_row != std::exchange(comm, of_row))
+      known = communicators_.contains(of_row);
     if (!known) return;
     InstanceEvent e = {};
     e.id = row.integer(0);
@@ -160,7 +172,8 @@ void InstanceEvents::read(EachRow& rows, Run& run, int64_t first_seq, int64_t en
     PlacesByKey places;
     places.reserve(run.slots.size());
     for (const Slot& slot : run.slots)
-      places.add((static_cast<uint64_t>(slot.event.seq) - static_cast<uint64_t>(least_seq)) * comms + slot.event.communicator);
+      places.add((static_cast<uint64_t>(slot.event.seq) - static_cast<uint64_t>(least_seq)) * comms +
+                 slot.event.communicator);
     run.order = places.sorted();
   } else {
     run.order.resize(run.slots.size());
@@ -203,7 +216,8 @@ const InstanceEvent* InstanceEvents::next() {
     if (run.next < run.order.size() && (first == nullptr || comes_before(run.front(), first->front()))) first = &run;
   if (first == nullptr) return nullptr;
   constexpr size_t kFetched = 12;  // instances lie all over the table
-  if (first->next + kFetched < first->order.size()) __builtin_prefetch(&first->slots[first->order[first->next + kFetched]]);
+  if (first->next + kFetched < first->order.size())
+    __builtin_prefetch(&first->slots[first->order[first->next + kFetched]]);
   return &first->slots[first->order[first->next++]].event;
 }
 

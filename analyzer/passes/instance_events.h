@@ -1,10 +1,12 @@
 // The events of collectives in the order of their instances: by number, then communicator, then event.
 //
-// The store holds them process by process. Its index leads from one event to the next of an instance by a jump into the table for each, which
-// takes twenty times as long as reading the table from its begin to its end; so that is done, and what was read is sorted here, a bounded
-// piece of the numbers at a time. Where all of them are one piece they are read once, however often they are gone through.
+// The store holds them process by process. Its index leads from one event to the next of an instance by a jump into the
+// table for each, which takes twenty times as long as reading the table from its begin to its end; so that is done, and
+// what was read is sorted here, a bounded piece of the numbers at a time. Where all of them are one piece they are read
+// once, however often they are gone through.
 //
-// What comes of an event, a row of table `collective`, takes its place: millions are held, and their rows come out in the order of the store.
+// What comes of an event, a row of table `collective`, takes its place: millions are held, and their rows come out in
+// the order of the store.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -52,13 +54,16 @@ struct KernelOfEvent {
 
 class InstanceEvents {
  public:
-  /// At most about so many are held; those of one number, or of 1/4096 of the numbers up to it, are held together however many they are.
+  /// At most about so many are held; those of one number, or of 1/4096 of the numbers up to it, are held together
+  /// however many they are.
   static constexpr int64_t kHeld = 7 << 19;
 
-  /// Those of communicators that the store describes. `threads` as read_in_parallel() takes them (analyzer/parallel_reads.h).
+  /// Those of communicators that the store describes. `threads` as read_in_parallel() takes them
+  /// (analyzer/parallel_reads.h).
   explicit InstanceEvents(SQLite::Database& db, int64_t held = kHeld, unsigned threads = 1);
 
-  /// Goes to the next piece, at first to the first one; false: there are no more. Instances are not divided. Forgets what was put.
+  /// Goes to the next piece, at first to the first one; false: there are no more. Instances are not divided.
+  /// Forgets what was put.
   bool next_piece();
   /// The next event of the piece; null: there are no more. Valid until the next piece, or until put() takes its place.
   const InstanceEvent* next();
@@ -67,7 +72,8 @@ class InstanceEvents {
   bool of_kernels() const { return joined_; }
   /// In place of `event`, which next() returned.
   static void put(const InstanceEvent& event, const SplitEvent& row);
-  /// The rows of the piece, of whose events all were replaced, one after the other in the order of events; null: there are no more.
+  /// The rows of the piece, of whose events all were replaced, one after the other in the order of events; null:
+  /// there are no more.
   class Rows {
    public:
     /// From that of `first_event` on.
@@ -117,8 +123,9 @@ class InstanceEvents {
   std::unordered_set<int64_t> communicators_;
   std::vector<int64_t> ends_;  ///< of the pieces: first number behind each, the last one is beyond all
   size_t next_piece_ = 0;
-  bool read_ = false;                   ///< the one piece that there is
-  std::vector<Run> runs_;               ///< of the piece at hand: one, or as many as threads read; earlier events are in earlier ones
+  bool read_ = false;  ///< the one piece that there is
+  /// of the piece at hand: one, or as many as threads read; earlier events are in earlier ones
+  std::vector<Run> runs_;
   std::vector<KernelOfEvent> kernels_;  ///< of joined ones, by place in the run
 };
 

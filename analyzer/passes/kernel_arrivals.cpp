@@ -65,15 +65,16 @@ KernelArrivals::KernelArrivals(SQLite::Database& db, const Catalog& catalog) : c
 
 void KernelArrivals::add_messages(SQLite::Database& db) {
   std::map<KernelKey, Members> instances;
-  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>>
-      counts;  // least and most kernels of a member, by communicator and step
+  // least and most kernels of a member, by communicator and step
+  std::map<std::pair<int64_t, int64_t>, std::pair<int64_t, int64_t>> counts;
   Query messages(db, kMessages);
   messages.bind(has_marked_steps(db) ? 1 : 0);
   while (messages.next()) {
     const KernelKey key{messages.integer(0), messages.integer(1), messages.integer(2)};
     instances[key].push_back({messages.integer(3), {messages.integer(5), messages.integer(5) + messages.integer(6)}});
     auto& [least, most] =
-        counts.try_emplace({messages.integer(0), messages.integer(2)}, messages.integer(7), messages.integer(7)).first->second;
+        counts.try_emplace({messages.integer(0), messages.integer(2)}, messages.integer(7), messages.integer(7))
+            .first->second;
     least = std::min(least, messages.integer(7));
     most = std::max(most, messages.integer(7));
   }

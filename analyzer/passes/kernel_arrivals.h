@@ -1,4 +1,5 @@
-// When the last member of each collective and message began that kernels of GPUs carry out: before then the others wait.
+// When the last member of each collective and message began that kernels of GPUs carry out: before then the others
+// wait.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -16,28 +17,31 @@
 
 namespace ddl {
 
-/// Communicator, number, and which run of it: a collective that was captured into a CUDA graph runs with each launch of the graph. The k-th
-/// run is the k-th of each of its nodes, as in v_collective (store/ingest/nccl_collectives.cpp).
+/// Communicator, number, and which run of it: a collective that was captured into a CUDA graph runs with each launch of
+/// the graph. The k-th run is the k-th of each of its nodes, as in v_collective (store/ingest/nccl_collectives.cpp).
 ///
-/// Messages over NCCL carry no number. But on a communicator of two ranks both run a kernel for each exchange, and in the same order: so
-/// the k-th of a step is the same one on both, if both ran as many. Their numbers are negative, the step stands in the place of the run.
-/// Without marked steps the whole run counts as one: inferred ones end at another moment on each rank.
+/// Messages over NCCL carry no number. But on a communicator of two ranks both run a kernel for each exchange, and in
+/// the same order: so the k-th of a step is the same one on both, if both ran as many. Their numbers are negative, the
+/// step stands in the place of the run. Without marked steps the whole run counts as one: inferred ones end at another
+/// moment on each rank.
 using KernelKey = std::tuple<int64_t, int64_t, int64_t>;
 
 /// Numbers the kernels of one process, which come in the order of their begins.
 class KernelNumbers {
  public:
-  KernelNumbers(const Catalog& catalog, bool has_marked_steps) : catalog_(catalog), has_marked_steps_(has_marked_steps) {}
+  KernelNumbers(const Catalog& catalog, bool has_marked_steps)
+      : catalog_(catalog), has_marked_steps_(has_marked_steps) {}
 
   /// Nothing: it cannot be told which collective or message it is.
-  std::optional<KernelKey> next(int64_t comm, std::optional<int64_t> seq, std::optional<int64_t> step, std::optional<int64_t> graph_node,
-                                std::optional<int64_t> comm_rank);
+  std::optional<KernelKey> next(int64_t comm, std::optional<int64_t> seq, std::optional<int64_t> step,
+                                std::optional<int64_t> graph_node, std::optional<int64_t> comm_rank);
 
  private:
   const Catalog& catalog_;
   bool has_marked_steps_;
-  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> runs_;      ///< so far, of a node for a collective
-  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> messages_;  ///< so far, on a communicator in a step as one of its ranks
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> runs_;  ///< so far, of a node for a collective
+  /// so far, on a communicator in a step as one of its ranks
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> messages_;
 };
 
 /// Whether the program marked its steps, not inference.

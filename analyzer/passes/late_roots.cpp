@@ -49,14 +49,16 @@ struct StepSpan {
     std::set<int64_t> seen;
     for (int64_t rank = late; seen.insert(rank).second;) {
       const auto own = suffered.find(rank);
-      if (own == suffered.end() || static_cast<double>(own->second.wait_ns) < kPassedOn * static_cast<double>(wait_ns)) return rank;
+      if (own == suffered.end() || static_cast<double>(own->second.wait_ns) < kPassedOn * static_cast<double>(wait_ns))
+        return rank;
       rank = own->second.main_culprit();
     }
     return std::nullopt;
   }
 };
 
-using Steps = std::map<std::pair<int64_t, std::optional<int64_t>>, StepSpan>;  // by world and step; no step: outside all of them
+// by world and step; no step: outside all of them
+using Steps = std::map<std::pair<int64_t, std::optional<int64_t>>, StepSpan>;
 
 Steps read_messages(SQLite::Database& db) {
   Steps steps;
@@ -75,8 +77,9 @@ Steps read_messages(SQLite::Database& db) {
   return steps;
 }
 
-/// The waits in messages of a world that has no steps, one by one. Over a whole run a server waits for its workers and they for it; at one moment
-/// nobody waits for who waits for him. And a few long waits must not drown in the mean of many short ones.
+/// The waits in messages of a world that has no steps, one by one. Over a whole run a server waits for its workers
+/// and they for it; at one moment nobody waits for who waits for him. And a few long waits must not drown in the
+/// mean of many short ones.
 class Moments {
  public:
   Moments(SQLite::Database& db, int64_t world) {
@@ -96,8 +99,10 @@ class Moments {
     }
   }
 
-  /// All waiting, by the rank where it began. `root_of`: of what a rank waited for another, as sums tell it, if they do.
-  std::vector<MessageBlame> blame(const std::function<std::optional<int64_t>(int64_t late, int64_t waiter)>& root_of_pair) const {
+  /// All waiting, by the rank where it began. `root_of`: of what a rank waited for another, as sums tell it, if they
+  /// do.
+  std::vector<MessageBlame> blame(
+      const std::function<std::optional<int64_t>(int64_t late, int64_t waiter)>& root_of_pair) const {
     std::map<std::pair<int64_t, int>, MessageBlame> sums;  // by rank, and by quarter octaves of the wait
     for (const auto& [waiter, own] : waits_) {
       std::map<int64_t, std::optional<int64_t>> roots;
@@ -124,8 +129,9 @@ class Moments {
   struct Wait {
     Span span;
     int64_t late;
-    int64_t
-        last;  ///< of those that it waited for one after the other: had the others come earlier, it would have waited for this one as long
+    /// of those that it waited for one after the other: had the others come earlier, it would have waited
+    /// for this one as long
+    int64_t last;
     int64_t reach_ns;  ///< the latest end of this and all before: threads may wait at a time
   };
 
@@ -143,8 +149,8 @@ class Moments {
       // Who sends something in between makes others wait for the first as well.
       if (!now.waits.empty()) {
         const Span& before = own[now.waits.back()].span;
-        const bool at_once =
-            static_cast<double>(begin_ns - now.leave_ns) <= kFollowsAtOnce * static_cast<double>(before.end_ns - before.begin_ns);
+        const bool at_once = static_cast<double>(begin_ns - now.leave_ns) <=
+                             kFollowsAtOnce * static_cast<double>(before.end_ns - before.begin_ns);
         if (!only_receives || !at_once) now.waits.clear();
       }
       now.leave_ns = calls.integer(3);
@@ -223,7 +229,9 @@ void find_late_roots(SQLite::Database& db) {
   const Steps steps = read_messages(db);
   if (steps.empty()) return;
   move_collectives(db, steps);
-  Query insert(db, "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, message) VALUES (?, ?, ?, 1, ?, ?, ?, 1)");
+  Query insert(
+      db,
+      "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, message) VALUES (?, ?, ?, 1, ?, ?, ?, 1)");
   Query any_step(db, "SELECT 1 FROM step s JOIN process p ON p.id = s.process WHERE p.world = ? LIMIT 1");
   for (const auto& [key, step] : steps) {
     const auto& [world, number] = key;
@@ -238,7 +246,8 @@ void find_late_roots(SQLite::Database& db) {
       for (const MessageBlame& blame : Moments(db, world).blame(root_of)) book(blame.late, blame);
       continue;
     }
-    for (const auto& [ends, blame] : step.blame) book(step.root_of(blame.late, blame.wait_ns).value_or(blame.late), blame);
+    for (const auto& [ends, blame] : step.blame)
+      book(step.root_of(blame.late, blame.wait_ns).value_or(blame.late), blame);
   }
 }
 

@@ -1,4 +1,5 @@
-// How unlike the ranks are in each layer: of each layer and steady step how long it takes all of them together, and the longest.
+// How unlike the ranks are in each layer: of each layer and steady step how long it takes all of them
+// together, and the longest.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -17,7 +18,9 @@ struct LayerSpread {
   int64_t ranks = 0, longest_rank = -1;
 
   /// What the longest takes longer than the mean of the others.
-  double over_others_ns() const { return ranks < 2 ? 0 : longest_ns - (sum_ns - longest_ns) / static_cast<double>(ranks - 1); }
+  double over_others_ns() const {
+    return ranks < 2 ? 0 : longest_ns - (sum_ns - longest_ns) / static_cast<double>(ranks - 1);
+  }
 };
 
 struct LayerInSteps {
@@ -28,8 +31,8 @@ struct LayerInSteps {
 /// By region.layer, those that have ranges in steady steps.
 using LayerSpreads = std::map<std::string, LayerInSteps>;
 
-/// Sums the ranges of one world, which come grouped by process: one process's layers and steps are held at a time, and one row per layer and step for
-/// all of them.
+/// Sums the ranges of one world, which come grouped by process: one process's layers and steps are held at a time, and
+/// one row per layer and step for all of them.
 class LayerSpreadSums {
  public:
   explicit LayerSpreadSums(SQLite::Database& db);

@@ -24,7 +24,8 @@ std::unordered_map<int64_t, RegionOfLayer> read_regions(SQLite::Database& db) {
     FROM region r
     LEFT JOIN region u ON u.id = r.parent)");
   const auto text = [&](int column) { return rows.is_null(column) ? std::nullopt : std::optional(rows.text(column)); };
-  while (rows.next()) regions[rows.integer(0)] = {rows.maybe_integer(1).value_or(-1), rows.integer(4) != 0, text(2), text(3)};
+  while (rows.next())
+    regions[rows.integer(0)] = {rows.maybe_integer(1).value_or(-1), rows.integer(4) != 0, text(2), text(3)};
   return regions;
 }
 
@@ -49,7 +50,8 @@ struct LayerSums {
 using LayerTotals = std::map<std::tuple<int64_t, std::string, std::optional<std::string>>, LayerSums>;
 
 /// Own time: what ranges took without those inside them, of the same process.
-void add_ranges(SQLite::Database& db, const std::unordered_map<int64_t, int64_t>& worlds, const RegionWaits& waits, LayerTotals& totals) {
+void add_ranges(SQLite::Database& db, const std::unordered_map<int64_t, int64_t>& worlds, const RegionWaits& waits,
+                LayerTotals& totals) {
   const std::unordered_map<int64_t, RegionOfLayer> regions = read_regions(db);
   struct Inside {
     int64_t time_ns = 0, mpi_ns = 0;
@@ -77,7 +79,8 @@ void add_ranges(SQLite::Database& db, const std::unordered_map<int64_t, int64_t>
   }
 }
 
-void add_inferred(SQLite::Database& db, const std::unordered_map<int64_t, int64_t>& worlds, const RegionWaits& waits, LayerTotals& totals) {
+void add_inferred(SQLite::Database& db, const std::unordered_map<int64_t, int64_t>& worlds, const RegionWaits& waits,
+                  LayerTotals& totals) {
   Query rows(
       db,
       "SELECT l.process, l.region, r.layer, l.calls, l.compute_ns, l.exposed_ns FROM inferred_layer l JOIN region r ON r.id = l.region");
@@ -96,9 +99,11 @@ void add_inferred(SQLite::Database& db, const std::unordered_map<int64_t, int64_
 
 RegionWaits read_region_waits(SQLite::Database& db, bool of_devices_only) {
   RegionWaits waits;
-  Query rows(db, std::string(
-                     "SELECT e.process, e.region, k.wait_ns FROM event e JOIN collective k ON k.event = e.id WHERE k.wait_ns IS NOT NULL") +
-                     (of_devices_only ? " AND e.kind >= 3" : ""));
+  Query rows(
+      db,
+      std::string(
+          "SELECT e.process, e.region, k.wait_ns FROM event e JOIN collective k ON k.event = e.id WHERE k.wait_ns IS NOT NULL") +
+          (of_devices_only ? " AND e.kind >= 3" : ""));
   while (rows.next()) waits.add(rows.integer(0), rows.integer(1), rows.integer(2));
   return waits;
 }
@@ -110,7 +115,9 @@ void sum_layers(SQLite::Database& db, RegionWaits waits) {
   LayerTotals totals;
   add_ranges(db, worlds, waits, totals);
   add_inferred(db, worlds, waits, totals);
-  Query insert(db, "INSERT INTO layer_total (world, layer, phase, calls, compute_ns, exposed_ns, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?)");
+  Query insert(
+      db,
+      "INSERT INTO layer_total (world, layer, phase, calls, compute_ns, exposed_ns, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?)");
   for (const auto& [key, sums] : totals) {
     const auto& [world, layer, phase] = key;
     insert.run(world, layer, phase, sums.calls, sums.compute_ns, sums.exposed_ns, sums.wait_ns);

@@ -26,7 +26,8 @@ class RegionWaits {
 /// Those of collectives: of all, or of those only that devices carried out, whose events are of kind 3 and above.
 RegionWaits read_region_waits(SQLite::Database& db, bool of_devices_only);
 
-/// `waits`: those of all collectives; those of messages are read here. After the passes that split collectives, match messages and cut steps.
+/// `waits`: those of all collectives; those of messages are read here. After the passes that split collectives, match
+/// messages and cut steps.
 void sum_layers(SQLite::Database& db, RegionWaits waits);
 
 }  // namespace ddl

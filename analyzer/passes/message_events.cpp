@@ -6,10 +6,14 @@
 namespace ddl {
 namespace {
 
-bool is_message(MessageRole role) { return role != MessageRole::kNone && role != MessageRole::kWait && role != MessageRole::kTest; }
+bool is_message(MessageRole role) {
+  return role != MessageRole::kNone && role != MessageRole::kWait && role != MessageRole::kTest;
+}
 
 /// No call of it is still open. A process without MPI has nothing to finalize: it exits.
-bool ended_normally(const ProcessInfo& process) { return process.ended == "finalized" || (process.ended == "exited" && !process.init_ns); }
+bool ended_normally(const ProcessInfo& process) {
+  return process.ended == "finalized" || (process.ended == "exited" && !process.init_ns);
+}
 
 }  // namespace
 
@@ -17,7 +21,8 @@ MessageWorld::MessageWorld(SQLite::Database& db, const Catalog& catalog) {
   int64_t last_op = 0;
   for (const auto& [id, operation] : catalog.operations) last_op = std::max(last_op, id);
   operations_.resize(static_cast<size_t>(last_op) + 1);
-  for (const auto& [id, operation] : catalog.operations) operations_[static_cast<size_t>(id)] = message_operation(operation);
+  for (const auto& [id, operation] : catalog.operations)
+    operations_[static_cast<size_t>(id)] = message_operation(operation);
 
   std::map<int64_t, int32_t> numbers;  // by process.id
   for (const auto& [id, process] : catalog.processes) {
@@ -87,15 +92,17 @@ int32_t MessageWorld::peer(int32_t process, int64_t comm, std::optional<int64_t>
   return peers.communicator->kind == "inter" ? MessageEvent::kNotApplicable : MessageEvent::kMissing;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- the stream
+// ---------------------------------------------------------------------------------------------------------- the stream
 
-MessageEvents::MessageEvents(SQLite::Database& db, const MessageWorld& world, const std::vector<int32_t>& only) : world_(world) {
+MessageEvents::MessageEvents(SQLite::Database& db, const MessageWorld& world, const std::vector<int32_t>& only)
+    : world_(world) {
   cursors_.reserve(only.size());
   for (const int32_t process : only) {
-    cursors_.push_back({Query(db,
-                              "SELECT op, start_ns, duration_ns, id, thread, kind, comm, peer, tag, step FROM event WHERE process = ?"
-                              " ORDER BY start_ns"),
-                        {}});
+    cursors_.push_back(
+        {Query(db,
+               "SELECT op, start_ns, duration_ns, id, thread, kind, comm, peer, tag, step FROM event WHERE process = ?"
+               " ORDER BY start_ns"),
+         {}});
     Cursor& cursor = cursors_.back();
     cursor.event.process = process;
     cursor.rows.bind(world.processes()[static_cast<size_t>(process)]->id);
@@ -137,7 +144,8 @@ bool MessageEvents::next(std::vector<MessageEvent>& batch) {
     more = advance(cursor);
   }
   if (more) order_.push({cursor.event.enter_ns, position.process, position.cursor});
-  if (batch.size() > 1) std::sort(batch.begin(), batch.end(), [](const MessageEvent& a, const MessageEvent& b) { return a.id < b.id; });
+  if (batch.size() > 1)
+    std::sort(batch.begin(), batch.end(), [](const MessageEvent& a, const MessageEvent& b) { return a.id < b.id; });
   return true;
 }
 

@@ -1,5 +1,6 @@
-// The events of messages, of all processes, merged in the order of their begin; those that begin at one moment in one process come as one
-// batch. One cursor per process runs along the index event(process, start_ns), so nothing is sorted and nothing kept.
+// The events of messages, of all processes, merged in the order of their begin; those that begin at one moment in one
+// process come as one batch. One cursor per process runs along the index event(process, start_ns), so nothing is sorted
+// and nothing kept.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -25,17 +25,19 @@ size_t ChannelHash::operator()(const Channel& c) const {
   return mix(mix(mix(0, static_cast<uint64_t>(c.comm)), ends), static_cast<uint64_t>(c.tag));
 }
 size_t MessageMatcher::CompletionHash::operator()(const Completion& c) const {
-  return mix(mix(mix(0, static_cast<uint64_t>(c.process)), static_cast<uint64_t>(c.thread)), static_cast<uint64_t>(c.leave_ns));
+  return mix(mix(mix(0, static_cast<uint64_t>(c.process)), static_cast<uint64_t>(c.thread)),
+             static_cast<uint64_t>(c.leave_ns));
 }
 size_t MessageMatcher::ReceiverHash::operator()(const std::pair<int32_t, int64_t>& r) const {
   return mix(mix(0, static_cast<uint64_t>(r.first)), static_cast<uint64_t>(r.second));
 }
 
-MessageMatcher::MessageMatcher(std::vector<MessageProcess> processes, std::unordered_set<Channel, ChannelHash> contested,
-                               const Clocks& clocks, MessageSink& sink)
+MessageMatcher::MessageMatcher(std::vector<MessageProcess> processes,
+                               std::unordered_set<Channel, ChannelHash> contested, const Clocks& clocks,
+                               MessageSink& sink)
     : processes_(std::move(processes)), contested_(std::move(contested)), clocks_(clocks), sink_(sink) {}
 
-// ---------------------------------------------------------------------------------------------------------------- events
+// -------------------------------------------------------------------------------------------------------------- events
 
 void MessageMatcher::add(std::span<const MessageEvent> events) {
   now_ns_ = events.front().enter_ns;
@@ -53,7 +55,8 @@ void MessageMatcher::add(std::span<const MessageEvent> events) {
   if (ready_.size() > 1) contest_duplicates();
   for (const Index i : ready_) route(i);
   for (const MessageEvent& e : events) {
-    if (!e.request && (e.operation.role == MessageRole::kWait || e.operation.role == MessageRole::kTest)) on_completion(e);
+    if (!e.request && (e.operation.role == MessageRole::kWait || e.operation.role == MessageRole::kTest))
+      on_completion(e);
   }
 }
 
@@ -113,7 +116,8 @@ void MessageMatcher::on_call(const MessageEvent& e) {
 void MessageMatcher::on_request(const MessageEvent& e) {
   Post* post = find_post(e);
   if (post != nullptr) post->completed = true;
-  const bool at_once = post != nullptr && post->event->leave_ns == e.leave_ns;  // nobody has to wait for what was over when it was posted
+  // nobody has to wait for what was over when it was posted
+  const bool at_once = post != nullptr && post->event->leave_ns == e.leave_ns;
   const bool somebody = e.peer != MessageEvent::kNobody;
   switch (e.operation.role) {
     case MessageRole::kSend: {
@@ -192,7 +196,8 @@ void MessageMatcher::on_completion(const MessageEvent& e) {
   const auto found = completions_.find({e.process, e.thread, e.leave_ns});
   if (found == completions_.end()) {
     const MessageProcess& process = processes_[static_cast<size_t>(e.process)];
-    if (e.operation.role == MessageRole::kTest || !process.posts_messages || e.enter_ns < process.complete_until_ns) return;
+    if (e.operation.role == MessageRole::kTest || !process.posts_messages || e.enter_ns < process.complete_until_ns)
+      return;
     MessageCall unknown = call_of(e);  // its requests may be among those that were not kept
     unknown.why = Why::kPartialRanks;
     sink_.on_call(unknown);
@@ -221,7 +226,7 @@ void MessageMatcher::probe(const MessageEvent& e) {
   resolve(i);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- halves and calls
+// ---------------------------------------------------------------------------------------------------- halves and calls
 
 template <class T>
 MessageMatcher::Index MessageMatcher::make(std::vector<T>& all, std::vector<Index>& free) {
@@ -258,8 +263,8 @@ MessageMatcher::Index MessageMatcher::new_call(const MessageEvent& e) {
   return i;
 }
 
-/// A request is over when the call that completed it is left: that tells which call of the thread it was. It began after the post and will
-/// turn up later.
+/// A request is over when the call that completed it is left: that tells which call of the thread it was. It began
+/// after the post and will turn up later.
 MessageMatcher::Index MessageMatcher::completing_call(const MessageEvent& e) {
   const auto [entry, is_new] = completions_.try_emplace({e.process, e.thread, e.leave_ns}, kNone);
   if (is_new) {
@@ -279,7 +284,7 @@ void MessageMatcher::attach(Index i, Index to) {
   ++c.unresolved;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- pairing
+// ------------------------------------------------------------------------------------------------------------- pairing
 
 /// MPI_Startall starts its requests in any order: of several in one channel nobody knows which is first.
 void MessageMatcher::contest_duplicates() {
@@ -306,7 +311,8 @@ Why MessageMatcher::hopeless(const Half& h) const {
   if (h.peer == MessageEvent::kNotApplicable) return Why::kNotApplicable;
   if (h.peer < 0 || h.comm == 0) return Why::kPartialRanks;
   const MessageProcess& own = processes_[static_cast<size_t>(h.process)];
-  const bool known = h.receives ? own.receives_known && !is_doubtful(h.process, h.comm) : own.sends_known && !is_broken(h.peer, h.comm);
+  const bool known = h.receives ? own.receives_known && !is_doubtful(h.process, h.comm)
+                                : own.sends_known && !is_broken(h.peer, h.comm);
   return known && h.post_ns < own.complete_until_ns ? Why::kNone : Why::kPartialRanks;
 }
 
@@ -395,7 +401,7 @@ void MessageMatcher::resolve(Index i) {
   if (--c.unresolved == 0 && c.seen) finish_call(h.call);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- what comes out
+// ------------------------------------------------------------------------------------------------------ what comes out
 
 int64_t MessageMatcher::wait_of(const Half& h, const MessageCall& c) const {
   const Half& other = halves_[static_cast<size_t>(h.partner)];

@@ -1,26 +1,31 @@
 // Which send goes with which receive, and who waited for whom (specification.md W5 and W6).
 //
-// MPI's messages do not overtake each other: of those that go from one rank to another on one communicator with one tag (a channel), the
-// n-th that is sent goes to the n-th receive that is posted; a receive with wildcards belongs to the channel that its status names. So each
-// channel is a queue, and one pass over the events of all ranks in the order of their begin pairs them; memory grows with what is under
-// way at a time (and with what is never received), not with the run.
+// MPI's messages do not overtake each other: of those that go from one rank to another on one communicator with one
+// tag (a channel), the n-th that is sent goes to the n-th receive that is posted; a receive with wildcards belongs
+// to the channel that its status names. So each channel is a queue, and one pass over the events of all ranks in
+// the order of their begin pairs them; memory grows with what is under way at a time (and with what is never
+// received), not with the run.
 //
-// That order is all there is to tell messages apart, so one that is missing from the records would shift all that follow. Nothing is
-// paired, therefore, unless both ranks recorded everything from the start of the run up to that moment:
+// That order is all there is to tell messages apart, so one that is missing from the records would shift
+// all that follow. Nothing is paired, therefore, unless both ranks recorded everything from the start of
+// the run up to that moment:
 //   - after the first event that a process did not keep, its sends and receives are unknown;
-//   - a receive that was posted and never completed takes its place in the queue, because it takes a message; if it may be cancelled, or
-//     its wildcards do not tell which channel it belongs to, all receives posted later on that communicator are unknown;
+//   - a receive that was posted and never completed takes its place in the queue, because it takes a message; if it may
+//     be cancelled, or its wildcards do not tell which channel it belongs to, all receives posted later on that
+//     communicator are unknown;
 //   - channels in which several threads of a rank post at the same time are unknown;
-//   - a message that would have been received before it was sent shows that something is missing after all: its communicator is unknown
-//     to that receiver from there on.
+//   - a message that would have been received before it was sent shows that something is missing after all: its
+//     communicator is unknown to that receiver from there on.
 // What is unknown has no waiting and says why.
 //
-// Definitions. Late sender: in the call in which a receive completes, [a, b], max(0, min(a_send, b) - a); probes wait like the receive of
-// the message that they find. Late receiver: in the call in which a send completes, 0 if b <= a_receive, else max(0, a_receive - a),
-// a_receive being the post of the receive; buffered sends wait for nobody. For all messages that complete in one call only the longest wait
-// counts (the others have 0), be it for a sender or a receiver. Calls that only test wait for nobody.
+// Definitions. Late sender: in the call in which a receive completes, [a, b], max(0, min(a_send, b) - a); probes wait
+// like the receive of the message that they find. Late receiver: in the call in which a send completes, 0 if b <=
+// a_receive, else max(0, a_receive - a), a_receive being the post of the receive; buffered sends wait for nobody. For
+// all messages that complete in one call only the longest wait counts (the others have 0), be it for a sender or a
+// receiver. Calls that only test wait for nobody.
 //
-// Pure: knows no database. Times are ns on the run's axis. The same events in the same order give the same results in the same order.
+// Pure: knows no database. Times are ns on the run's axis. The same events in the same order give the same results
+// in the same order.
 #pragma once
 
 #include <cstdint>
@@ -39,7 +44,8 @@ namespace ddl {
 /// The matcher's input on a process. Processes are numbered by their place in a list.
 struct MessageProcess {
   int64_t complete_until_ns = INT64_MAX;  ///< everything that began earlier was recorded
-  bool sends_known = true;                ///< the records name all sends (persistent ones that never completed are not named)
+  /// the records name all sends (persistent ones that never completed are not named)
+  bool sends_known = true;
   bool receives_known = true;
   bool ended_normally = true;   ///< no call of it is still open
   bool cancels = false;         ///< it calls MPI_Cancel
@@ -100,7 +106,8 @@ struct MessageCall {
   bool for_sender = false;  ///< the wait is one for a late sender, else for a late receiver
   int32_t late = -1;        ///< process that was late; -1: none
   std::optional<int64_t> late_step = {};
-  int64_t clock_violations = 0;  ///< receives that ended before the send began: the clocks disagree, the wait was clipped
+  /// receives that ended before the send began: the clocks disagree, the wait was clipped
+  int64_t clock_violations = 0;
 };
 
 class MessageSink {
@@ -121,8 +128,8 @@ class MessageMatcher {
   };
 
   /// `contested`: channels in which threads of one process post at the same time.
-  MessageMatcher(std::vector<MessageProcess> processes, std::unordered_set<Channel, ChannelHash> contested, const Clocks& clocks,
-                 MessageSink& sink);
+  MessageMatcher(std::vector<MessageProcess> processes, std::unordered_set<Channel, ChannelHash> contested,
+                 const Clocks& clocks, MessageSink& sink);
 
   /// All events of one process that begin at one moment. Moments must not go back.
   void add(std::span<const MessageEvent> events);
@@ -215,7 +222,9 @@ class MessageMatcher {
   void take_probe(Index receive);
   /// Later posts of the receiver on the communicator are unknown; `broken`: earlier ones, too.
   void doubt(int32_t receiver, int64_t comm, bool broken);
-  bool is_doubtful(int32_t receiver, int64_t comm) const { return !doubtful_.empty() && doubtful_.contains({receiver, comm}); }
+  bool is_doubtful(int32_t receiver, int64_t comm) const {
+    return !doubtful_.empty() && doubtful_.contains({receiver, comm});
+  }
   bool is_broken(int32_t receiver, int64_t comm) const;
 
   void finish_call(Index call);

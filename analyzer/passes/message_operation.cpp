@@ -10,11 +10,13 @@ MessageRole role_of(const Operation& operation) {
     case OpClass::kSend:
       return MessageRole::kSend;
     case OpClass::kReceive:
-      return contains(operation.name, "mrecv") || contains(operation.name, "Mrecv") ? MessageRole::kNone : MessageRole::kReceive;
+      return contains(operation.name, "mrecv") || contains(operation.name, "Mrecv") ? MessageRole::kNone
+                                                                                    : MessageRole::kReceive;
     case OpClass::kSendReceive:
       return MessageRole::kExchange;
     case OpClass::kProbe:
-      return contains(operation.name, "mprobe") || contains(operation.name, "Mprobe") ? MessageRole::kMatchedProbe : MessageRole::kProbe;
+      return contains(operation.name, "mprobe") || contains(operation.name, "Mprobe") ? MessageRole::kMatchedProbe
+                                                                                      : MessageRole::kProbe;
     case OpClass::kCompletion:
       return contains(operation.name, "Test") ? MessageRole::kTest : MessageRole::kWait;
     default:

@@ -9,11 +9,12 @@ enum class MessageRole {
   kNone,
   kSend,
   kReceive,
-  kExchange,      ///< Sendrecv: sends and receives
-  kProbe,         ///< waits for a message and leaves it to be received
-  kMatchedProbe,  ///< takes the message that it finds: for the order of messages it is the receive (Mrecv only fetches the data)
-  kWait,          ///< returns when requests are complete
-  kTest,          ///< completes requests without waiting for them
+  kExchange,  ///< Sendrecv: sends and receives
+  kProbe,     ///< waits for a message and leaves it to be received
+  /// takes the message that it finds: for the order of messages it is the receive (Mrecv only fetches the data)
+  kMatchedProbe,
+  kWait,  ///< returns when requests are complete
+  kTest,  ///< completes requests without waiting for them
 };
 
 struct MessageOperation {

@@ -59,7 +59,7 @@ std::vector<int32_t> users_of_messages(const MessageWorld& world) {
   return users;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- threads
+// ------------------------------------------------------------------------------------------------------------- threads
 
 /// Channels in which two threads of one process had posting calls open at the same time: what they posted has no order.
 std::unordered_set<Channel, ChannelHash> contested_channels(SQLite::Database& db, const MessageWorld& world) {
@@ -72,21 +72,23 @@ std::unordered_set<Channel, ChannelHash> contested_channels(SQLite::Database& db
     std::unordered_map<Channel, Last, ChannelHash> sends, receives;
     MessageEvents events(db, world, {process});
     for (std::vector<MessageEvent> batch; events.next(batch);) {
-      const auto open = [&](std::unordered_map<Channel, Last, ChannelHash>& last, const Channel& channel, const MessageEvent& e) {
+      const auto open = [&](std::unordered_map<Channel, Last, ChannelHash>& last, const Channel& channel,
+                            const MessageEvent& e) {
         int64_t until_ns = e.leave_ns;
         for (const MessageEvent& post : batch) {  // a request was posted by the call that began with it
           if (e.request && !post.request && post.op == e.op) until_ns = post.leave_ns;
         }
         const auto [entry, is_new] = last.try_emplace(channel, Last{e.thread, until_ns});
-        if (!is_new && entry->second.thread != e.thread && e.enter_ns < entry->second.until_ns) contested.insert(channel);
+        if (!is_new && entry->second.thread != e.thread && e.enter_ns < entry->second.until_ns)
+          contested.insert(channel);
         if (entry->second.until_ns <= until_ns) entry->second = {e.thread, until_ns};
       };
       for (const MessageEvent& e : batch) {
         if (e.peer < 0) continue;
         const MessageRole role = e.operation.role;
         const bool call = !e.request && !e.operation.persistent;
-        const bool sends_now =
-            role == MessageRole::kSend ? call || (e.request && e.operation.persistent) : role == MessageRole::kExchange && call;
+        const bool sends_now = role == MessageRole::kSend ? call || (e.request && e.operation.persistent)
+                                                          : role == MessageRole::kExchange && call;
         const bool receives_now = role == MessageRole::kReceive    ? e.request || (call && !e.operation.posts)
                                   : role == MessageRole::kExchange ? e.request
                                                                    : role == MessageRole::kMatchedProbe && call;
@@ -98,7 +100,7 @@ std::unordered_set<Channel, ChannelHash> contested_channels(SQLite::Database& db
   return contested;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- clocks
+// -------------------------------------------------------------------------------------------------------------- clocks
 
 /// Finds the pairs of hosts whose waits are long enough against the error of their clocks.
 class TrustSink : public MessageSink {
@@ -128,7 +130,7 @@ class TrustSink : public MessageSink {
   std::map<HostPair, Pair> pairs_;
 };
 
-// ---------------------------------------------------------------------------------------------------------------- tables
+// -------------------------------------------------------------------------------------------------------------- tables
 
 /// Writes what the matcher finds.
 class TableSink : public MessageSink {
@@ -143,13 +145,17 @@ class TableSink : public MessageSink {
             "INSERT INTO message (send, receive, send_call, receive_call, late_sender_wait_ns, late_receiver_wait_ns, sigma_ns, "
             "why) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
         insert_call_(db, "INSERT INTO call_wait (event, wait_ns, why, late, sigma_ns) VALUES (?, ?, ?, ?, ?)"),
-        insert_late_(db, "INSERT INTO message_late (world, late_step, late, step, waiter, calls, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?)") {}
+        insert_late_(
+            db,
+            "INSERT INTO message_late (world, late_step, late, step, waiter, calls, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?)") {
+  }
 
   void on_message(const MatchedMessage& m) override {
     const auto known = [](int64_t event) { return event == 0 ? std::nullopt : std::optional(event); };
     const bool paired = m.send != 0 && m.receive != 0;
-    insert_message_.run(known(m.send), known(m.receive), known(m.send_call), known(m.receive_call), m.late_sender_wait_ns,
-                        m.late_receiver_wait_ns, paired ? clocks_.sigma_ns(m.sender, m.receiver) : std::nullopt, name_of(m.why));
+    insert_message_.run(known(m.send), known(m.receive), known(m.send_call), known(m.receive_call),
+                        m.late_sender_wait_ns, m.late_receiver_wait_ns,
+                        paired ? clocks_.sigma_ns(m.sender, m.receiver) : std::nullopt, name_of(m.why));
     if (m.send != 0) ++part(m.sender).sends;
     if (m.receive != 0) ++part(m.receiver).receives;
     if (!paired) {
@@ -165,7 +171,8 @@ class TableSink : public MessageSink {
     (c.wait_ns ? sums.call_ns : sums.unsplit_ns) += c.leave_ns - c.enter_ns;
     if (!c.wait_ns) sums.why = c.why;
     if (c.wait_ns && *c.wait_ns == 0) return;
-    const std::optional<int64_t> awaited = c.late < 0 ? std::nullopt : std::optional(processes_[static_cast<size_t>(c.late)]->id);
+    const std::optional<int64_t> awaited =
+        c.late < 0 ? std::nullopt : std::optional(processes_[static_cast<size_t>(c.late)]->id);
     const double sigma_ns = c.late < 0 ? 0 : clocks_.sigma_ns(c.process, c.late).value_or(0);
     insert_call_.run(c.event, c.wait_ns, name_of(c.why), awaited, sigma_ns);
     if (!c.wait_ns) return;
@@ -185,19 +192,23 @@ class TableSink : public MessageSink {
 
   const MessageLosses& finish() {
     flush();
-    Query insert_blame(db_, "INSERT INTO message_blame (world, late, waiter, kind, calls, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?)");
+    Query insert_blame(
+        db_,
+        "INSERT INTO message_blame (world, late, waiter, kind, calls, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?)");
     for (const auto& [key, sum] : blame_) {
       const auto& [world, late, waiter, for_sender] = key;
-      insert_blame.run(world, late, waiter, for_sender ? "late_sender" : "late_receiver", sum.calls, sum.wait_ns, sum.sigma_ns);
+      insert_blame.run(world, late, waiter, for_sender ? "late_sender" : "late_receiver", sum.calls, sum.wait_ns,
+                       sum.sigma_ns);
     }
-    Query insert_part(db_,
-                      "INSERT INTO message_part (process, sends, receives, unmatched, call_ns, late_sender_wait_ns, late_receiver_wait_ns, "
-                      "unsplit_ns, why, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    Query insert_part(
+        db_,
+        "INSERT INTO message_part (process, sends, receives, unmatched, call_ns, late_sender_wait_ns, late_receiver_wait_ns, "
+        "unsplit_ns, why, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
     for (size_t i = 0; i < parts_.size(); ++i) {
       const Part& p = parts_[i];
       if (p.sends + p.receives == 0 && p.call_ns + p.unsplit_ns == 0) continue;
-      insert_part.run(processes_[i]->id, p.sends, p.receives, p.unmatched, p.call_ns, p.late_sender_ns, p.late_receiver_ns, p.unsplit_ns,
-                      name_of(p.why), p.sigma_ns);
+      insert_part.run(processes_[i]->id, p.sends, p.receives, p.unmatched, p.call_ns, p.late_sender_ns,
+                      p.late_receiver_ns, p.unsplit_ns, name_of(p.why), p.sigma_ns);
     }
     return losses_;
   }

@@ -31,7 +31,8 @@ struct Cycle {
   std::vector<Word> words;  ///< by process
 
   const Word* of(int64_t process) const {
-    const auto word = std::lower_bound(words.begin(), words.end(), process, [](const Word& w, int64_t p) { return w.process < p; });
+    const auto word =
+        std::lower_bound(words.begin(), words.end(), process, [](const Word& w, int64_t p) { return w.process < p; });
     return word != words.end() && word->process == process ? &*word : nullptr;
   }
 };
@@ -42,13 +43,15 @@ class Negotiations {
   /// `one_clock`: times of all processes can be compared.
   Negotiations(SQLite::Database& db, bool one_clock)
       : one_clock_(one_clock),
-        named_(db,
-               "SELECT p.id, r.ready_ns, r.rank FROM horovod_operation o JOIN horovod_ready r ON r.operation = o.id"
-               " JOIN process p ON p.rank = r.rank AND p.world = (SELECT world FROM process WHERE id = ?3) WHERE o.comm = ?1 AND o.seq = ?2"
-               " ORDER BY r.rank"),
+        named_(
+            db,
+            "SELECT p.id, r.ready_ns, r.rank FROM horovod_operation o JOIN horovod_ready r ON r.operation = o.id"
+            " JOIN process p ON p.rank = r.rank AND p.world = (SELECT world FROM process WHERE id = ?3) WHERE o.comm = ?1 AND o.seq = ?2"
+            " ORDER BY r.rank"),
         insert_(
             db,
-            "INSERT INTO negotiation (process, comm, seq, step, ready_ns, agreed_ns, late, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)") {}
+            "INSERT INTO negotiation (process, comm, seq, step, ready_ns, agreed_ns, late, wait_ns) VALUES (?, ?, ?, ?, ?, ?, ?, NULL)") {
+  }
 
   void add(Cycle cycle) {
     if (cycle.by_bits) {
@@ -57,7 +60,8 @@ class Negotiations {
       if (lists_.empty() && have_dropped()) said_as_lists(cycle);
       keep(lists_, cycle);
     }
-    if (!cycles_.empty() && cycles_.back().by_bits != cycle.by_bits) cycles_.clear();  // what was not agreed on one way is on the other
+    // what was not agreed on one way is on the other
+    if (!cycles_.empty() && cycles_.back().by_bits != cycle.by_bits) cycles_.clear();
     keep(cycles_, std::move(cycle));
   }
 
@@ -68,9 +72,10 @@ class Negotiations {
     any_bits_ = false;
   }
 
-  /// Data is moved, or a barrier made: what the cycles since the last time led to. `steps`: by process. What no cache holds (a barrier, a
-  /// reduce-scatter, a gather whose sizes changed) a rank asks for by a list once, and goes on in cycles by bits until all have: lists count
-  /// whatever was said in bits between them. And where bits are told, lists are sent only if somebody asks: rank 0, if nobody else does.
+  /// Data is moved, or a barrier made: what the cycles since the last time led to. `steps`: by process. What no cache
+  /// holds (a barrier, a reduce-scatter, a gather whose sizes changed) a rank asks for by a list once, and goes on in
+  /// cycles by bits until all have: lists count whatever was said in bits between them. And where bits are told, lists
+  /// are sent only if somebody asks: rank 0, if nobody else does.
   void end(int64_t comm, int64_t seq, const std::map<int64_t, std::optional<int64_t>>& steps) {
     if (cycles_.empty()) return;  // agreed on together with the last
     if (!cycles_.back().by_bits) cycles_ = std::move(lists_);
@@ -92,11 +97,13 @@ class Negotiations {
 
   /// Where nothing is moved for so long the beginning does not matter.
   static void keep(std::vector<Cycle>& cycles, Cycle cycle) {
-    if (cycles.size() * cycle.words.size() >= kMaxWords) cycles.erase(cycles.begin(), cycles.begin() + (cycles.size() + 1) / 2);
+    if (cycles.size() * cycle.words.size() >= kMaxWords)
+      cycles.erase(cycles.begin(), cycles.begin() + (cycles.size() + 1) / 2);
     cycles.push_back(std::move(cycle));
   }
 
-  /// In the last cycle by bits some rank no longer told what it had: Horovod drops from its cache what has waited for 60 s, and asks for it by lists.
+  /// In the last cycle by bits some rank no longer told what it had: Horovod drops from its cache what has waited for
+  /// 60 s, and asks for it by lists.
   bool have_dropped() const {
     constexpr int64_t kFlags = 2;  // of status, which a rank clears that asks by a list
     if (cycles_.size() < 2 || !cycles_.back().by_bits) return false;
@@ -107,7 +114,8 @@ class Negotiations {
     return false;
   }
 
-  /// What was said by bits until the cache dropped it, as if it had been by lists like `first`, in which the ranks ask for it again.
+  /// What was said by bits until the cache dropped it, as if it had been by lists like `first`, in which the ranks
+  /// ask for it again.
   void said_as_lists(const Cycle& first) {
     const Cycle& full = cycles_[cycles_.size() - 2];
     std::optional<int64_t> least;
@@ -121,7 +129,8 @@ class Negotiations {
         const Word* most = full.of(word.process);
         if (!asked || !most) continue;
         const bool as_far = &cycle == &cycles_.back() || word.far.value_or(-1) >= most->far.value_or(0);
-        list.words.push_back({word.process, word.enter_ns, asked->far ? std::optional(as_far ? *asked->far : 0) : std::nullopt});
+        list.words.push_back(
+            {word.process, word.enter_ns, asked->far ? std::optional(as_far ? *asked->far : 0) : std::nullopt});
         if (!asked->far && as_far && most->far > least) list.asks = false;  // rank 0, which sends no list
       }
       if (!list.words.empty()) lists_.push_back(std::move(list));
@@ -165,7 +174,8 @@ class Negotiations {
     return first;
   }
 
-  void write(int64_t comm, int64_t seq, size_t last, int64_t needed, const std::map<int64_t, std::optional<int64_t>>& steps) {
+  void write(int64_t comm, int64_t seq, size_t last, int64_t needed,
+             const std::map<int64_t, std::optional<int64_t>>& steps) {
     size_t slowest = 0;
     std::vector<std::pair<const Word*, std::optional<size_t>>> ready;
     bool all_tell = true;
@@ -177,7 +187,8 @@ class Negotiations {
       slowest = std::max(slowest, ready.back().second.value_or(0));
     }
     const size_t agreed = all_tell ? slowest : last;
-    const Word* last_ready = nullptr;  // of one clock: whoever entered the cycle of its readiness last, be it the same cycle
+    // of one clock: whoever entered the cycle of its readiness last, be it the same cycle
+    const Word* last_ready = nullptr;
     for (const auto& [word, cycle] : ready) {
       const Word* own = cycles_[cycle.value_or(agreed)].of(word->process);
       if (own && (cycle || slowest < last) && (!last_ready || own->enter_ns > last_ready->enter_ns)) last_ready = own;
@@ -186,14 +197,16 @@ class Negotiations {
       const Word* own = cycles_[cycle.value_or(agreed)].of(word->process);
       const Word* then = cycles_[agreed].of(word->process);
       if (!own || !then || !last_ready) continue;
-      bool late = (cycle || slowest < last) && (one_clock_ ? own->enter_ns == last_ready->enter_ns : cycle.value_or(agreed) == agreed);
+      bool late = (cycle || slowest < last) &&
+                  (one_clock_ ? own->enter_ns == last_ready->enter_ns : cycle.value_or(agreed) == agreed);
       int64_t ready_ns = own->enter_ns;
       // Nobody knows since when it was ready: it was blocked for the others at most since data was moved last.
       const Word* earliest = cycles_.front().of(word->process);
       if (!cycle && !late && earliest) ready_ns = earliest->enter_ns;
       const int64_t agreed_ns = std::max(ready_ns, one_clock_ ? last_ready->enter_ns : then->enter_ns);
       const auto step = steps.find(word->process);
-      insert_.run(word->process, comm, seq, step == steps.end() ? std::nullopt : step->second, ready_ns, agreed_ns, late ? 1 : 0);
+      insert_.run(word->process, comm, seq, step == steps.end() ? std::nullopt : step->second, ready_ns, agreed_ns,
+                  late ? 1 : 0);
     }
   }
 
@@ -277,16 +290,18 @@ void write_pending(SQLite::Database& db, const std::map<int64_t, Pending>& pendi
     const LastSecond thread = last_second(db, process);
     if (!last.between_cycles_ns.empty()) {
       std::vector<int64_t> between_ns = last.between_cycles_ns;
-      std::nth_element(between_ns.begin(), between_ns.begin() + static_cast<std::ptrdiff_t>(between_ns.size() / 2), between_ns.end());
+      std::nth_element(between_ns.begin(), between_ns.begin() + static_cast<std::ptrdiff_t>(between_ns.size() / 2),
+                       between_ns.end());
       cycle.run(between_ns[between_ns.size() / 2], process);
     }
-    insert.run(process, last.at_ns, moved.maybe_integer(0), last.requested_bytes, last.ready_bits, thread.thread, thread.sleeps_in);
+    insert.run(process, last.at_ns, moved.maybe_integer(0), last.requested_bytes, last.ready_bits, thread.thread,
+               thread.sleeps_in);
     moved.reset();
   }
 }
 
-/// Cycles, by communicator and number, whose outcome their thread moved elsewhere: by messages, or on communicators on which nobody negotiates.
-/// Horovod's Adasum and its hierarchical operations do.
+/// Cycles, by communicator and number, whose outcome their thread moved elsewhere: by messages, or on communicators on
+/// which nobody negotiates. Horovod's Adasum and its hierarchical operations do.
 std::set<std::pair<int64_t, int64_t>> led_elsewhere(SQLite::Database& db) {
   Query moves(db, R"(
     SELECT e.process, e.thread, e.start_ns
@@ -325,7 +340,8 @@ std::set<std::pair<int64_t, int64_t>> led_elsewhere(SQLite::Database& db) {
   return found;
 }
 
-void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background) {
+void find_readiness(SQLite::Database& db, const Catalog& catalog,
+                    const std::map<int64_t, BackgroundProcess>& background) {
   const int64_t empty = empty_request(db);
   Negotiations negotiations(db, have_one_clock(catalog, background));
   Query rows(db, R"(
@@ -348,7 +364,8 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
       if (const auto sum = requested.sum(process)) pending[process].requested_bytes = sum;
   };
   const std::set<std::pair<int64_t, int64_t>> elsewhere = led_elsewhere(db);
-  std::optional<std::pair<int64_t, StepOfEach>> to_end;  // a cycle of these, unless data is moved here as well before the next
+  // a cycle of these, unless data is moved here as well before the next
+  std::optional<std::pair<int64_t, StepOfEach>> to_end;
   const auto end_elsewhere = [&] {
     if (to_end) end(to_end->first, to_end->second);
     to_end.reset();
@@ -389,7 +406,8 @@ void find_readiness(SQLite::Database& db, const Catalog& catalog, const std::map
     for (const Word& word : cycle.words) {
       if (!tells) break;
       Pending& told = pending[word.process];
-      if (told.cycle_ns && told.between_cycles_ns.size() < kMaxCycles) told.between_cycles_ns.push_back(word.enter_ns - *told.cycle_ns);
+      if (told.cycle_ns && told.between_cycles_ns.size() < kMaxCycles)
+        told.between_cycles_ns.push_back(word.enter_ns - *told.cycle_ns);
       told.cycle_ns = word.enter_ns;
     }
     if (moves_data || op_class == OpClass::kBarrier) {
@@ -415,7 +433,8 @@ void find_waits(SQLite::Database& db, const std::map<int64_t, BackgroundProcess>
     std::vector<std::tuple<int64_t, int64_t, int64_t>> waits;
     for (rows.bind(process); rows.next();) {
       const Interval between{rows.integer(2), rows.integer(3)};
-      if (busy.covers(between)) waits.emplace_back(rows.integer(0), rows.integer(1), static_cast<int64_t>(busy.blocked_ns(between)));
+      if (busy.covers(between))
+        waits.emplace_back(rows.integer(0), rows.integer(1), static_cast<int64_t>(busy.blocked_ns(between)));
     }
     rows.reset();
     for (const auto& [comm, seq, wait_ns] : waits) update.run(process, comm, seq, wait_ns);
@@ -433,12 +452,15 @@ void find_blame(SQLite::Database& db, const Catalog& catalog) {
     int64_t instances = 0, wait_ns = 0;
     double sigma_ns = 0;
   };
-  std::map<std::tuple<int64_t, int64_t, int64_t>, Sum> sums;  // world, late, waiter: what the data operations themselves showed, first
+  // world, late, waiter: what the data operations themselves showed, first
+  std::map<std::tuple<int64_t, int64_t, int64_t>, Sum> sums;
   Query known(db, "SELECT world, late, waiter, instances, wait_ns, sigma_ns FROM blame");
-  while (known.next()) sums[{known.integer(0), known.integer(1), known.integer(2)}] = {known.integer(3), known.integer(4), known.real(5)};
+  while (known.next())
+    sums[{known.integer(0), known.integer(1), known.integer(2)}] = {known.integer(3), known.integer(4), known.real(5)};
   known.reset();
   Query insert_late(
-      db, "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)");
+      db,
+      "INSERT INTO late (world, step, rank, ties, wait_ns, longest_ns, instances, comm, message) VALUES (?, ?, ?, ?, ?, ?, 1, ?, 0)");
   Query rows(db, "SELECT comm, seq, process, step, late, wait_ns FROM negotiation ORDER BY comm, seq, process");
   bool more = rows.next();
   while (more) {
@@ -446,7 +468,8 @@ void find_blame(SQLite::Database& db, const Catalog& catalog) {
     std::vector<Member> members;
     int64_t ties = 0, longest_ns = 0;
     do {
-      members.push_back({catalog.process(rows.integer(2)).rank, rows.maybe_integer(3), rows.integer(4) != 0, rows.integer(5)});
+      members.push_back(
+          {catalog.process(rows.integer(2)).rank, rows.maybe_integer(3), rows.integer(4) != 0, rows.integer(5)});
       ties += members.back().late ? 1 : 0;
       if (!members.back().late) longest_ns = std::max(longest_ns, members.back().wait_ns);
       more = rows.next();
@@ -476,7 +499,8 @@ void find_blame(SQLite::Database& db, const Catalog& catalog) {
 
 }  // namespace
 
-void analyze_negotiations(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background) {
+void analyze_negotiations(SQLite::Database& db, const Catalog& catalog,
+                          const std::map<int64_t, BackgroundProcess>& background) {
   if (background.empty()) return;
   find_readiness(db, catalog, background);
   find_waits(db, background);

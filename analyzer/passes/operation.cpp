@@ -79,7 +79,8 @@ std::string family_name(std::string_view name, bool nonblocking) {
     name.remove_prefix(1);
   }
   std::string lower(name);
-  std::transform(lower.begin(), lower.end(), lower.begin(), [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
   return lower;
 }
 
@@ -111,8 +112,9 @@ bool is_numbered(OpClass op_class, std::string_view family) {
     case OpClass::kRmaSync:
       return family == "win_fence";
     case OpClass::kCommunicator:  // these are not collective over the communicator they are called with
-      return family != "comm_create_group" && family != "intercomm_create" && family != "intercomm_merge" && family != "comm_join" &&
-             family != "comm_get_parent" && !family.ends_with("_from_group") && !family.ends_with("_from_groups");
+      return family != "comm_create_group" && family != "intercomm_create" && family != "intercomm_merge" &&
+             family != "comm_join" && family != "comm_get_parent" && !family.ends_with("_from_group") &&
+             !family.ends_with("_from_groups");
     default:
       return false;
   }
@@ -123,7 +125,8 @@ bool waits_unnumbered(OpClass op_class, std::string_view family) {
   if (family == "comm_disconnect") return true;
   constexpr std::string_view kLocal[] = {"win_attach", "win_detach", "win_sync", "win_test", "comm_get_parent"};
   const bool local = std::find(std::begin(kLocal), std::end(kLocal), family) != std::end(kLocal);
-  return !local && (op_class == OpClass::kRmaSync || op_class == OpClass::kOneSided || op_class == OpClass::kCommunicator);
+  return !local &&
+         (op_class == OpClass::kRmaSync || op_class == OpClass::kOneSided || op_class == OpClass::kCommunicator);
 }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the analyzer knows about a collective operation: how to read its size, its bus bandwidth factor and who waits for whom
-// (specification.md "Waiting", "Bandwidths").
+// What the analyzer knows about a collective operation: how to read its size, its bus bandwidth factor and who waits
+// for whom (specification.md "Waiting", "Bandwidths").
 #pragma once
 
 #include <cstdint>
@@ -40,14 +40,16 @@ struct Operation {
   SizeRule size = SizeRule::kUnknown;
   BusRule bus = BusRule::kNone;
   WaitRule wait = WaitRule::kNone;
-  /// No member can leave before the last one entered, whatever the counts: leaving earlier violates the clock condition.
+  /// No member can leave before the last one entered, whatever the counts: leaving earlier violates the clock
+  /// condition.
   bool strict = false;
   /// NCCL: the call enqueues it, a device does it.
   bool on_device = false;
   /// Every call takes the next sequence number of its communicator.
   bool numbered = false;
-  /// Has no number, completes no message, and may wait for another rank all the same: one-sided communication, what synchronises windows,
-  /// and what makes or ends communicators of other ranks than those of the one that it is called with.
+  /// Has no number, completes no message, and may wait for another rank all the same: one-sided communication,
+  /// what synchronises windows, and what makes or ends communicators of other ranks than those of the one that
+  /// it is called with.
   bool waits_unnumbered = false;
 };
 

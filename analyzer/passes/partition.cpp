@@ -29,7 +29,8 @@ void add_to(WindowEvents& window, const Activity& a, int64_t owner) {
 Partition partition(const Interval& window, const WindowEvents& events, int64_t mpi_ns) {
   const IntervalSet inside({window});
   const IntervalSet called = intersect(IntervalSet(events.calls), inside);
-  const IntervalSet computing = events.computing ? intersect(IntervalSet(*events.computing), inside) : IntervalSet(std::vector<Interval>());
+  const IntervalSet computing =
+      events.computing ? intersect(IntervalSet(*events.computing), inside) : IntervalSet(std::vector<Interval>());
   const IntervalSet exposed = events.computing ? subtract(called, computing) : called;
   const IntervalSet comm = unite(called, intersect(IntervalSet(events.background), inside));
   const IntervalSet wait = intersect(exposed, IntervalSet(events.waiting));

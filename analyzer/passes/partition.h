@@ -1,19 +1,25 @@
 // Where one window of one rank went (specification.md "Time sets" and "Computing and communication", for CPU jobs).
 //
-// The window is cut by set algebra, so that the parts add up to the nanosecond: compute + exposed + idle = duration, wait + xfer = exposed.
-//   exposed  inside MPI calls of the thread that owns the window (K, compute, is everything else; idle is 0 on CPU jobs).
-//            Where a trace tells what computes, K is that, exposed is inside calls and outside of K, and idle is the rest
-//   comm     union of those calls, of other threads' calls, and of requests in flight (an upper bound of their transfer)
-//   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks, or in which a
-//            call waited for a message's sender or receiver (specification.md W5, W6)
+// The window is cut by set algebra, so that the parts add up to the nanosecond: compute + exposed + idle = duration,
+// wait + xfer = exposed.
+//   exposed  inside MPI calls of the thread that owns the window (K, compute, is everything else; idle is 0 on
+//            CPU jobs). Where a trace tells what computes, K is that, exposed is inside calls and outside of K,
+//            and idle is the rest
+//            Where a trace tells what computes, K is that, exposed is inside calls and outside of K, and idle is the
+//            rest
+//   comm     union of those calls, of other threads' calls, and of requests in flight (an upper bound of their
+//            transfer)
+//   wait     the part of exposed in which a collective of this rank, blocking or in flight, waited for other ranks, or
+//            in which a call waited for a message's sender or receiver (specification.md W5, W6)
 //   bubble   the part of wait for other stages of the same pipeline
 //   input    the part of compute and idle in ranges that load data
-//   unsplit  the part of exposed in calls that completed messages of which nobody can tell how long they waited; counts as transfer, and
-//            makes the waiting of the window unknown if it is more than kUnsplitShare of exposed
-//   undefined  the same of calls for which waiting is not defined, though they may wait for other ranks (Operation::wait); it may be
+//   unsplit  the part of exposed in calls that completed messages of which nobody can tell how long they waited; counts
+//            as transfer, and makes the waiting of the window unknown if it is more than kUnsplitShare of exposed
+//   undefined  the same of calls for which waiting is not defined, though they may wait for other ranks
+//              (Operation::wait); it may be
 //            kUnsplitShare of the whole window as well, where it is not the most of exposed
-// Polling calls that found nothing leave no event; the time inside MPI that is known from the profile may therefore exceed that of the
-// events, and what is more counts as exposed.
+// Polling calls that found nothing leave no event; the time inside MPI that is known from the profile may therefore
+// exceed that of the events, and what is more counts as exposed.
 #pragma once
 
 #include <cstdint>
@@ -38,11 +44,12 @@ struct WindowEvents {
   std::vector<Interval> calls;        ///< MPI calls of the owning thread
   std::vector<Interval> completions;  ///< those of them that complete requests: Wait and Test families
   std::vector<Interval> background;   ///< calls of other threads, requests in flight
-  std::vector<Interval> waiting;      ///< [enter, enter + wait) of collectives and message calls of the owning thread, and of requests
-  std::vector<Interval> bubble;       ///< those of `waiting` that are for other stages of the same pipeline
-  std::vector<Interval> inputs;       ///< ranges of the owning thread that load data
-  std::vector<Interval> unsplit;      ///< calls of the owning thread that completed messages, with an unknown wait
-  std::vector<Interval> undefined;    ///< calls of the owning thread whose waiting is not defined
+  /// [enter, enter + wait) of collectives and message calls of the owning thread, and of requests
+  std::vector<Interval> waiting;
+  std::vector<Interval> bubble;     ///< those of `waiting` that are for other stages of the same pipeline
+  std::vector<Interval> inputs;     ///< ranges of the owning thread that load data
+  std::vector<Interval> unsplit;    ///< calls of the owning thread that completed messages, with an unknown wait
+  std::vector<Interval> undefined;  ///< calls of the owning thread whose waiting is not defined
   std::vector<Interval> undefined_flights;         ///< requests of that kind: what completes them may wait
   std::optional<std::vector<Interval>> computing;  ///< nothing: all that is outside of `calls`
   std::vector<Flight> flights;
@@ -86,7 +93,9 @@ struct Partition {
 
   bool is_split() const { return is_small(unsplit_ns, exposed_ns) && is_negligible(undefined_ns); }
   /// Why it is not split; `unsplit_why`: why what is `unsplit` is not.
-  Why why_not_split(Why unsplit_why) const { return is_small(unsplit_ns, exposed_ns) ? Why::kNotApplicable : unsplit_why; }
+  Why why_not_split(Why unsplit_why) const {
+    return is_small(unsplit_ns, exposed_ns) ? Why::kNotApplicable : unsplit_why;
+  }
 
  private:
   static bool is_small(int64_t part_ns, int64_t whole_ns) {

@@ -12,7 +12,9 @@ constexpr double kMostOfIt = 0.5;  // of a wait: what it is then booked to
 constexpr size_t kMostPending = 64;
 constexpr uint32_t kMostRanks = INT32_MAX;
 
-bool is_most_of(int64_t part_ns, int64_t whole_ns) { return static_cast<double>(part_ns) >= kMostOfIt * static_cast<double>(whole_ns); }
+bool is_most_of(int64_t part_ns, int64_t whole_ns) {
+  return static_cast<double>(part_ns) >= kMostOfIt * static_cast<double>(whole_ns);
+}
 
 /// Members leave when the root is done with them, or they with the root: not together.
 bool has_a_root(const Operation& operation) {
@@ -30,8 +32,8 @@ PassedOn::PassedOn(const Catalog& catalog, int64_t events) : events_(static_cast
     }
 }
 
-void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instance, const Split& split, std::optional<double> sigma_ns,
-                   int64_t first_row) {
+void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instance, const Split& split,
+                   std::optional<double> sigma_ns, int64_t first_row) {
   if (split.late.empty() || !sigma_ns) return;
   const bool together = communicator.size == world_sizes_[communicator.world] && !has_a_root(*instance.operation);
   if (communicators_[communicator.world] < 2) {
@@ -42,8 +44,8 @@ void PassedOn::add(const CommunicatorInfo& communicator, const Instance& instanc
   const Member& last = instance.members[split.late.front()];
   const auto by_enter = [](const Member& a, const Member& b) { return a.enter_ns < b.enter_ns; };
   const int64_t last_enter_ns = std::max_element(instance.members.begin(), instance.members.end(), by_enter)->enter_ns;
-  instances_.push_back({last_enter_ns, first_row, last.step.value_or(-1), visits_.size(), static_cast<uint32_t>(instance.members.size()),
-                        *sigma_ns, together});
+  instances_.push_back({last_enter_ns, first_row, last.step.value_or(-1), visits_.size(),
+                        static_cast<uint32_t>(instance.members.size()), *sigma_ns, together});
   for (size_t i = 0; i < instance.members.size(); ++i) {
     const Member& m = instance.members[i];
     uint32_t& place = place_of_[static_cast<uint64_t>(m.process)];
@@ -84,12 +86,14 @@ uint32_t PassedOn::root_of(const One& one, const Visit& late) {
 
 void PassedOn::leave(const One& one, uint32_t root) {
   int64_t longest_ns = 0;
-  for (size_t v = one.first_visit; v < one.first_visit + one.visits; ++v) longest_ns = std::max(longest_ns, visits_[v].wait_ns);
+  for (size_t v = one.first_visit; v < one.first_visit + one.visits; ++v)
+    longest_ns = std::max(longest_ns, visits_[v].wait_ns);
   for (size_t v = one.first_visit; v < one.first_visit + one.visits; ++v) {
     const Visit& visit = visits_[v];
     const Late* own = before(visit.rank, visit.enter_ns);
     Late late{visit.leave_ns, longest_ns, one.step, root};
-    // It came as late as the last one, or the collective was as late as all of its members were already: what that began with goes on.
+    // It came as late as the last one, or the collective was as late as all of its members were already: what that
+    // began with goes on.
     const bool came_late = visit.wait_ns > 0 && !is_most_of(visit.wait_ns, longest_ns);
     if (one.together) {
       late.late_ns = 0;

@@ -1,19 +1,20 @@
-// Lateness to a collective that another collective, on another communicator, caused: booked to the rank with which it began
-// (specification.md J8).
+// Lateness to a collective that another collective, on another communicator, caused: booked to the rank with which it
+// began (specification.md J8).
 //
-// A rank that computes longer is last in its data-parallel group; the others of that group are last on their nodes in turn, and soon every
-// rank of the job has kept others waiting, all but one without fault. So instances are visited in the order of time. As far as the last rank
-// to enter left its previous collective later than its waiters left theirs, and that collective was late itself, the wait is passed on: if
-// that is at least half of it, the instance is booked to the rank to which the previous collective was booked. All else is the last rank's
-// own. Ranks that come about as late as the last one keep the cause of their own lateness. All ranks leave collectives of a whole world
-// together, which pass nothing on therefore; but not those with a root: a rank is let go when the root has served it, or has its data, and the
-// root of a reduction is held until the last one has come.
+// A rank that computes longer is last in its data-parallel group; the others of that group are last on their nodes in
+// turn, and soon every rank of the job has kept others waiting, all but one without fault. So instances are visited in
+// the order of time. As far as the last rank to enter left its previous collective later than its waiters left theirs,
+// and that collective was late itself, the wait is passed on: if that is at least half of it, the instance is booked to
+// the rank to which the previous collective was booked. All else is the last rank's own. Ranks that come about as late
+// as the last one keep the cause of their own lateness. All ranks leave collectives of a whole world together, which
+// pass nothing on therefore; but not those with a root: a rank is let go when the root has served it, or has its data,
+// and the root of a reduction is held until the last one has come.
 //
-// Times of several hosts are compared although waits of single collectives may be too short for that: a wait that is passed on must be long
-// against the error of the clocks.
+// Times of several hosts are compared although waits of single collectives may be too short for that: a wait that is
+// passed on must be long against the error of the clocks.
 //
-// Memory: 32 bytes per member of an instance; nothing where a world has one communicator only and all leave together, there as in the
-// collective before. Time: that of sorting the instances.
+// Memory: 32 bytes per member of an instance; nothing where a world has one communicator only and all leave together,
+// there as in the collective before. Time: that of sorting the instances.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -34,10 +35,11 @@ class PassedOn {
   /// `events`: number of members that will be added, at most.
   PassedOn(const Catalog& catalog, int64_t events);
 
-  /// `first_row`: rowid in table `late` of the instance's first late rank; the others follow. To be called for instances with such rows.
-  /// `sigma_ns`: of the members' clocks against each other; nothing: not known, and nothing is passed on.
-  void add(const CommunicatorInfo& communicator, const Instance& instance, const Split& split, std::optional<double> sigma_ns,
-           int64_t first_row);
+  /// `first_row`: rowid in table `late` of the instance's first late rank; the others follow. To be called for
+  /// instances with such rows. `sigma_ns`: of the members' clocks against each other; nothing: not known, and
+  /// nothing is passed on.
+  void add(const CommunicatorInfo& communicator, const Instance& instance, const Split& split,
+           std::optional<double> sigma_ns, int64_t first_row);
   /// Moves rows of `late` to the ranks where the lateness began.
   void move(SQLite::Database& db);
 
@@ -78,7 +80,8 @@ class PassedOn {
   std::vector<int64_t> ranks_;
   std::vector<Visit> visits_;
   std::vector<One> instances_;
-  std::vector<std::vector<Late>> left_;  ///< by place: of each rank those that may still be the last one before an enter
+  /// by place: of each rank those that may still be the last one before an enter
+  std::vector<std::vector<Late>> left_;
 };
 
 }  // namespace ddl

@@ -119,7 +119,8 @@ class Chains {
     PipelinePlace shape{first, 0, static_cast<int64_t>(chain.size()), passes, 1};
     if (ring) {
       const int64_t wraps = repetitions(between(last, first)->sent);
-      if (wraps >= passes || repetitions(between(first, last)->sent) != wraps || passes % (passes - wraps) != 0) return std::nullopt;
+      if (wraps >= passes || repetitions(between(first, last)->sent) != wraps || passes % (passes - wraps) != 0)
+        return std::nullopt;
       shape.micro_batches = passes - wraps;
       shape.chunks = passes / shape.micro_batches;
     }

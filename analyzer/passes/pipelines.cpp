@@ -25,10 +25,11 @@ class StepMessages {
   StepMessages(SQLite::Database& db, const MessageWorld& world, const Catalog& catalog)
       : world_(world),
         catalog_(catalog),
-        rows_(db,
-              "SELECT e.op, e.kind, e.start_ns, e.start_ns + e.duration_ns, e.comm, e.peer, e.bytes FROM step s"
-              " JOIN event e ON e.process = s.process AND e.start_ns >= s.start_ns AND e.start_ns < s.start_ns + s.duration_ns"
-              " AND e.step = s.step WHERE s.process = ?1 AND s.step = ?2 AND e.kind < 3 ORDER BY e.start_ns") {}
+        rows_(
+            db,
+            "SELECT e.op, e.kind, e.start_ns, e.start_ns + e.duration_ns, e.comm, e.peer, e.bytes FROM step s"
+            " JOIN event e ON e.process = s.process AND e.start_ns >= s.start_ns AND e.start_ns < s.start_ns + s.duration_ns"
+            " AND e.step = s.step WHERE s.process = ?1 AND s.step = ?2 AND e.kind < 3 ORDER BY e.start_ns") {}
 
   /// `absent`: numbers of the ranks of this world that have no process.
   std::vector<Timed> read(int32_t process, int64_t step, const std::map<int64_t, int32_t>& absent) {
@@ -38,13 +39,15 @@ class StepMessages {
       const MessageOperation& operation = world_.operation(rows_.integer(0));
       const bool request = rows_.integer(1) == 2;
       int32_t peer = world_.peer(process, rows_.integer(4), rows_.maybe_integer(5));
-      if (peer == MessageEvent::kMissing && !absent.empty()) peer = absent_peer(process, rows_.integer(4), rows_.integer(5), absent);
+      if (peer == MessageEvent::kMissing && !absent.empty())
+        peer = absent_peer(process, rows_.integer(4), rows_.integer(5), absent);
       if (peer < 0 || operation.polls) continue;
       const bool call = !request && !operation.persistent;
       const bool sends = operation.role == MessageRole::kSend ? call || (request && operation.persistent)
                                                               : operation.role == MessageRole::kExchange && call;
-      const bool receives = operation.role == MessageRole::kReceive ? request || (call && !operation.posts)
-                                                                    : operation.role == MessageRole::kExchange && request;
+      const bool receives = operation.role == MessageRole::kReceive
+                                ? request || (call && !operation.posts)
+                                : operation.role == MessageRole::kExchange && request;
       if (sends) all.push_back({rows_.integer(2), {false, peer, rows_.integer(6)}});
       if (receives) all.push_back({rows_.integer(3), {true, peer, rows_.integer(6)}});
     }
@@ -56,7 +59,8 @@ class StepMessages {
     const auto communicator = catalog_.communicators.find(comm);
     if (communicator == catalog_.communicators.end()) return MessageEvent::kMissing;
     const size_t at = communicator->second.index_of(world_.processes()[static_cast<size_t>(process)]->rank, peer);
-    const auto found = at < communicator->second.ranks.size() ? absent.find(communicator->second.ranks[at]) : absent.end();
+    const auto found =
+        at < communicator->second.ranks.size() ? absent.find(communicator->second.ranks[at]) : absent.end();
     return found == absent.end() ? MessageEvent::kMissing : found->second;
   }
 
@@ -65,8 +69,9 @@ class StepMessages {
   Query rows_;
 };
 
-/// Steps that all ranks of the world ended, but `torn` ones of which the end is missing, evenly spread over the run. Not the first, if there are
-/// others: hooks that find the steps themselves open it at the first forward pass, which on all stages but one comes after the first message.
+/// Steps that all ranks of the world ended, but `torn` ones of which the end is missing, evenly spread over the run.
+/// Not the first, if there are others: hooks that find the steps themselves open it at the first forward pass, which on
+/// all stages but one comes after the first message.
 std::vector<int64_t> candidates(SQLite::Database& db, int64_t world, int64_t torn) {
   Query rows(
       db,
@@ -90,7 +95,8 @@ struct Numbers {
   std::vector<bool> unrecorded;       ///< what they did is told by the other ends of their messages
   int64_t torn = 0;
 
-  Numbers(const MessageWorld& messages, const Catalog& catalog, int64_t world) : unrecorded(messages.processes().size()) {
+  Numbers(const MessageWorld& messages, const Catalog& catalog, int64_t world)
+      : unrecorded(messages.processes().size()) {
     for (size_t i = 0; i < unrecorded.size(); ++i) {
       const ProcessInfo& process = *messages.processes()[i];
       unrecorded[i] = process.world == world && catalog.is_unrecorded(world, process.rank);
@@ -105,8 +111,8 @@ struct Numbers {
 };
 
 /// By number, in the order of time.
-std::vector<std::vector<StageMessage>> messages_of(StepMessages& reader, const MessageWorld& world, const Numbers& numbers, int64_t number,
-                                                   int64_t step) {
+std::vector<std::vector<StageMessage>> messages_of(StepMessages& reader, const MessageWorld& world,
+                                                   const Numbers& numbers, int64_t number, int64_t step) {
   std::vector<std::vector<Timed>> seen(numbers.unrecorded.size());
   for (size_t i = 0; i < world.processes().size(); ++i) {
     if (world.processes()[i]->world != number || numbers.unrecorded[i]) continue;
@@ -139,7 +145,8 @@ Pipelines::Pipelines(SQLite::Database& db, const Catalog& catalog) {
     const Numbers numbers(messages, catalog, world);
     for (const int64_t step : candidates(db, world, numbers.torn)) {
       const std::vector<std::vector<StageMessage>> of_step = messages_of(reader, messages, numbers, world, step);
-      if (std::all_of(of_step.begin(), of_step.end(), [](const auto& one) { return one.empty(); })) continue;  // its events were not kept
+      // its events were not kept
+      if (std::all_of(of_step.begin(), of_step.end(), [](const auto& one) { return one.empty(); })) continue;
       const auto found = find_pipelines(of_step);
       Places places;
       std::map<int32_t, int64_t> first;  // process of the first stage that has one, by pipeline
@@ -158,7 +165,8 @@ Pipelines::Pipelines(SQLite::Database& db, const Catalog& catalog) {
     if (agreed) places_.insert(agreed->begin(), agreed->end());
   }
 
-  Query insert(db, "INSERT INTO pipeline (process, first, stage, stages, micro_batches, chunks) VALUES (?, ?, ?, ?, ?, ?)");
+  Query insert(db,
+               "INSERT INTO pipeline (process, first, stage, stages, micro_batches, chunks) VALUES (?, ?, ?, ?, ?, ?)");
   for (const auto& [process, at] : places_)
     insert.run(process, at.first, at.place.stage, at.place.stages, at.place.micro_batches, at.place.chunks);
 
@@ -166,12 +174,13 @@ Pipelines::Pipelines(SQLite::Database& db, const Catalog& catalog) {
     if (communicator.ranks.size() < 2 || communicator.kind == "inter") continue;
     // A rank that left no record is in it, or it is not: the others tell.
     const ProcessInfo* first = nullptr;
-    const bool all = std::all_of(communicator.ranks.begin(), communicator.ranks.end(), [&, world = communicator.world](int64_t rank) {
-      const ProcessInfo* member = rank < 0 ? nullptr : catalog.process_of(world, rank);
-      if (member == nullptr) return rank >= 0 && catalog.is_unrecorded(world, rank);
-      if (first == nullptr) first = member;
-      return same(first->id, member->id);
-    });
+    const bool all = std::all_of(communicator.ranks.begin(), communicator.ranks.end(),
+                                 [&, world = communicator.world](int64_t rank) {
+                                   const ProcessInfo* member = rank < 0 ? nullptr : catalog.process_of(world, rank);
+                                   if (member == nullptr) return rank >= 0 && catalog.is_unrecorded(world, rank);
+                                   if (first == nullptr) first = member;
+                                   return same(first->id, member->id);
+                                 });
     if (all && first != nullptr) communicators_.insert(id);
   }
 }

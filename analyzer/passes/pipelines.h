@@ -1,4 +1,5 @@
-// Pipelines of a run: which processes are stages of which one (pipeline_shape.h), from a few of its steps; table `pipeline`.
+// Pipelines of a run: which processes are stages of which one (pipeline_shape.h), from a few of its steps;
+// table `pipeline`.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -20,7 +21,8 @@ class Pipelines {
   bool contains(int64_t process) const { return places_.contains(process); }
   /// `process` and `other` are stages of one pipeline: waiting of one for a message of the other is its bubble.
   bool same(int64_t process, int64_t other) const;
-  /// All members of the communicator are stages of one pipeline, so that waiting in its collectives is waiting for the pipeline to drain.
+  /// All members of the communicator are stages of one pipeline, so that waiting in its collectives is waiting for the
+  /// pipeline to drain.
   bool spans(int64_t communicator) const { return communicators_.contains(communicator); }
 
  private:

@@ -1,7 +1,7 @@
 // Where the events of each process lie, for reading them one process after the other without an index.
 //
-// A recorded run has them process by process, and of a process with one thread in the order of their start: its index leads from each to a jump
-// into the table, which takes longer than reading the row.
+// A recorded run has them process by process, and of a process with one thread in the order of their start: its index
+// leads from each to a jump into the table, which takes longer than reading the row.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -18,7 +18,8 @@ class ProcessEvents {
   explicit ProcessEvents(SQLite::Database& db)
       : in_order_(is_in_order(db)),
         first_(db, "SELECT id FROM event WHERE process >= ? AND kind < 3 ORDER BY process, start_ns LIMIT 1"),
-        first_since_(db, "SELECT id FROM event WHERE process = ? AND start_ns >= ? AND kind < 3 ORDER BY start_ns LIMIT 1") {}
+        first_since_(
+            db, "SELECT id FROM event WHERE process = ? AND start_ns >= ? AND kind < 3 ORDER BY start_ns LIMIT 1") {}
 
   /// Can all events of a process be had by one range of ids, and by start? Else they come in no order.
   bool in_order() const { return in_order_; }

@@ -40,8 +40,9 @@ struct Tokens {
   double mean_rarity = 0;
 };
 
-/// The stretch in which the sequence agrees best with itself `lag` later: what lies before and behind (reading input, printing statistics)
-/// does not count. An agreement counts the more the rarer the call, so that what agrees by chance counts nothing.
+/// The stretch in which the sequence agrees best with itself `lag` later: what lies before and behind (reading
+/// input, printing statistics) does not count. An agreement counts the more the rarer the call, so that what agrees
+/// by chance counts nothing.
 struct Stretch {
   double score = 0;
   size_t first = 0, last = 0;  ///< of the collectives, the repetition included
@@ -77,7 +78,8 @@ std::optional<Period> find_period(std::span<const Beat> beats) {
   const size_t n = std::min(beats.size(), kWindow);
   const Tokens window(beats.subspan((beats.size() - n) / 2, n));
   std::vector<double> scores(1, 0);
-  for (size_t lag = 1; lag <= std::min(kMaxPeriod, n / kMinRepetitions); ++lag) scores.push_back(best_stretch(window, lag).score);
+  for (size_t lag = 1; lag <= std::min(kMaxPeriod, n / kMinRepetitions); ++lag)
+    scores.push_back(best_stretch(window, lag).score);
   const double best = *std::max_element(scores.begin(), scores.end());
   if (best <= 0) return std::nullopt;
   size_t lag = 1;
@@ -88,15 +90,17 @@ std::optional<Period> find_period(std::span<const Beat> beats) {
   const auto compared = static_cast<double>(stretch.last - stretch.first - lag);
   const double chance = 1 - all.mean_rarity;
   const double agreement = (static_cast<double>(stretch.same) / compared - chance) / (1 - chance);
-  const auto span_ns = [&](size_t first, size_t last) { return static_cast<double>(beats[last - 1].leave_ns - beats[first].enter_ns); };
+  const auto span_ns = [&](size_t first, size_t last) {
+    return static_cast<double>(beats[last - 1].leave_ns - beats[first].enter_ns);
+  };
   const double covered = std::max(static_cast<double>(stretch.last - stretch.first) / static_cast<double>(beats.size()),
                                   span_ns(stretch.first, stretch.last) / span_ns(0, beats.size()));
   if (agreement < kMinAgreement || covered < kMinCovered) return std::nullopt;
   return Period{lag, agreement, stretch.first, stretch.last};
 }
 
-/// Where the step begins: all places that follow the run of `length` calls ending there; the longest pause wins. Longer runs tell more places apart,
-/// up to a length.
+/// Where the step begins: all places that follow the run of `length` calls ending there; the longest pause wins. Longer
+/// runs tell more places apart, up to a length.
 std::vector<size_t> find_begins(std::span<const Beat> beats, const Period& found) {
   const size_t period = found.length;
   std::vector<size_t> begins;

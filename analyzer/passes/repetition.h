@@ -1,11 +1,12 @@
-// Finds the step in a sequence of collectives of a job that marks none (specification.md R4, after Greyhound): a number of collectives that
-// comes again and again, and the one that begins it.
+// Finds the step in a sequence of collectives of a job that marks none (specification.md R4, after Greyhound): a number
+// of collectives that comes again and again, and the one that begins it.
 //
-// Period: the shortest lag at which the sequence agrees with itself well over a stretch that is most of it, and not much worse than at the
-// best lag (a checkpoint every ten steps makes ten steps the best one). Agreement is corrected for chance, so that forty equal calls and
-// another one are a period of 41 and not of 1. Collectives before and after the stretch (reading input, printing statistics) are not steps.
-// Begin: of the places in the period that can be told (a run of calls that occurs once in it) the one with the longest pause before it,
-// because between the last collective of a step and the first of the next lie the update and the forward pass.
+// Period: the shortest lag at which the sequence agrees with itself well over a stretch that is most of it, and not
+// much worse than at the best lag (a checkpoint every ten steps makes ten steps the best one). Agreement is corrected
+// for chance, so that forty equal calls and another one are a period of 41 and not of 1. Collectives before and after
+// the stretch (reading input, printing statistics) are not steps. Begin: of the places in the period that can be told
+// (a run of calls that occurs once in it) the one with the longest pause before it, because between the last collective
+// of a step and the first of the next lie the update and the forward pass.
 //
 // Pure functions.
 #pragma once
@@ -33,7 +34,8 @@ constexpr int64_t kMinPeriodNs = 100'000;  ///< a loop that is faster is not a t
 struct Repetition {
   size_t period = 0;     ///< collectives
   double agreement = 0;  ///< kappa at that lag
-  /// [first, last) indices of the collectives of each repetition found, in order. Collectives between two belong to none.
+  /// [first, last) indices of the collectives of each repetition found, in order. Collectives between two belong to
+  /// none.
   std::vector<std::pair<size_t, size_t>> steps;
 };
 

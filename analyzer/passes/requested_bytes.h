@@ -1,7 +1,9 @@
-// How much each rank has asked rank 0 to reduce and not got back yet, where background threads negotiate by lists of requests (specification.md J2).
+// How much each rank has asked rank 0 to reduce and not got back yet, where background threads negotiate by lists of
+// requests (specification.md J2).
 //
-// Bytes of lists do not add up exactly: two requests in one list are a little less than in two. So the sums of ranks drift apart, and start over
-// whenever data has been moved and all have asked for about the same since: nothing is open then, or little.
+// Bytes of lists do not add up exactly: two requests in one list are a little less than in two. So the sums of
+// ranks drift apart, and start over whenever data has been moved and all have asked for about the same since:
+// nothing is open then, or little.
 #pragma once
 
 #include <algorithm>

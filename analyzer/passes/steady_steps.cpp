@@ -57,8 +57,8 @@ constexpr const char* kSteadyRanks = R"(
   FROM steady_part s
   GROUP BY s.world, s.rank)";
 
-// The first step counts where a process used a number twice: min() takes the end from its row. total(), for a process with a damaged clock is
-// decades away in each of its steps, and a sum of integers that overflows ends the analysis.
+// The first step counts where a process used a number twice: min() takes the end from its row. total(), for a process
+// with a damaged clock is decades away in each of its steps, and a sum of integers that overflows ends the analysis.
 constexpr const char* kJobWindows = R"(
   WITH part AS (
     SELECT p.world, s.step, min(s.start_ns) AS begin_ns, s.start_ns + s.duration_ns AS end_ns
@@ -126,8 +126,8 @@ std::map<int64_t, WorldSteps> count_ranks(SQLite::Database& db) {
   return worlds;
 }
 
-/// Damaged records say nothing of waiting. Among those that stop early the shortest are left out as long as what is left, ranks times steps,
-/// grows by it.
+/// Damaged records say nothing of waiting. Among those that stop early the shortest are left out as long as what is
+/// left, ranks times steps, grows by it.
 std::vector<int64_t> leave_out_torn(const Catalog& catalog, int64_t world, WorldSteps& steps) {
   std::vector<int64_t> left_out, short_ones;
   for (const int64_t rank : catalog.unrecorded_ranks(world)) {
@@ -174,9 +174,10 @@ void select(SQLite::Database& db, int64_t world, const WorldSteps& steps, Steady
 
 std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db, const Catalog& catalog) {
   std::map<int64_t, SteadySteps> result;
-  Query insert_world(db,
-                     "INSERT INTO steady_world (world, annotated, inferred, used, warmup, incomplete, ranks, world_size, bounded)"
-                     " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)");
+  Query insert_world(
+      db,
+      "INSERT INTO steady_world (world, annotated, inferred, used, warmup, incomplete, ranks, world_size, bounded)"
+      " VALUES (?, ?, ?, ?, ?, ?, 0, 0, 0)");
   Query insert_torn(db, "INSERT INTO torn_rank (world, rank) VALUES (?, ?)");
   Query whole_run(db, kWholeRuns);
   std::map<int64_t, WorldSteps> worlds = count_ranks(db);
@@ -207,9 +208,11 @@ void sum_job_windows(SQLite::Database& db, const Catalog& catalog) {
     const int64_t world = windows.integer(0), duration_ns = windows.integer(1);
     std::optional<double> sigma_ns = clocks[world].sigma_ns();
     if (sigma_ns) *sigma_ns *= windows.real(2);
-    const bool trusted = sigma_ns && (*sigma_ns == 0 || *sigma_ns < kTrustedSigmaShare * static_cast<double>(duration_ns));
+    const bool trusted =
+        sigma_ns && (*sigma_ns == 0 || *sigma_ns < kTrustedSigmaShare * static_cast<double>(duration_ns));
     if (!trusted) sigma_ns.reset();
-    insert.run(world, trusted ? std::optional(duration_ns) : std::nullopt, sigma_ns, name_of(trusted ? Why::kNone : Why::kClockUntrusted));
+    insert.run(world, trusted ? std::optional(duration_ns) : std::nullopt, sigma_ns,
+               name_of(trusted ? Why::kNone : Why::kClockUntrusted));
   }
 }
 

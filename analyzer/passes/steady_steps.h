@@ -1,8 +1,8 @@
-// Which steps count (specification.md "Conventions"): not the first ones, not those that some rank has no record of. Ranks whose record is
-// damaged or torn count as if they had left none (specification.md J7): table torn_rank.
+// Which steps count (specification.md "Conventions"): not the first ones, not those that some rank has no record of.
+// Ranks whose record is damaged or torn count as if they had left none (specification.md J7): table torn_rank.
 //
-// What they are and what they add up to are tables that all metrics and findings read: steady_world, steady_number, steady_part, steady_step,
-// steady_rank and job_window (analyzer/tables.sql).
+// What they are and what they add up to are tables that all metrics and findings read: steady_world, steady_number,
+// steady_part, steady_step, steady_rank and job_window (analyzer/tables.sql).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -25,7 +25,8 @@ struct SteadySteps {
   int64_t incomplete = 0;  ///< left out because some rank has no record of them
 };
 
-/// By world, as in `steady_world`. Fills that, `torn_rank` and the other tables; needs `step_part`, `rank_part`, `pipeline` and `inferred_steps`.
+/// By world, as in `steady_world`. Fills that, `torn_rank` and the other tables; needs `step_part`, `rank_part`,
+/// `pipeline` and `inferred_steps`.
 std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db, const Catalog& catalog);
 
 /// Fills `job_window`; needs `steady_number`.

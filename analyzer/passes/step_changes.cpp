@@ -22,7 +22,8 @@ void find_step_changes(SQLite::Database& db) {
   }
   Query insert(db, "INSERT INTO step_change (world, step, before_ns, after_ns) VALUES (?, ?, ?, ?)");
   for (const auto& [world, times] : worlds) {
-    for (const ChangePoint& change : change_points(times.ns)) insert.run(world, times.steps[change.first], change.before, change.after);
+    for (const ChangePoint& change : change_points(times.ns))
+      insert.run(world, times.steps[change.first], change.before, change.after);
   }
 }
 

@@ -1,7 +1,8 @@
 // Pass 3: where the time of every step, and of every process's whole run, went (partition.h).
 //
-// Events are streamed process by process in the order of their start and handed to the steps they overlap; a step is closed as soon as an
-// event starts behind it. The whole run is cut in slices of bounded size for the same purpose, so that memory does not grow with the run.
+// Events are streamed process by process in the order of their start and handed to the steps they overlap; a step is
+// closed as soon as an event starts behind it. The whole run is cut in slices of bounded size for the same purpose, so
+// that memory does not grow with the run.
 #include "analyzer/passes/passes.h"
 
 #include <SQLiteCpp/Savepoint.h>
@@ -31,7 +32,9 @@ constexpr size_t kSliceEvents = 100'000;
 constexpr size_t kHeldRows = 4096;
 
 Why why_from(const std::string& name) {
-  return name == "PARTIAL_RANKS" ? Why::kPartialRanks : name == "CLOCK_UNTRUSTED" ? Why::kClockUntrusted : Why::kNotApplicable;
+  return name == "PARTIAL_RANKS"     ? Why::kPartialRanks
+         : name == "CLOCK_UNTRUSTED" ? Why::kClockUntrusted
+                                     : Why::kNotApplicable;
 }
 
 struct Step {
@@ -79,8 +82,8 @@ class RunWindow {
     if (slice_.why != Why::kNone) why_ = slice_.why;
     if (slice_.unsplit_why != Why::kNone) unsplit_why_ = slice_.unsplit_why;
     const auto over = [end_ns](const Interval& i) { return i.end_ns <= end_ns; };
-    for (auto* intervals : {&slice_.calls, &slice_.completions, &slice_.background, &slice_.waiting, &slice_.bubble, &slice_.unsplit,
-                            &slice_.undefined, &slice_.undefined_flights})
+    for (auto* intervals : {&slice_.calls, &slice_.completions, &slice_.background, &slice_.waiting, &slice_.bubble,
+                            &slice_.unsplit, &slice_.undefined, &slice_.undefined_flights})
       std::erase_if(*intervals, over);
     slice_.flights.clear();
     slice_.why = Why::kNone;
@@ -102,9 +105,14 @@ class RunWindow {
 
 /// What several passes read of the run as a whole.
 struct StepSources {
-  StepSources(SQLite::Database& db, const Catalog& run, const std::map<int64_t, BackgroundProcess>& background_processes,
-              const InstanceEvents& instance_events, InputRanges& input_ranges)
-      : catalog(run), background(background_processes), events(instance_events), pipelines(db, run), inputs(input_ranges) {
+  StepSources(SQLite::Database& db, const Catalog& run,
+              const std::map<int64_t, BackgroundProcess>& background_processes, const InstanceEvents& instance_events,
+              InputRanges& input_ranges)
+      : catalog(run),
+        background(background_processes),
+        events(instance_events),
+        pipelines(db, run),
+        inputs(input_ranges) {
     // In one pass over all, if there are such processes: range_event has no index.
     Query layer(db, R"(
       SELECT e.process, e.start_ns, e.start_ns + e.duration_ns
@@ -117,8 +125,10 @@ struct StepSources {
     inputs.of(0);  // reads those of all
     Query any_message(db, "SELECT 1 FROM call_wait LIMIT 1");
     messages = any_message.next();
-    // Ids follow (process, thread, start); with one thread each, that is the order of start already and nothing has to be sorted.
-    sorted = std::any_of(catalog.processes.begin(), catalog.processes.end(), [](const auto& p) { return p.second.threads > 1; });
+    // Ids follow (process, thread, start); with one thread each, that is the order of start already and nothing
+    // has to be sorted.
+    sorted = std::any_of(catalog.processes.begin(), catalog.processes.end(),
+                         [](const auto& p) { return p.second.threads > 1; });
   }
 
   const Catalog& catalog;
@@ -126,9 +136,10 @@ struct StepSources {
   const InstanceEvents& events;
   const Pipelines pipelines;
   InputRanges& inputs;
-  std::map<int64_t, std::deque<Interval>> computing;  ///< of processes that compute in layers, and at no other time; used up by their pass
-  bool messages = false;                              ///< somebody waited for messages, or it is not known
-  bool sorted = false;                                ///< events are read in the order of process and start
+  /// of processes that compute in layers, and at no other time; used up by their pass
+  std::map<int64_t, std::deque<Interval>> computing;
+  bool messages = false;  ///< somebody waited for messages, or it is not known
+  bool sorted = false;    ///< events are read in the order of process and start
 };
 
 /// Neighbouring processes, and the ids of their events.
@@ -179,8 +190,8 @@ class StepRowsWriter {
         " SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8 FROM made_rows",
         rows.tails, [](const StepRows::OfTail& one, MadeRow& row) {
           const Tail& tail = one.tail;
-          row.set(one.process, one.step, tail.xfer_ns, tail.buckets, tail.bytes, tail.all_buckets, tail.all_bytes, tail.last_bytes,
-                  tail.split);
+          row.set(one.process, one.step, tail.xfer_ns, tail.buckets, tail.bytes, tail.all_buckets, tail.all_bytes,
+                  tail.last_bytes, tail.split);
         });
     rows = {};
   }
@@ -200,8 +211,8 @@ class StepRowsWriter {
   template <typename... More>
   static void set(const StepRows::Part& one, MadeRow& row, const More&... more) {
     const Partition& part = one.part;
-    row.set(one.process, one.second, part.compute_ns, one.kept ? std::optional(part.comm_ns) : std::nullopt, part.exposed_ns,
-            one.split ? std::optional(part.wait_ns) : std::nullopt,
+    row.set(one.process, one.second, part.compute_ns, one.kept ? std::optional(part.comm_ns) : std::nullopt,
+            part.exposed_ns, one.split ? std::optional(part.wait_ns) : std::nullopt,
             one.split ? std::optional(part.exposed_ns - part.wait_ns) : std::nullopt, part.idle_ns, Lasting{one.why},
             one.split ? std::optional(one.sigma_ns) : std::nullopt, more...);
   }
@@ -232,17 +243,19 @@ class StepPass {
     const bool held = !sources_.sorted && sources_.events.has_all_rows();
     InstanceEvents::Rows next_split(sources_.events, held ? range.first_event : INT64_MAX);
     const SplitEvent* split = held ? next_split() : nullptr;
-    EachRow events(db_,
-                   std::string("e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, ") +
-                       (held ? "e.id, NULL, NULL, e.comm, NULL, NULL"
-                             : "k.wait_ns, k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
-                       ", e.region" + (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : ""),
-                   std::string(sources_.sorted ? "(SELECT id FROM event WHERE process BETWEEN ?1 AND ?2 ORDER BY process, start_ns) o"
-                                                 " CROSS JOIN event e ON e.id = o.id"
-                                               : "event e NOT INDEXED") +
-                       (held ? "" : " LEFT JOIN collective k ON k.event = e.id") +
-                       (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3" +
-                       (sources_.sorted ? "" : " AND e.id >= ?1 AND e.id < ?2"));
+    EachRow events(
+        db_,
+        std::string("e.process, e.thread, e.kind, e.op, e.start_ns, e.duration_ns, e.seq IS NOT NULL, ") +
+            (held ? "e.id, NULL, NULL, e.comm, NULL, NULL"
+                  : "k.wait_ns, k.why, k.bytes, e.comm, k.sigma_ns, k.wait_method IS 'lower-bound'") +
+            ", e.region" + (messages_ ? ", w.wait_ns, w.why, w.late, w.sigma_ns" : ""),
+        std::string(sources_.sorted
+                        ? "(SELECT id FROM event WHERE process BETWEEN ?1 AND ?2 ORDER BY process, start_ns) o"
+                          " CROSS JOIN event e ON e.id = o.id"
+                        : "event e NOT INDEXED") +
+            (held ? "" : " LEFT JOIN collective k ON k.event = e.id") +
+            (messages_ ? " LEFT JOIN call_wait w ON w.event = e.id" : "") + " WHERE e.kind < 3" +
+            (sources_.sorted ? "" : " AND e.id >= ?1 AND e.id < ?2"));
     Query last(db_, "SELECT max(id) FROM event");
     Ticker ticker(progress, last.next() ? last.integer(0) : 0);
     const auto add_event = [&](const RowValues& event) {
@@ -328,11 +341,13 @@ class StepPass {
     }
     a.bytes = of_collective.bytes;
     if (staged_ && a.wait_ns)
-      a.bubble = a.collective ? pipelines_.spans(row.integer(10)) : messages_ && pipelines_.same(row.integer(0), row.integer(16));
+      a.bubble = a.collective ? pipelines_.spans(row.integer(10))
+                              : messages_ && pipelines_.same(row.integer(0), row.integer(16));
     return a;
   }
 
-  /// A call of which is not known what it was, or, of a collective, with which calls of other ranks it belongs together.
+  /// A call of which is not known what it was, or, of a collective, with which calls of other ranks it
+  /// belongs together.
   bool may_have_waited(const RowValues& row) const {
     const Operation& operation = catalog_.operation(row.integer(3));
     if (operation.op_class == OpClass::kUnknown) return true;
@@ -347,7 +362,8 @@ class StepPass {
     if (operation.nonblocking && !a.request) return false;
     if (a.collective ? a.wait_ns || a.why != Why::kNotApplicable : !operation.waits_unnumbered) return false;
     const auto communicator = catalog_.communicators.find(row.integer(10));
-    return communicator == catalog_.communicators.end() || communicator->second.size != 1 || communicator->second.kind == "inter";
+    return communicator == catalog_.communicators.end() || communicator->second.size != 1 ||
+           communicator->second.kind == "inter";
   }
 
   void begin_process(int64_t id) {
@@ -389,20 +405,25 @@ class StepPass {
     if (run_) run_->add(a);
   }
 
-  /// Where it is told what computes, messages lie on threads of their own, and block the step as its own thread's calls do.
-  int64_t owner_of(const Activity& a, const Step& step) const { return told_computing_ != nullptr ? a.thread : step.thread; }
+  /// Where it is told what computes, messages lie on threads of their own, and block the step as its own
+  /// thread's calls do.
+  int64_t owner_of(const Activity& a, const Step& step) const {
+    return told_computing_ != nullptr ? a.thread : step.thread;
+  }
 
   void close(Step& step) {
     while (!loading_.empty() && loading_.front().interval.end_ns <= step.window.begin_ns) loading_.pop_front();
     const int64_t loads = training_ ? background_.at(current_).thread.value_or(step.thread) : step.thread;
     for (const InputRange& range : loading_) {
       if (range.interval.begin_ns >= step.window.end_ns) break;
-      if (range.thread == loads && range.interval.end_ns > step.window.begin_ns) step.events.inputs.push_back(range.interval);
+      if (range.thread == loads && range.interval.end_ns > step.window.begin_ns)
+        step.events.inputs.push_back(range.interval);
     }
     if (training_) return close_in_background(step);
     if (told_computing_ != nullptr) {
       step.events.computing.emplace();
-      while (!told_computing_->empty() && told_computing_->front().end_ns <= step.window.begin_ns) told_computing_->pop_front();
+      while (!told_computing_->empty() && told_computing_->front().end_ns <= step.window.begin_ns)
+        told_computing_->pop_front();
       for (const Interval& range : *told_computing_) {
         if (range.begin_ns >= step.window.end_ns) break;
         step.events.computing->push_back(range);
@@ -415,7 +436,8 @@ class StepPass {
     if (!kept || catalog_.process(current_).damaged) why = Why::kNoData;
     write(rows_.steps, step.number, part, kept, why, step.events.bounded, step.events.sigma_ns, told_input(step, part),
           staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);
-    if (const std::optional<Tail> tail = tail_of(step.window, step.events)) rows_.tails.push_back({current_, step.number, *tail});
+    if (const std::optional<Tail> tail = tail_of(step.window, step.events))
+      rows_.tails.push_back({current_, step.number, *tail});
   }
 
   void close_in_background(const Step& step) {
@@ -425,8 +447,10 @@ class StepPass {
     const Why why = why_in_background(step.window, known);
     std::optional<int64_t> bubble_ns;
     if (staged_ && why == Why::kNone)
-      bubble_ns = std::min(part->wait_ns, intersect(IntervalSet(step.events.bubble), IntervalSet({step.window})).length_ns());
-    write(rows_.steps, step.number, *part, true, why, training_->is_bounded(step.window), 0.0, told_input(step, *part), bubble_ns);
+      bubble_ns =
+          std::min(part->wait_ns, intersect(IntervalSet(step.events.bubble), IntervalSet({step.window})).length_ns());
+    write(rows_.steps, step.number, *part, true, why, training_->is_bounded(step.window), 0.0, told_input(step, *part),
+          bubble_ns);
   }
 
   /// Nothing where ranges that load data were not kept, or the run names none.
@@ -439,9 +463,10 @@ class StepPass {
     return !known ? Why::kNoData : training_->is_unsplit(window) ? Why::kPartialRanks : Why::kNone;
   }
 
-  /// `second` is the column after `process`: the step's number or the run's duration. `bounded`: the waiting is a lower bound.
-  void write(std::vector<StepRows::Part>& rows, int64_t second, const Partition& part, bool kept, Why why, bool bounded, double sigma_ns,
-             std::optional<int64_t> input_ns = {}, std::optional<int64_t> bubble_ns = {}) const {
+  /// `second` is the column after `process`: the step's number or the run's duration. `bounded`: the
+  /// waiting is a lower bound.
+  void write(std::vector<StepRows::Part>& rows, int64_t second, const Partition& part, bool kept, Why why, bool bounded,
+             double sigma_ns, std::optional<int64_t> input_ns = {}, std::optional<int64_t> bubble_ns = {}) const {
     const bool split = why == Why::kNone;
     if (split && bounded) why = Why::kPartialRanks;
     rows.push_back({current_, second, part, kept, split, name_of(why), sigma_ns, input_ns, bubble_ns});
@@ -456,7 +481,8 @@ class StepPass {
       const Interval whole = whole_run(process);
       if (const std::optional<Partition> part = training_->partition(whole, {}))
         write(rows_.ranks, part->duration_ns, *part, !process.thinned,
-              why_in_background(whole, !process.thinned && training_->tells_waiting()), training_->is_bounded(whole), 0.0);
+              why_in_background(whole, !process.thinned && training_->tells_waiting()), training_->is_bounded(whole),
+              0.0);
     } else if (run_) {
       close_run(catalog_.process(current_));
     }
@@ -474,7 +500,8 @@ class StepPass {
       Activity a;
       a.thread = open_.integer(0);
       a.interval = {open_.integer(2), process.end_ns};
-      if (a.thread == 0 && a.interval.begin_ns >= process.run_begin_ns) open_ns += std::max<int64_t>(0, a.interval.length_ns());
+      if (a.thread == 0 && a.interval.begin_ns >= process.run_begin_ns)
+        open_ns += std::max<int64_t>(0, a.interval.length_ns());
       const Operation& operation = catalog_.operation(open_.integer(3));
       if (!open_.is_null(1)) {
         open_why = Why::kPartialRanks;
@@ -507,11 +534,13 @@ class StepPass {
   ProcessSteps steps_;
   Query open_, profile_;
   StepRows rows_;
-  std::set<int64_t> pending_;                       ///< processes not seen yet
-  std::deque<Interval>* told_computing_ = nullptr;  ///< of the current process, from the current step on; null: not told
-  const std::set<int64_t>* unrecorded_ = nullptr;   ///< ranks of the current process's world (Catalog::unrecorded_ranks())
-  bool staged_ = false;                             ///< the current process is a stage of a pipeline
-  std::deque<InputRange> loading_;                  ///< of the current process, from the current step on
+  std::set<int64_t> pending_;  ///< processes not seen yet
+  /// of the current process, from the current step on; null: not told
+  std::deque<Interval>* told_computing_ = nullptr;
+  /// ranks of the current process's world (Catalog::unrecorded_ranks())
+  const std::set<int64_t>* unrecorded_ = nullptr;
+  bool staged_ = false;             ///< the current process is a stage of a pipeline
+  std::deque<InputRange> loading_;  ///< of the current process, from the current step on
   int64_t current_ = 0;
   std::deque<Step> waiting_steps_;  ///< of the current process, by begin; the front ones are being filled
   std::optional<RunWindow> run_;
@@ -535,8 +564,10 @@ std::vector<ProcessRange> cut_processes(SQLite::Database& db, const StepSources&
       if (first_event.bind(id).next()) ranges[next].first_event = first_event.integer(0);
       ranges[next].first_process = id;
       ranges[next - 1].last_process = id - 1;
-      ranges[next - 1].end_event = next > 0 && ranges[next].first_event == INT64_MIN ? INT64_MAX : ranges[next].first_event;
-      if (ranges[next].first_event == INT64_MIN) ranges[next].first_event = INT64_MAX;  // no process from here on left any
+      ranges[next - 1].end_event =
+          next > 0 && ranges[next].first_event == INT64_MIN ? INT64_MAX : ranges[next].first_event;
+      // no process from here on left any
+      if (ranges[next].first_event == INT64_MIN) ranges[next].first_event = INT64_MAX;
     }
     ++next;
   }
@@ -547,8 +578,9 @@ std::vector<ProcessRange> cut_processes(SQLite::Database& db, const StepSources&
 
 }  // namespace
 
-StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const std::map<int64_t, BackgroundProcess>& background,
-                          const InstanceEvents& events, InputRanges& inputs, const PassProgress& progress, unsigned threads) {
+StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog,
+                          const std::map<int64_t, BackgroundProcess>& background, const InstanceEvents& events,
+                          InputRanges& inputs, const PassProgress& progress, unsigned threads) {
   constexpr size_t kRangesPerThread = 8;
   StepSources sources(db, catalog, background, events, inputs);
   const std::vector<ProcessRange> ranges = cut_processes(db, sources, threads > 1 ? kRangesPerThread * threads : 1);
@@ -563,7 +595,9 @@ StepResults analyze_steps(SQLite::Database& db, const Catalog& catalog, const st
   std::vector<std::vector<StepRows>> rows(ranges.size());
   std::vector<StepResults> of_ranges(ranges.size());
   read_in_parallel(db, threads, ranges.size(), [&](size_t i, SQLite::Database& connection) {
-    of_ranges[i] = StepPass(connection, sources).run(ranges[i], {}, [&](StepRows& some) { rows[i].push_back(std::exchange(some, {})); });
+    of_ranges[i] = StepPass(connection, sources).run(ranges[i], {}, [&](StepRows& some) {
+      rows[i].push_back(std::exchange(some, {}));
+    });
   });
   SQLite::Savepoint savepoint(db, "steps");
   StepRowsWriter writer(db);

@@ -117,7 +117,9 @@ std::map<int64_t, SectionScore> score_sections(const std::map<int64_t, std::map<
 
 std::map<int64_t, LayerSpreads> score_sections(SQLite::Database& db) {
   std::map<int64_t, LayerSpreads> spreads;
-  Query insert(db, "INSERT INTO section_score (world, rank, relative, individual, why, individual_why) VALUES (?, ?, ?, ?, ?, ?)");
+  Query insert(
+      db,
+      "INSERT INTO section_score (world, rank, relative, individual, why, individual_why) VALUES (?, ?, ?, ?, ?, ?)");
   Query worlds(db, "SELECT world, count(DISTINCT rank) FROM process WHERE rank IS NOT NULL GROUP BY world");
   while (worlds.next()) {
     const int64_t world = worlds.integer(0), ranks = worlds.integer(1);
@@ -140,10 +142,12 @@ std::map<int64_t, LayerSpreads> score_sections(SQLite::Database& db) {
       auto rank = ranks_of.end();
       EachRow rows(db, "process, region, step, duration_ns - mpi_ns", "range_event WHERE step IS NOT NULL");
       rows.run([&](const RowValues& range) {
-        if (const int64_t of_row = range.integer(0); of_row != std::exchange(process, of_row)) rank = ranks_of.find(of_row);
+        if (const int64_t of_row = range.integer(0); of_row != std::exchange(process, of_row))
+          rank = ranks_of.find(of_row);
         if (rank == ranks_of.end() || !regions.contains(range.integer(1))) return;
         const SectionTime one = {rank->second, range.integer(1), range.integer(2), range.real(3)};
-        if (reader.add(one) && layers && !torn.contains(one.rank)) layers->add(process, one.rank, one.section, one.step, one.ns);
+        if (reader.add(one) && layers && !torn.contains(one.rank))
+          layers->add(process, one.rank, one.section, one.step, one.ns);
       });
       sections = reader.finish();
       if (layers) spreads[world] = layers->finish();
@@ -154,7 +158,8 @@ std::map<int64_t, LayerSpreads> score_sections(SQLite::Database& db) {
           db,
           "SELECT p.rank, 0, t.step, t.compute_ns FROM step_part t JOIN process p ON p.id = t.process WHERE p.world = ? AND p.rank IS"
           " NOT NULL ORDER BY t.process, t.step");
-      for (rows.bind(world); rows.next();) reader.add({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3)});
+      for (rows.bind(world); rows.next();)
+        reader.add({rows.integer(0), rows.integer(1), rows.integer(2), rows.real(3)});
       sections = reader.finish();
     }
     const bool all = static_cast<int64_t>(sections.size()) == ranks;

@@ -1,6 +1,6 @@
-// Straggler scores of sections (specification.md R1, R2, after NVRx): how long the parts of a step take on each rank, against the fastest
-// rank and against the rank's own best time. Sections are annotated layers; phases if there are none, the whole step if there are neither.
-// Time in MPI does not count: there the others wait for the straggler.
+// Straggler scores of sections (specification.md R1, R2, after NVRx): how long the parts of a step take on each rank,
+// against the fastest rank and against the rank's own best time. Sections are annotated layers; phases if there are
+// none, the whole step if there are neither. Time in MPI does not count: there the others wait for the straggler.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -31,8 +31,8 @@ struct SectionScore {
 /// `sections[rank][section]`. Sections that some rank lacks do not count for `relative`.
 std::map<int64_t, SectionScore> score_sections(const std::map<int64_t, std::map<int64_t, SectionTimes>>& sections);
 
-/// Fills `section_score`; needs `steady_number`, `step_part` and `range_event`, whose rows are grouped by process. Returns what the ranges of layers say
-/// beside the scores, by world: who wants to know it need not read them again.
+/// Fills `section_score`; needs `steady_number`, `step_part` and `range_event`, whose rows are grouped by process.
+/// Returns what the ranges of layers say beside the scores, by world: who wants to know it need not read them again.
 std::map<int64_t, LayerSpreads> score_sections(SQLite::Database& db);
 
 }  // namespace ddl

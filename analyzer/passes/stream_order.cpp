@@ -24,17 +24,20 @@ struct StreamState {
 
 StreamOrder::StreamOrder(SQLite::Database& db, const GpuNameClasses& names, int64_t process) {
   // An event that is recorded behind the call that waits for it holds up nothing.
-  Query records(db,
-                "SELECT on_correlation, on_context, on_stream, rowid FROM stream_wait WHERE process = ? AND on_correlation < correlation"
-                " ORDER BY on_correlation");
-  Query waits(db,
-              "SELECT correlation, context, stream, rowid FROM stream_wait WHERE process = ? AND on_correlation < correlation"
-              " ORDER BY correlation");
+  Query records(
+      db,
+      "SELECT on_correlation, on_context, on_stream, rowid FROM stream_wait WHERE process = ? AND on_correlation < correlation"
+      " ORDER BY on_correlation");
+  Query waits(
+      db,
+      "SELECT correlation, context, stream, rowid FROM stream_wait WHERE process = ? AND on_correlation < correlation"
+      " ORDER BY correlation");
   bool has_record = records.bind(process).next(), has_wait = waits.bind(process).next();
   if (!has_wait) return;
-  Query operations(db,
-                   "SELECT correlation, context, stream, start_ns + duration_ns, kind, comm IS NOT NULL, name FROM gpu_event"
-                   " WHERE process = ? AND kind IN (1, 2, 3) AND duration_ns > 0 AND correlation <> 0 ORDER BY correlation");
+  Query operations(
+      db,
+      "SELECT correlation, context, stream, start_ns + duration_ns, kind, comm IS NOT NULL, name FROM gpu_event"
+      " WHERE process = ? AND kind IN (1, 2, 3) AND duration_ns > 0 AND correlation <> 0 ORDER BY correlation");
   std::vector<StreamState> states;
   const auto number_of = [&](int64_t context, int64_t stream) {
     const uint32_t number = streams_.try_emplace({context, stream}, static_cast<uint32_t>(states.size())).first->second;
@@ -86,17 +89,20 @@ StreamOrder::StreamOrder(SQLite::Database& db, const GpuNameClasses& names, int6
 std::optional<Awaited> StreamOrder::awaited(const Stream& stream, int64_t call) const {
   const auto number = streams_.find(stream);
   if (number == streams_.end()) return std::nullopt;
-  auto found = std::lower_bound(held_up_.begin(), held_up_.end(), call, [](const HeldUp& h, int64_t c) { return h.call < c; });
+  auto found =
+      std::lower_bound(held_up_.begin(), held_up_.end(), call, [](const HeldUp& h, int64_t c) { return h.call < c; });
   for (; found != held_up_.end() && found->call == call; ++found)
     if (found->stream == number->second) return Awaited{found->end_ns, found->is_copy};
   return std::nullopt;
 }
 
 GpuNameClasses::GpuNameClasses(SQLite::Database& db) {
-  Query rows(db, "SELECT id, class = 'communication', name LIKE '%stream wait%' FROM gpu_name WHERE id >= 0 ORDER BY id");
+  Query rows(db,
+             "SELECT id, class = 'communication', name LIKE '%stream wait%' FROM gpu_name WHERE id >= 0 ORDER BY id");
   while (rows.next()) {
     bits_.resize(static_cast<size_t>(rows.integer(0)) + 1);
-    bits_.back() = static_cast<uint8_t>((rows.integer(1) != 0 ? kCommunicates : 0) | (rows.integer(2) != 0 ? kStreamWait : 0));
+    bits_.back() =
+        static_cast<uint8_t>((rows.integer(1) != 0 ? kCommunicates : 0) | (rows.integer(2) != 0 ? kStreamWait : 0));
   }
 }
 

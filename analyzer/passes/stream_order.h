@@ -1,8 +1,8 @@
 // The operations on other streams that a GPU operation waits for, by the events between them (table stream_wait).
 //
-// A stream works in the order of the calls, which CUPTI numbers. Waits that a stream was given since its last operation hold up the next
-// one: until the last operation that the other stream had been given before the event, and those that this one waited for in turn. Memory
-// grows with the operations held up, not with all of them.
+// A stream works in the order of the calls, which CUPTI numbers. Waits that a stream was given since its last operation
+// hold up the next one: until the last operation that the other stream had been given before the event, and those that
+// this one waited for in turn. Memory grows with the operations held up, not with all of them.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -28,7 +28,9 @@ class GpuNameClasses {
 
  private:
   enum Bit : uint8_t { kCommunicates = 1, kStreamWait = 2 };
-  bool has(int64_t name, Bit bit) const { return static_cast<uint64_t>(name) < bits_.size() && (bits_[static_cast<size_t>(name)] & bit); }
+  bool has(int64_t name, Bit bit) const {
+    return static_cast<uint64_t>(name) < bits_.size() && (bits_[static_cast<size_t>(name)] & bit);
+  }
   std::vector<uint8_t> bits_;  ///< by gpu_name.id, which begin with 1
 };
 

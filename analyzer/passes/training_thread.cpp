@@ -15,16 +15,18 @@ constexpr int64_t kNearNs = 2'000'000;  // or so many ns, four times what they a
 /// The parts of a set that reach into the window. Binary search: a run has as many windows as it has steps.
 IntervalSet inside(const IntervalSet& set, const Interval& window) {
   const auto& parts = set.parts();
-  auto part = std::partition_point(parts.begin(), parts.end(), [&](const Interval& i) { return i.end_ns <= window.begin_ns; });
+  auto part =
+      std::partition_point(parts.begin(), parts.end(), [&](const Interval& i) { return i.end_ns <= window.begin_ns; });
   std::vector<Interval> found;
   for (; part != parts.end() && part->begin_ns < window.end_ns; ++part)
     found.push_back({std::max(part->begin_ns, window.begin_ns), std::min(part->end_ns, window.end_ns)});
   return IntervalSet(std::move(found));
 }
 
-/// What a thread is busy for never falls, but three sums are read one after the other, and a long wait in sched_yield is in two of them. The
-/// kernel books it as ready when the thread gets a CPU, the thread itself when the call has returned: a sample between the two is too high by all of
-/// it, and what follows is right. Where the thread returns while the sums are read, the sample is too low: it rises faster than time to the next.
+/// What a thread is busy for never falls, but three sums are read one after the other, and a long wait in sched_yield
+/// is in two of them. The kernel books it as ready when the thread gets a CPU, the thread itself when the call has
+/// returned: a sample between the two is too high by all of it, and what follows is right. Where the thread returns
+/// while the sums are read, the sample is too low: it rises faster than time to the next.
 std::vector<BusyTime::Sample> never_falling(const std::vector<BusyTime::Sample>& read) {
   std::vector<BusyTime::Sample> kept;
   for (size_t i = 0; i < read.size(); ++i) {
@@ -56,9 +58,11 @@ std::string_view name_of(TrainingState state) {
 
 bool BusyTime::covers(const Interval& interval) const {
   if (samples_.size() < 2) return false;
-  const int64_t near_ns = std::max(kNearNs, static_cast<int64_t>(kNearShare * static_cast<double>(interval.length_ns())));
+  const int64_t near_ns =
+      std::max(kNearNs, static_cast<int64_t>(kNearShare * static_cast<double>(interval.length_ns())));
   const auto has_near = [&](int64_t at_ns) {
-    const auto after = std::lower_bound(samples_.begin(), samples_.end(), at_ns, [](const Sample& s, int64_t t) { return s.at_ns < t; });
+    const auto after = std::lower_bound(samples_.begin(), samples_.end(), at_ns,
+                                        [](const Sample& s, int64_t t) { return s.at_ns < t; });
     return (after != samples_.end() && after->at_ns - at_ns <= near_ns) ||
            (after != samples_.begin() && at_ns - std::prev(after)->at_ns <= near_ns);
   };
@@ -66,7 +70,8 @@ bool BusyTime::covers(const Interval& interval) const {
 }
 
 double BusyTime::busy_until(int64_t at_ns) const {
-  const auto after = std::lower_bound(samples_.begin(), samples_.end(), at_ns, [](const Sample& s, int64_t t) { return s.at_ns < t; });
+  const auto after =
+      std::lower_bound(samples_.begin(), samples_.end(), at_ns, [](const Sample& s, int64_t t) { return s.at_ns < t; });
   if (after == samples_.begin()) return after->busy_ns;
   const Sample& before = *std::prev(after);
   if (after == samples_.end()) return before.busy_ns;
@@ -76,7 +81,8 @@ double BusyTime::busy_until(int64_t at_ns) const {
 
 double BusyTime::busy_ns(const Interval& interval) const {
   if (interval.length_ns() <= 0 || samples_.empty()) return 0;
-  return std::clamp(busy_until(interval.end_ns) - busy_until(interval.begin_ns), 0.0, static_cast<double>(interval.length_ns()));
+  return std::clamp(busy_until(interval.end_ns) - busy_until(interval.begin_ns), 0.0,
+                    static_cast<double>(interval.length_ns()));
 }
 
 double BusyTime::blocked_ns(const Interval& interval) const {
@@ -91,7 +97,8 @@ double BusyTime::blocked_ns(const IntervalSet& intervals) const {
 
 BusyTime read_busy_time(SQLite::Database& db, int64_t process) {
   std::vector<BusyTime::Sample> samples;
-  Query row(db, "SELECT at_ns, cpu_ns + coalesce(ready_ns, 0) - spun_ns FROM thread_sample WHERE process = ? ORDER BY at_ns");
+  Query row(
+      db, "SELECT at_ns, cpu_ns + coalesce(ready_ns, 0) - spun_ns FROM thread_sample WHERE process = ? ORDER BY at_ns");
   for (row.bind(process); row.next();) samples.push_back({row.integer(0), row.real(1)});
   return BusyTime(never_falling(samples));
 }
@@ -111,8 +118,9 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
   for (rows.bind(background.first_event, background.last_event, process, background.thread); rows.next();) {
     const Interval call{rows.integer(0), rows.integer(0) + rows.integer(1)};
     const bool by_training = rows.integer(5) != 0;
-    if (by_training && rows.integer(6) == 0) continue;   // in flight: the calls that begin and complete it are its time
-    if (!by_training && rows.integer(7) != 0) continue;  // a group of one among others: averaging that takes each rank alone in most steps
+    if (by_training && rows.integer(6) == 0) continue;  // in flight: the calls that begin and complete it are its time
+    // a group of one among others: averaging that takes each rank alone in most steps
+    if (!by_training && rows.integer(7) != 0) continue;
     if (rows.integer(3) != 0) bounded.push_back(call);
     if (rows.integer(4) != 0) unsplit.push_back(call);
     if (by_training) {
@@ -127,14 +135,16 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
   Query negotiated(db, "SELECT ready_ns, agreed_ns FROM negotiation WHERE process = ?");
   const auto n_data = static_cast<int64_t>(data.size());
   size_t negotiations = 0;
-  for (negotiated.bind(process); negotiated.next(); ++negotiations) waiting.push_back({negotiated.integer(0), negotiated.integer(1)});
+  for (negotiated.bind(process); negotiated.next(); ++negotiations)
+    waiting.push_back({negotiated.integer(0), negotiated.integer(1)});
   Query coordinates(db, R"(
     SELECT count(*)
     FROM coordination c
     JOIN event e ON e.id = c.event
     WHERE c.event BETWEEN ?1 AND ?2 AND e.process = ?3)");
   coordinates.bind(background.first_event, background.last_event, process).next();
-  // A barrier now and then is not a negotiation: where ranks negotiate, at least one call comes before each that moves data.
+  // A barrier now and then is not a negotiation: where ranks negotiate, at least one call comes before each that moves
+  // data.
   tells_waiting_ = negotiations > 0 || coordinates.integer(0) < n_data;
   data_ = IntervalSet(std::move(data));
   moving_ = IntervalSet(std::move(moving));
@@ -145,7 +155,9 @@ TrainingThread::TrainingThread(SQLite::Database& db, int64_t process, const Back
   unsplit_ = IntervalSet(std::move(unsplit));
 }
 
-bool TrainingThread::reaches_into(const IntervalSet& set, const Interval& window) { return inside(set, window).length_ns() > 0; }
+bool TrainingThread::reaches_into(const IntervalSet& set, const Interval& window) {
+  return inside(set, window).length_ns() > 0;
+}
 
 std::optional<Partition> TrainingThread::partition(const Interval& window, const std::vector<Interval>& inputs) const {
   if (!busy_.covers(window)) return std::nullopt;
@@ -162,14 +174,16 @@ std::optional<Partition> TrainingThread::partition(const Interval& window, const
   result.compute_ns = std::min(result.duration_ns - in_mpi.length_ns(), int64_t{std::llround(compute_ns)});
   const int64_t blocked_ns = result.duration_ns - in_mpi.length_ns() - result.compute_ns;
   result.wait_ns = std::min(blocked_ns, int64_t{std::llround(busy_.blocked_ns(waiting))});
-  const int64_t transfer_ns = std::min(blocked_ns - result.wait_ns, int64_t{std::llround(busy_.blocked_ns(of_window(moving_)))});
+  const int64_t transfer_ns =
+      std::min(blocked_ns - result.wait_ns, int64_t{std::llround(busy_.blocked_ns(of_window(moving_)))});
   result.exposed_ns = in_mpi.length_ns() + result.wait_ns + transfer_ns;
   result.wait_ns += intersect(inside(own_waiting_, window), in_mpi).length_ns();
   result.idle_ns = result.duration_ns - result.compute_ns - result.exposed_ns;
   if (!inputs.empty()) {
     const IntervalSet loading = intersect(IntervalSet(inputs), outside);
     const double exposed_ns = busy_.blocked_ns(intersect(loading, unite(waiting, of_window(moving_))));
-    result.input_ns = std::clamp<int64_t>(loading.length_ns() - std::llround(exposed_ns), 0, result.compute_ns + result.idle_ns);
+    result.input_ns =
+        std::clamp<int64_t>(loading.length_ns() - std::llround(exposed_ns), 0, result.compute_ns + result.idle_ns);
   }
   const int64_t before_ns = std::llround(busy_.blocked_ns(subtract(waiting, data)));
   result.comm_ns = std::max(result.exposed_ns, in_mpi.length_ns() + data.length_ns() + before_ns);

@@ -1,13 +1,15 @@
-// Where the time of a training thread went while a background thread communicated for it (specification.md J2, J3), from samples of how long it had
-// run. Between two samples it is taken to have run evenly; communication begins and ends at samples, so that lengths inside it are nearly exact.
+// Where the time of a training thread went while a background thread communicated for it (specification.md J2, J3),
+// from samples of how long it had run. Between two samples it is taken to have run evenly; communication begins and
+// ends at samples, so that lengths inside it are nearly exact.
 //
 //   busy      on a CPU or ready for one, and not polling for another thread: computing
 //   blocked   the rest: asleep, or polling
 //   exposed   in MPI calls of its own, or blocked while data was being moved or this rank waited for others
-//   waiting   blocked, in collectives before the last rank entered, and from when this rank was ready for a reduction until all were; or
-//             waiting in its own calls
+//   waiting   blocked, in collectives before the last rank entered, and from when this rank was ready for a reduction
+//             until all were; or waiting in its own calls
 //   idle      otherwise blocked: input, coordination, sleep
-//   input     loading data, outside of exposed: idle as far as there is any, since loaders mostly wait, and computing beyond that
+//   input     loading data, outside of exposed: idle as far as there is any, since loaders mostly wait, and
+//             computing beyond that
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -61,7 +63,8 @@ class TrainingThread {
   std::optional<Partition> partition(const Interval& window, const std::vector<Interval>& inputs) const;
   /// False: ranks negotiate, and what they say cannot be read. Then `idle` contains waiting for others.
   bool tells_waiting() const { return tells_waiting_; }
-  /// Whether the waiting of a window is a lower bound: ranks left no record of a data operation in it (specification.md J7).
+  /// Whether the waiting of a window is a lower bound: ranks left no record of a data operation in it
+  /// (specification.md J7).
   bool is_bounded(const Interval& window) const { return reaches_into(bounded_, window); }
   /// Whether it holds data operations of whose waiting nothing is known, because too many ranks left no record.
   bool is_unsplit(const Interval& window) const { return reaches_into(unsplit_, window); }

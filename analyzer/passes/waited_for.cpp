@@ -24,7 +24,8 @@ constexpr size_t kLeastAside = 5;
 constexpr double kClearLead = 4;          // after the change against before it
 constexpr double kExplained = 0.5;        // of the longer computing, by the bytes
 constexpr double kMoreOfSeveralGpus = 2;  // saving of several ranks against that of fewer
-constexpr double kLateItself = 0.5;       // of what a replica loses, at most so much is lost on other axes than its own pipeline
+// of what a replica loses, at most so much is lost on other axes than its own pipeline
+constexpr double kLateItself = 0.5;
 constexpr int64_t kSeveralRanks = -1;
 
 enum StepPiece { kComputingPiece, kCopyPiece, kInputPiece, kHostPiece, kIdling, kPieces };
@@ -44,15 +45,16 @@ struct StepOfGpus {
   std::vector<GpuStep> ranks;
 };
 
-/// By whom ranks are grouped: themselves, their hosts, or those that spend least in collectives and the others one by one.
+/// By whom ranks are grouped: themselves, their hosts, or those that spend least in collectives and the
+/// others one by one.
 enum class GroupedBy { kRanks, kHosts, kApart };
 int64_t group_of_gpu(const GpuStep& r, GroupedBy by) {
   if (by == GroupedBy::kApart && r.apart) return kSeveralRanks;
   return by == GroupedBy::kHosts ? r.host : r.rank;
 }
 
-/// The steps that all of the world's ranks with GPUs have, by number. Among several GPUs of a rank the one that spent most
-/// in collectives counts.
+/// The steps that all of the world's ranks with GPUs have, by number. Among several GPUs of a rank the one that spent
+/// most in collectives counts.
 std::vector<StepOfGpus> read_gpu_steps(SQLite::Database& db, int64_t world) {
   std::vector<StepOfGpus> steps;
   Query rows(db, R"(
@@ -118,12 +120,13 @@ std::optional<int64_t> most_waited_for(const std::vector<StepOfGpus>& steps, Gro
       comm_ns = std::max(comm_ns, r.comm_ns);
       ++ranks;
     }
-    const auto least =
-        std::min_element(longest.begin(), longest.end(), [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
+    const auto least = std::min_element(longest.begin(), longest.end(),
+                                        [](const auto& a, const auto& b) { return a.second.first < b.second.first; });
     if (longest.size() < 2 || (by != GroupedBy::kRanks && least->second.second < 2)) continue;
     total_ns[least->first] += std::max(0.0, lead_in(step, by, least->first));
   }
-  const auto best = std::max_element(total_ns.begin(), total_ns.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto best = std::max_element(total_ns.begin(), total_ns.end(),
+                                     [](const auto& a, const auto& b) { return a.second < b.second; });
   return best == total_ns.end() || best->second <= 0 ? std::nullopt : std::optional(best->first);
 }
 
@@ -233,8 +236,8 @@ using ByRankAndAxis = std::map<int64_t, std::map<std::string, double>>;
 
 /// What a rank waits on each axis in the steps from `first_step` on. Where there is a pipeline, waiting of all ranks
 /// together is counted on its axis: at the end of a step its stages meet there, some of them later than others by its
-/// schedule. On an axis where some waiting is not known, for a member left no record, what ranks are in its collectives:
-/// transfers take them about as long, and differences are all that counts.
+/// schedule. On an axis where some waiting is not known, for a member left no record, what ranks are in its
+/// collectives: transfers take them about as long, and differences are all that counts.
 ByRankAndAxis waits_on_axes(SQLite::Database& db, int64_t world, int64_t first_step, bool pipeline) {
   Query rows(db, R"(
     WITH part AS MATERIALIZED (
@@ -281,17 +284,19 @@ std::map<int64_t, int64_t> replicas_of(SQLite::Database& db, int64_t world) {
 struct WaitingFor {
   std::optional<std::string> axis;  ///< on which they do longest
   double axis_ratio = 0;
-  std::optional<double> mean_ns;  ///< of a rank and step; nothing: its whole stage is late, and the schedule hides how much is for it
+  /// of a rank and step; nothing: its whole stage is late, and the schedule hides how much is for it
+  std::optional<double> mean_ns;
 };
 
 /// Groups of a tensor, of data or of experts make nobody wait in a healthy step, so there everything that a rank waits
 /// longer than the suspect is for the suspect. A pipeline's stages wait for each other by their schedule, all ranks of
 /// a stage alike: there it is what a rank waits longer than another one of its stage, unless it is the suspect's own,
-/// whose ranks wait for it elsewhere. If the whole stage is late, all that the others wait longer is in the pipeline. If
-/// suspects are in all replicas, all ranks of a stage wait alike: then it is what a rank is longer in collectives than
-/// they are, less what it waits longer on other axes. A suspect may be one that left no record: a replica that lacks a
-/// rank, and would wait on another axis (that of the data) for the one that is late if it were in time itself.
-WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const Candidate& found, const std::vector<StepOfGpus>& steps) {
+/// whose ranks wait for it elsewhere. If the whole stage is late, all that the others wait longer is in the pipeline.
+/// If suspects are in all replicas, all ranks of a stage wait alike: then it is what a rank is longer in collectives
+/// than they are, less what it waits longer on other axes. A suspect may be one that left no record: a replica that
+/// lacks a rank, and would wait on another axis (that of the data) for the one that is late if it were in time itself.
+WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const Candidate& found,
+                       const std::vector<StepOfGpus>& steps) {
   const StepOfGpus& first_step = steps[found.first];
   const std::map<int64_t, int64_t> stages = places_on_axis(db, world, "%pipeline%");
   ByRankAndAxis waits = waits_on_axes(db, world, first_step.number, !stages.empty());
@@ -300,9 +305,10 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
     const auto known = stages.find(r.rank);
     return known == stages.end() ? int64_t{-1} : known->second;
   };
-  std::map<std::string, double> own_ns, longer_ns;  // mean of the suspect's ranks; sum over the others, of what they wait longer
-  std::map<int64_t, double> least_ns;               // in the pipeline, by stage
-  std::map<int64_t, double> own_stages;             // ranks of the suspect
+  // mean of the suspect's ranks; sum over the others, of what they wait longer
+  std::map<std::string, double> own_ns, longer_ns;
+  std::map<int64_t, double> least_ns;    // in the pipeline, by stage
+  std::map<int64_t, double> own_stages;  // ranks of the suspect
   std::set<int64_t> own_replicas;
   const std::map<int64_t, int64_t> replicas = replicas_of(db, world);
   double own_ranks = 0, own_comm_ns = 0;  // the latter a mean, too
@@ -323,7 +329,8 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
     own_comm_ns += comm_ns[r.rank] / own_ranks;
     for (const auto& [axis, ns] : waits[r.rank]) own_ns[axis] += ns / own_ranks;
   }
-  std::map<int64_t, std::pair<double, double>> of_replica;  // those that lack a rank: lost on other axes than the pipeline, and on all
+  // those that lack a rank: lost on other axes than the pipeline, and on all
+  std::map<int64_t, std::pair<double, double>> of_replica;
   for (const auto& [rank, replica] : replicas)
     if (!comm_ns.contains(rank)) of_replica.try_emplace(replica, 0.0, 0.0);
   for (const GpuStep& r : first_step.ranks) {
@@ -337,7 +344,8 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
   // What comes once a step, such as loading, the schedule may hide from the others.
   for (const auto& [replica, lost] : of_replica)
     if (found.part == kComputingPiece && lost.first < kLateItself * lost.second) own_replicas.insert(replica);
-  const bool all_replicas = std::ranges::all_of(replicas, [&](const auto& replica) { return own_replicas.contains(replica.second); });
+  const bool all_replicas =
+      std::ranges::all_of(replicas, [&](const auto& replica) { return own_replicas.contains(replica.second); });
   bool beside_own = false;  // others are in the suspect's stage
   for (const GpuStep& r : first_step.ranks) {
     if (is_own(r)) continue;
@@ -364,9 +372,11 @@ WaitingFor waiting_for(SQLite::Database& db, int64_t world, GroupedBy by, const 
   }
   double sum_ns = 0;
   for (const auto& [axis, ns] : longer_ns) sum_ns += ns;
-  result.mean_ns = sum_ns / (static_cast<double>(first_step.ranks.size()) - own_ranks) / static_cast<double>(found.steps);
+  result.mean_ns =
+      sum_ns / (static_cast<double>(first_step.ranks.size()) - own_ranks) / static_cast<double>(found.steps);
   if (sum_ns <= 0) return result;
-  const auto worst = std::max_element(longer_ns.begin(), longer_ns.end(), [](const auto& a, const auto& b) { return a.second < b.second; });
+  const auto worst = std::max_element(longer_ns.begin(), longer_ns.end(),
+                                      [](const auto& a, const auto& b) { return a.second < b.second; });
   result.axis = worst->first;
   result.axis_ratio = worst->second / sum_ns;
   return result;
@@ -381,7 +391,9 @@ void find_waited_for(SQLite::Database& db) {
       " axis, axis_ratio, own_bytes, others_bytes) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   Query insert_rank(db, "INSERT INTO waited_for_rank (world, rank) VALUES (?, ?)");
   std::vector<std::pair<int64_t, size_t>> worlds;  // and how many ranks there are
-  for (Query row(db, "SELECT world, world_size FROM steady_world WHERE waits_by = 'device' AND annotated ORDER BY world"); row.next();)
+  for (Query row(db,
+                 "SELECT world, world_size FROM steady_world WHERE waits_by = 'device' AND annotated ORDER BY world");
+       row.next();)
     worlds.emplace_back(row.integer(0), static_cast<size_t>(row.integer(1)));
   for (const auto& [world, all_ranks] : worlds) {
     std::vector<StepOfGpus> steps = read_gpu_steps(db, world);
@@ -412,10 +424,11 @@ void find_waited_for(SQLite::Database& db) {
       std::optional<double> axis_ratio, own_bytes, others_bytes;
       if (waiting.axis) axis_ratio = waiting.axis_ratio;
       if (bytes.own > 0 || bytes.others > 0) own_bytes = bytes.own, others_bytes = bytes.others;
-      const double saving_ns = std::min(std::min(found->lead_ns, found->excess_ns), waiting.mean_ns.value_or(found->lead_ns));
-      insert.run(world, rank, host, since, static_cast<int64_t>(found->steps), static_cast<int64_t>(found->late_steps), saving_ns,
-                 bytes.explain ? "data" : kPieceNames[part], found->own[part], found->others[part], found->comm_ns, found->others_comm_ns,
-                 waiting.axis, axis_ratio, own_bytes, others_bytes);
+      const double saving_ns =
+          std::min(std::min(found->lead_ns, found->excess_ns), waiting.mean_ns.value_or(found->lead_ns));
+      insert.run(world, rank, host, since, static_cast<int64_t>(found->steps), static_cast<int64_t>(found->late_steps),
+                 saving_ns, bytes.explain ? "data" : kPieceNames[part], found->own[part], found->others[part],
+                 found->comm_ns, found->others_comm_ns, waiting.axis, axis_ratio, own_bytes, others_bytes);
     }
   }
 }

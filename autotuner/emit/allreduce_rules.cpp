@@ -15,8 +15,10 @@ Content emit_allreduce_rules(const Emission& emission, const Format&) {
   const auto& rules = tuned.allreduce_rules;
   if (rules.empty()) return {"0  # collectives\n", false, "algorithms of MPI_Allreduce stay as they are"};
   Content content{write_openmpi_rules(tuned.ranks, rules), false, ""};
-  content.changes = std::any_of(rules.begin(), rules.end(), [](const AllreduceRule& rule) { return rule.algorithm != 0; });
-  if (std::any_of(rules.begin(), rules.end(), [](const AllreduceRule& rule) { return openmpi_needs_commutative(rule.algorithm); }))
+  content.changes =
+      std::any_of(rules.begin(), rules.end(), [](const AllreduceRule& rule) { return rule.algorithm != 0; });
+  if (std::any_of(rules.begin(), rules.end(),
+                  [](const AllreduceRule& rule) { return openmpi_needs_commutative(rule.algorithm); }))
     content.note =
         "a ring needs operations that commute, and Open MPI does not ask: with an MPI_Op of the program's own that does not, on "
         "communicators of this size, results would be WRONG. MPI_SUM, MPI_MAX and the like commute";
@@ -27,8 +29,10 @@ Content emit_allreduce_rules(const Emission& emission, const Format&) {
   for (const AllreduceRule& rule : rules) {
     const OpenMpiDecision at = ruled(read, tuned.ranks, rule.from_bytes);
     if (at.algorithm != rule.algorithm || at.segment_bytes != rule.segment_bytes ||
-        ruled(read, tuned.ranks - 1, rule.from_bytes).algorithm != 0 || ruled(read, tuned.ranks + 1, rule.from_bytes).algorithm != 0)
-      throw Error(fmt::format("Open MPI would misread allreduce.rules at {} bytes", rule.from_bytes), "please report this");
+        ruled(read, tuned.ranks - 1, rule.from_bytes).algorithm != 0 ||
+        ruled(read, tuned.ranks + 1, rule.from_bytes).algorithm != 0)
+      throw Error(fmt::format("Open MPI would misread allreduce.rules at {} bytes", rule.from_bytes),
+                  "please report this");
   }
   return content;
 }

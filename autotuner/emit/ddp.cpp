@@ -7,7 +7,8 @@
 
 namespace ddl::tune {
 
-/// DistributedDataParallel takes its buckets as an argument and nowhere else. The module imports torch only when it is used.
+/// DistributedDataParallel takes its buckets as an argument and nowhere else. The module imports torch only when it is
+/// used.
 Content emit_ddp(const Emission& emission, const Format&) {
   const Tuned& tuned = emission.tuned;
   Content content;
@@ -19,13 +20,16 @@ Content emit_ddp(const Emission& emission, const Format&) {
         "bucket_cap_mb=25 (1.13), and is as large as the others where it is None (newer); a tensor that is larger than a bucket is not "
         "split";
   // MiB as the shortest decimal that is the same double: DDP computes int(bucket_cap_mb * 1024 * 1024).
-  const std::string mib = tuned.bucket_bytes ? fmt::format("{}", static_cast<double>(*tuned.bucket_bytes) / (1024.0 * 1024.0)) : "None";
+  const std::string mib =
+      tuned.bucket_bytes ? fmt::format("{}", static_cast<double>(*tuned.bucket_bytes) / (1024.0 * 1024.0)) : "None";
   content.text = fmt::format("BUCKET_CAP_MB = {}\n", mib);
-  content.text += fmt::format("BATCH_PER_RANK = {}\n", tuned.batch_per_rank ? std::to_string(*tuned.batch_per_rank) : "None");
+  content.text +=
+      fmt::format("BATCH_PER_RANK = {}\n", tuned.batch_per_rank ? std::to_string(*tuned.batch_per_rank) : "None");
   if (const auto factor = batch_factor(tuned)) {
     content.text += "# To be multiplied with the learning rate: linear with SGD, square root with Adam and LAMB.\n";
-    content.text += fmt::format("LEARNING_RATE_FACTOR_LINEAR = {:.6g}\nLEARNING_RATE_FACTOR_SQRT = {:.6g}\nWARM_UP_EPOCHS = {:g}\n",
-                                *factor, std::sqrt(*factor), models::rule_advice()[0].warm_up_epochs);
+    content.text +=
+        fmt::format("LEARNING_RATE_FACTOR_LINEAR = {:.6g}\nLEARNING_RATE_FACTOR_SQRT = {:.6g}\nWARM_UP_EPOCHS = {:g}\n",
+                    *factor, std::sqrt(*factor), models::rule_advice()[0].warm_up_epochs);
   }
   content.text += R"~(
 

@@ -20,21 +20,23 @@ std::string gain_in_words(const Tuned& tuned) {
   return fmt::format(
       "{:.3f} times the default's {} ({} {:.3f} .. {:.3f} over {} paired rounds{}{}; the default against itself {:.3f} .. {:.3f})",
       gain.ratio, tuned.goal.empty() ? "speed" : tuned.goal,
-      gain.of_rounds ? "lowest and highest round" : fmt::format("{:g} % interval", 100 * gain.confidence), gain.lo, gain.hi, gain.rounds,
-      tuned.in_run ? ", blocks of steps of one run" : "", gain.spans_search ? " and what the search had seen before" : "", gain.noise_lo,
-      gain.noise_hi);
+      gain.of_rounds ? "lowest and highest round" : fmt::format("{:g} % interval", 100 * gain.confidence), gain.lo,
+      gain.hi, gain.rounds, tuned.in_run ? ", blocks of steps of one run" : "",
+      gain.spans_search ? " and what the search had seen before" : "", gain.noise_lo, gain.noise_hi);
 }
 
 std::string where(const Tuned& tuned) {
-  return fmt::format("{}; {}; {} ranks on {} {}", tuned.machine, tuned.mpi_library.empty() ? "MPI library unknown" : tuned.mpi_library,
-                     tuned.ranks, tuned.nodes, tuned.nodes == 1 ? "node" : "nodes");
+  return fmt::format("{}; {}; {} ranks on {} {}", tuned.machine,
+                     tuned.mpi_library.empty() ? "MPI library unknown" : tuned.mpi_library, tuned.ranks, tuned.nodes,
+                     tuned.nodes == 1 ? "node" : "nodes");
 }
 
 /// Where this file sets one.
 std::string iallreduce_that_needs_commutative(const Emission& emission, const Content& content) {
   const std::string_view parameter = std::string_view(kIallreduceVariable).substr(std::string_view("OMPI_MCA_").size());
   for (const auto& [name, value] : emission.environment)
-    if (name == kIallreduceVariable && openmpi_iallreduce_needs_commutative(value) && content.text.find(parameter) != std::string::npos)
+    if (name == kIallreduceVariable && openmpi_iallreduce_needs_commutative(value) &&
+        content.text.find(parameter) != std::string::npos)
       return value;
   return "";
 }
@@ -59,7 +61,8 @@ std::vector<std::string> wrapped(const std::string& text, size_t columns) {
 }  // namespace
 
 bool Emission::environment_has(std::string_view name) const {
-  return std::any_of(environment.begin(), environment.end(), [&](const auto& variable) { return variable.first == name; });
+  return std::any_of(environment.begin(), environment.end(),
+                     [&](const auto& variable) { return variable.first == name; });
 }
 
 std::string typed(const std::vector<std::string>& command) {
@@ -77,8 +80,10 @@ bool changes_order_of_sums(const Tuned& tuned) {
     return name == "NCCL_ALGO" || name == "NCCL_PROTO" || name.find("ALGORITHM") != std::string::npos ||
            name.find("_algorithm") != std::string::npos;
   };
-  return std::any_of(tuned.allreduce_rules.begin(), tuned.allreduce_rules.end(), [](const auto& rule) { return rule.algorithm != 0; }) ||
-         !tuned.nccl_rules.empty() || tuned.bucket_bytes || std::any_of(tuned.environment.begin(), tuned.environment.end(), is_algorithm);
+  return std::any_of(tuned.allreduce_rules.begin(), tuned.allreduce_rules.end(),
+                     [](const auto& rule) { return rule.algorithm != 0; }) ||
+         !tuned.nccl_rules.empty() || tuned.bucket_bytes ||
+         std::any_of(tuned.environment.begin(), tuned.environment.end(), is_algorithm);
 }
 
 std::string numeric_choices(const Tuned& tuned) {
@@ -92,7 +97,8 @@ std::string numeric_choices(const Tuned& tuned) {
 }
 
 std::optional<double> batch_factor(const Tuned& tuned) {
-  const auto choice = std::find_if(tuned.choices.begin(), tuned.choices.end(), [](const Choice& c) { return c.name == "batch"; });
+  const auto choice =
+      std::find_if(tuned.choices.begin(), tuned.choices.end(), [](const Choice& c) { return c.name == "batch"; });
   if (!tuned.batch_per_rank || choice == tuned.choices.end()) return std::nullopt;
   std::string_view text = choice->default_value;
   const auto before = take_number<double>(text);
@@ -108,20 +114,22 @@ std::vector<std::string> batch_advice(const Tuned& tuned) {
 
 std::vector<std::string> heading(const Emission& emission, const Format& format, const Content& content) {
   const Tuned& tuned = emission.tuned;
-  std::vector<std::string> lines = {fmt::format("{}: written by ddl tune {} for {}", format.file, DDL_VERSION, format.reader),
-                                    fmt::format("run:   {}, {}", tuned.run, tuned.date), fmt::format("on:    {}", where(tuned)),
-                                    fmt::format("job:   {}", typed(tuned.command)), fmt::format("gain:  {}", gain_in_words(tuned))};
+  std::vector<std::string> lines = {
+      fmt::format("{}: written by ddl tune {} for {}", format.file, DDL_VERSION, format.reader),
+      fmt::format("run:   {}, {}", tuned.run, tuned.date), fmt::format("on:    {}", where(tuned)),
+      fmt::format("job:   {}", typed(tuned.command)), fmt::format("gain:  {}", gain_in_words(tuned))};
   if (content.changes) {
     if (const std::string numeric = numeric_choices(tuned); !numeric.empty())
-      lines.push_back(fmt::format("note:  the tuned job computes something else than by default ({}): compare its losses", numeric));
+      lines.push_back(fmt::format(
+          "note:  the tuned job computes something else than by default ({}): compare its losses", numeric));
     for (const std::string& sentence : batch_advice(tuned)) lines.push_back("batch: " + sentence);
     if (changes_order_of_sums(tuned))
       lines.push_back("note:  sums are added in another order than by default: results differ in their last bits");
     if (const std::string algorithm = iallreduce_that_needs_commutative(emission, content); !algorithm.empty())
-      lines.push_back(
-          fmt::format("note:  iallreduce={} needs operations that commute, and Open MPI does not ask: with an MPI_Op of the program's own "
-                      "that does not, results of MPI_Iallreduce would be WRONG. MPI_SUM, MPI_MAX and the like commute",
-                      algorithm));
+      lines.push_back(fmt::format(
+          "note:  iallreduce={} needs operations that commute, and Open MPI does not ask: with an MPI_Op of the program's own "
+          "that does not, results of MPI_Iallreduce would be WRONG. MPI_SUM, MPI_MAX and the like commute",
+          algorithm));
     lines.push_back(fmt::format("undo:  {}", format.undo));
   } else if (tuned.gain) {
     lines.push_back("This file changes nothing.");
@@ -145,7 +153,8 @@ std::string commented(const std::vector<std::string>& lines, std::string_view si
 
 Variables with_prefix(const Variables& variables, std::string_view prefix) {
   Variables found;
-  std::copy_if(variables.begin(), variables.end(), std::back_inserter(found), [&](const auto& v) { return v.first.starts_with(prefix); });
+  std::copy_if(variables.begin(), variables.end(), std::back_inserter(found),
+               [&](const auto& v) { return v.first.starts_with(prefix); });
   return found;
 }
 
@@ -166,10 +175,12 @@ void note_unset(const Emission& emission, std::string_view prefix, Content& cont
   std::string line = shell_unset(emission, prefix);
   if (line.empty()) return;
   line.pop_back();
-  content.note += fmt::format("{}where the job's environment has it: {} (tuned.env does)", content.note.empty() ? "" : "; ", line);
+  content.note +=
+      fmt::format("{}where the job's environment has it: {} (tuned.env does)", content.note.empty() ? "" : "; ", line);
 }
 
-std::string plain_assignments(const Variables& variables, std::string_view cut_from_names, std::string_view equals, Content& content) {
+std::string plain_assignments(const Variables& variables, std::string_view cut_from_names, std::string_view equals,
+                              Content& content) {
   std::string text, left_out;
   for (const auto& [name, value] : variables) {
     const bool blank_ends = !value.empty() && (value.front() <= ' ' || value.back() <= ' ');
@@ -180,7 +191,8 @@ std::string plain_assignments(const Variables& variables, std::string_view cut_f
       content.changes = true;
     }
   }
-  if (!left_out.empty()) content.note = "left out, this format cannot hold the value: " + left_out + " (tuned.env has it)";
+  if (!left_out.empty())
+    content.note = "left out, this format cannot hold the value: " + left_out + " (tuned.env has it)";
   return text;
 }
 

@@ -53,7 +53,8 @@ std::string numeric_choices(const Tuned& tuned);
 Variables with_prefix(const Variables& variables, std::string_view prefix);
 /// `NAME='value'` lines for a shell, any value.
 std::string shell_assignments(const Variables& variables);
-/// "unset NAME NAME" as a line for a shell, with the variables in Tuned::unset whose names begin with `prefix`; empty: none.
+/// "unset NAME NAME" as a line for a shell, with the variables in Tuned::unset whose names begin with
+/// `prefix`; empty: none.
 std::string shell_unset(const Emission& emission, std::string_view prefix);
 /// For formats that only set variables: what they leave to the shell, behind what the note says already.
 void note_unset(const Emission& emission, std::string_view prefix, Content& content);
@@ -67,7 +68,8 @@ inline constexpr const char* kBucketTranslated =
 /// Whether NCCL's CSV can express the rule: it has no words for "any algorithm" and "any protocol".
 bool can_write(const NcclRule& rule);
 /// Leaves out what a format of one line per variable cannot hold, and says so in the note.
-std::string plain_assignments(const Variables& variables, std::string_view cut_from_names, std::string_view equals, Content& content);
+std::string plain_assignments(const Variables& variables, std::string_view cut_from_names, std::string_view equals,
+                              Content& content);
 
 #define FORMAT(name, ...) Content emit_##name(const Emission& emission, const Format& format);
 #include "autotuner/emit/formats.def"

@@ -18,8 +18,8 @@ std::string mebibytes(const std::string& bytes) {
 }
 
 std::string yaml_number(const std::string& value) {
-  const bool good = !value.empty() && value.find_first_not_of("0123456789.") == std::string::npos && value.front() != '.' &&
-                    value.back() != '.' && std::count(value.begin(), value.end(), '.') <= 1;
+  const bool good = !value.empty() && value.find_first_not_of("0123456789.") == std::string::npos &&
+                    value.front() != '.' && value.back() != '.' && std::count(value.begin(), value.end(), '.') <= 1;
   return good ? value : "";
 }
 
@@ -46,8 +46,8 @@ Content emit_horovod_yaml(const Emission& emission, const Format&) {
   Content content;
   std::string left_out;
   for (const auto& [name, value] : horovod_variables(emission)) {
-    const Key* key =
-        std::find_if(std::begin(kKeys), std::end(kKeys), [&variable = name](const Key& one) { return variable == one.variable; });
+    const Key* key = std::find_if(std::begin(kKeys), std::end(kKeys),
+                                  [&variable = name](const Key& one) { return variable == one.variable; });
     const std::string text = key == std::end(kKeys) ? "" : key->text(value);
     if (text.empty()) {
       left_out += (left_out.empty() ? "" : ", ") + name;
@@ -59,7 +59,8 @@ Content emit_horovod_yaml(const Emission& emission, const Format&) {
   // Without a key the document is still a mapping.
   content.text = content.changes ? "params:\n" + content.text : "params: {}\n";
   if (!left_out.empty()) {
-    content.note = "left out, this format cannot hold it (horovod.env has it; fusion_threshold_mb takes whole MiB): " + left_out;
+    content.note =
+        "left out, this format cannot hold it (horovod.env has it; fusion_threshold_mb takes whole MiB): " + left_out;
   } else if (!content.changes) {
     content.note = "Horovod's fusion stays as it is";
   } else if (emission.tuned.bucket_bytes && !emission.environment_has(kHorovodFusion)) {

@@ -35,7 +35,8 @@ Json gain(const std::optional<Gain>& gain) {
 
 Json metric(const std::optional<Metric>& metric) {
   if (!metric) return nullptr;
-  return {{"pattern", metric->pattern}, {"file", text_or_null(metric->file)}, {"lower_is_better", metric->lower_is_better}};
+  return {
+      {"pattern", metric->pattern}, {"file", text_or_null(metric->file)}, {"lower_is_better", metric->lower_is_better}};
 }
 
 Json files_json(const std::vector<EmittedFile>& files) {
@@ -55,12 +56,15 @@ Json files_json(const std::vector<EmittedFile>& files) {
 
 std::string manifest(const Emission& emission, const std::vector<EmittedFile>& files) {
   const Tuned& tuned = emission.tuned;
-  Json choices = Json::array(), allreduce = Json::array(), nccl = Json::array(), environment = Json::object(), before = Json::object();
+  Json choices = Json::array(), allreduce = Json::array(), nccl = Json::array(), environment = Json::object(),
+       before = Json::object();
   for (const Choice& c : tuned.choices)
     choices.push_back({{"name", c.name}, {"value", c.value}, {"default", c.default_value}, {"numeric", c.numeric}});
   for (const AllreduceRule& r : tuned.allreduce_rules)
-    allreduce.push_back(
-        {{"from_bytes", r.from_bytes}, {"algorithm", r.algorithm}, {"name", r.algorithm_name}, {"segment_bytes", r.segment_bytes}});
+    allreduce.push_back({{"from_bytes", r.from_bytes},
+                         {"algorithm", r.algorithm},
+                         {"name", r.algorithm_name},
+                         {"segment_bytes", r.segment_bytes}});
   for (const NcclRule& r : tuned.nccl_rules) {
     nccl.push_back({{"collective", r.collective},
                     {"min_bytes", r.min_bytes},

@@ -1,4 +1,5 @@
-// manifest.json: what the files of a directory are and where they come from. docs/reference/tuned-manifest.schema.json describes it.
+// manifest.json: what the files of a directory are and where they come from.
+// docs/reference/tuned-manifest.schema.json describes it.
 #pragma once
 
 #include <string>

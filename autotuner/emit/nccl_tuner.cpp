@@ -38,15 +38,17 @@ Content emit_nccl_tuner(const Emission& emission, const Format&) {
       continue;
     }
     const int64_t max_bytes = rule.max_bytes < 0 ? std::numeric_limits<int64_t>::max() : rule.max_bytes;
-    content.text += fmt::format("{},{},{},{},{},{},{},{}\n", rule.collective, rule.min_bytes, max_bytes, rule.algorithm, rule.protocol,
-                                or_any(rule.channels), or_any(tuned.nodes), or_any(tuned.ranks));
+    content.text += fmt::format("{},{},{},{},{},{},{},{}\n", rule.collective, rule.min_bytes, max_bytes, rule.algorithm,
+                                rule.protocol, or_any(rule.channels), or_any(tuned.nodes), or_any(tuned.ranks));
     content.changes = true;
   }
   if (content.changes)
     content.text =
-        "# collective,min_bytes,max_bytes,algorithm,protocol,channels,nodes,ranks; -1: any, or NCCL's own choice\n" + content.text;
+        "# collective,min_bytes,max_bytes,algorithm,protocol,channels,nodes,ranks; -1: any, or NCCL's own choice\n" +
+        content.text;
   if (tuned.nccl_rules.empty()) content.note = "NCCL's algorithms stay as they are";
-  if (left_out > 0) content.note = fmt::format("rules left out: {}, this format has no words or numbers for them", left_out);
+  if (left_out > 0)
+    content.note = fmt::format("rules left out: {}, this format has no words or numbers for them", left_out);
   return content;
 }
 

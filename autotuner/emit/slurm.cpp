@@ -12,7 +12,8 @@ Content emit_slurm(const Emission& emission, const Format&) {
   content.changes = !emission.environment.empty() || !tuned.unset.empty();
   if (content.changes) {
     content.text = fmt::format("set -a\n. {}\nset +a\n", shell_quoted((emission.directory / "tuned.env").string()));
-    content.text += "# Not by srun --export=NAME=value: it does not replace what is set already, and cannot hold commas.\n";
+    content.text +=
+        "# Not by srun --export=NAME=value: it does not replace what is set already, and cannot hold commas.\n";
   } else {
     content.note = "no variables to set";
   }

@@ -9,9 +9,10 @@ Content emit_tuned_env0(const Emission& emission, const Format&) {
     content.text += name + "=" + value + '\0';
     content.changes = true;
   }
-  content.note = content.changes
-                     ? "sbatch gives the job these and its own variables only: the job script has to set PATH, HOME and the like"
-                     : "no variables to set";
+  content.note =
+      content.changes
+          ? "sbatch gives the job these and its own variables only: the job script has to set PATH, HOME and the like"
+          : "no variables to set";
   return content;
 }
 

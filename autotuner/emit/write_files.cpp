@@ -83,7 +83,8 @@ fs::path absolute_directory(const fs::path& directory) {
   fs::path path = fs::absolute(directory).lexically_normal();
   if (!path.has_filename()) path = path.parent_path();
   if (path.string().find_first_of("\n\r") != std::string::npos)
-    throw Error("the directory's name has a line break, which config files cannot hold", "name another directory with -o");
+    throw Error("the directory's name has a line break, which config files cannot hold",
+                "name another directory with -o");
   return path;
 }
 
@@ -97,7 +98,8 @@ void write_files(const fs::path& directory, const std::vector<std::pair<std::str
     if (const int failed = asides.add(name, text); failed != 0) cannot_write(directory / name, failed);
   }
   for (size_t i = 0; i < files.size(); ++i) {
-    if (const int failed = asides.move(i, files[i].first); failed != 0) cannot_write(directory / files[i].first, failed);
+    if (const int failed = asides.move(i, files[i].first); failed != 0)
+      cannot_write(directory / files[i].first, failed);
   }
   fsync(place.get());
 }

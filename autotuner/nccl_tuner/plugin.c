@@ -1,13 +1,15 @@
 /* libnccl-tuner-ddl.so: applies the rules of nccl_tuner.csv in NCCL: NCCL_TUNER_PLUGIN=/path/libnccl-tuner-ddl.so
  * NCCL_TUNER_CONFIG_FILE=/path/nccl_tuner.csv.
  *
- * The first rule that matches collective, bytes, nodes and ranks counts. Its pair of algorithm and protocol gets cost 0, so that NCCL
- * chooses it; a pair that NCCL cannot do here is left alone. Channels are set only where the rule has some: 0 is NCCL's own choice. A file
- * with anything that is not understood is not used at all, with one line on stderr: the job then runs with NCCL's defaults. Proof of use:
- * NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING prints a line per call that a rule decided.
+ * The first rule that matches collective, bytes, nodes and ranks counts. Its pair of algorithm and protocol gets cost
+ * 0, so that NCCL chooses it; a pair that NCCL cannot do here is left alone. Channels are set only where the rule has
+ * some: 0 is NCCL's own choice. A file with anything that is not understood is not used at all, with one line on
+ * stderr: the job then runs with NCCL's defaults. Proof of use: NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=TUNING prints a line
+ * per call that a rule decided.
  *
- * NCCL's example plugin was not used: it takes unknown words for other ones in silence, and where no rule matches it sets one channel.
- * Injected code: libc only; called by NCCL with a context per communicator, from one thread per context. */
+ * NCCL's example plugin was not used: it takes unknown words for other ones in silence, and where no rule
+ * matches it sets one channel. Injected code: libc only; called by NCCL with a context per communicator, from
+ * one thread per context. */
 #include <errno.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -64,17 +66,22 @@ static int init(size_t ranks, size_t nodes, nccl_logger log, void** context) {
       tuner->count = 0;
     }
   }
-  if (log != NULL) log(kNcclLogInfo, kNcclTuning, "ddl", 0, "ddl tuner: %d rules for %zu ranks on %zu nodes", tuner->count, ranks, nodes);
+  if (log != NULL)
+    log(kNcclLogInfo, kNcclTuning, "ddl", 0, "ddl tuner: %d rules for %zu ranks on %zu nodes", tuner->count, ranks,
+        nodes);
   errno = saved;
   return kNcclSuccess;
 }
 
-static const struct tuner_rule* match(const struct tuner* tuner, int function, size_t bytes, int pipe_ops, int registered) {
+static const struct tuner_rule* match(const struct tuner* tuner, int function, size_t bytes, int pipe_ops,
+                                      int registered) {
   for (int i = 0; i < tuner->count; ++i) {
     const struct tuner_rule* rule = &tuner->rules[i];
     if (rule->function == function && bytes >= rule->min_bytes && bytes <= rule->max_bytes &&
-        (rule->nodes == kAny || (size_t)rule->nodes == tuner->nodes) && (rule->ranks == kAny || (size_t)rule->ranks == tuner->ranks) &&
-        (rule->pipe_ops == kAny || rule->pipe_ops == pipe_ops) && (rule->registered == kAny || rule->registered == registered))
+        (rule->nodes == kAny || (size_t)rule->nodes == tuner->nodes) &&
+        (rule->ranks == kAny || (size_t)rule->ranks == tuner->ranks) &&
+        (rule->pipe_ops == kAny || rule->pipe_ops == pipe_ops) &&
+        (rule->registered == kAny || rule->registered == registered))
       return rule;
   }
   return NULL;
@@ -82,12 +89,12 @@ static const struct tuner_rule* match(const struct tuner* tuner, int function, s
 
 static void say(const struct tuner* tuner, const struct tuner_rule* rule, size_t bytes, int possible) {
   if (tuner->log != NULL)
-    tuner->log(kNcclLogInfo, kNcclTuning, "ddl", 0, "ddl tuner: rule %d for %zu bytes: %s", (int)(rule - tuner->rules) + 1, bytes,
-               possible ? "applied" : "not possible here, left to NCCL");
+    tuner->log(kNcclLogInfo, kNcclTuning, "ddl", 0, "ddl tuner: rule %d for %zu bytes: %s",
+               (int)(rule - tuner->rules) + 1, bytes, possible ? "applied" : "not possible here, left to NCCL");
 }
 
-static int choose_cost(void* context, int function, size_t bytes, int pipe_ops, float** costs, int algorithms, int protocols,
-                       int registered, int* channels) {
+static int choose_cost(void* context, int function, size_t bytes, int pipe_ops, float** costs, int algorithms,
+                       int protocols, int registered, int* channels) {
   const struct tuner* tuner = context;
   *channels = 0;
   const struct tuner_rule* rule = match(tuner, function, bytes, pipe_ops, registered);
@@ -103,8 +110,8 @@ static int choose_cost(void* context, int function, size_t bytes, int pipe_ops, 
 }
 
 /* Version 2 has no table of what is possible, but for what needs the network's or the switch's help. */
-static int choose_v2(void* context, int function, size_t bytes, int collnet, int nvls, int pipe_ops, int* algorithm, int* protocol,
-                     int* channels) {
+static int choose_v2(void* context, int function, size_t bytes, int collnet, int nvls, int pipe_ops, int* algorithm,
+                     int* protocol, int* channels) {
   const struct tuner* tuner = context;
   const struct tuner_rule* rule = match(tuner, function, bytes, pipe_ops, kAny);
   *channels = 0;
@@ -122,12 +129,13 @@ static int choose_v2(void* context, int function, size_t bytes, int collnet, int
   return kNcclSuccess;
 }
 
-static int choose_v3(void* context, int function, size_t bytes, int pipe_ops, float** costs, int algorithms, int protocols, int* channels) {
+static int choose_v3(void* context, int function, size_t bytes, int pipe_ops, float** costs, int algorithms,
+                     int protocols, int* channels) {
   return choose_cost(context, function, bytes, pipe_ops, costs, algorithms, protocols, kAny, channels);
 }
 
-static int init_v5(void** context, uint64_t communicator, size_t ranks, size_t nodes, nccl_logger log, void* nvlink_domains,
-                   void* constants) {
+static int init_v5(void** context, uint64_t communicator, size_t ranks, size_t nodes, nccl_logger log,
+                   void* nvlink_domains, void* constants) {
   (void)communicator, (void)nvlink_domains, (void)constants;
   return init(ranks, nodes, log, context);
 }

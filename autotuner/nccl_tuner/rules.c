@@ -10,7 +10,8 @@ enum { kLineBytes = 1024, kFewestCells = 8, kMostCells = 10 };
 
 /* In the order of NCCL's numbers (abi.h). */
 static const char* const kFunctions[] = {"broadcast", "reduce", "allgather", "reducescatter", "allreduce", NULL};
-static const char* const kAlgorithms[] = {"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree", "pat", NULL};
+static const char* const kAlgorithms[] = {"tree", "ring", "collnet_direct", "collnet_chain", "nvls", "nvls_tree",
+                                          "pat",  NULL};
 static const char* const kProtocols[] = {"ll", "ll128", "simple", NULL};
 
 static int index_of(const char* word, const char* const* words) {
@@ -66,7 +67,8 @@ static int parse(char* line, struct tuner_rule* rule, struct problem* problem) {
   if ((rule->function = word_index("unknown collective", cells[0], kFunctions, problem)) < 0) return -1;
   *problem = (struct problem){.what = "invalid smallest size", .cell = cells[1], .valid = "0 or more bytes"};
   if (!integer(cells[1], 0, LLONG_MAX, &low)) return -1;
-  *problem = (struct problem){.what = "invalid largest size", .cell = cells[2], .valid = "not below the smallest size, or -1: no limit"};
+  *problem = (struct problem){
+      .what = "invalid largest size", .cell = cells[2], .valid = "not below the smallest size, or -1: no limit"};
   if (!integer(cells[2], -1, LLONG_MAX, &high) || (high >= 0 && high < low)) return -1;
   if ((rule->algorithm = word_index("unknown algorithm", cells[3], kAlgorithms, problem)) < 0) return -1;
   if ((rule->protocol = word_index("unknown protocol", cells[4], kProtocols, problem)) < 0) return -1;
@@ -81,7 +83,8 @@ static int parse(char* line, struct tuner_rule* rule, struct problem* problem) {
                     {"invalid registered", "0, 1, or -1: any", 0, 1}};
     const int cell = i - 5;
     *problem = (struct problem){.what = kNumbers[cell].what, .cell = cells[i], .valid = kNumbers[cell].valid};
-    if (!integer(cells[i], kAny, kNumbers[cell].most, &number[cell]) || (number[cell] != kAny && number[cell] < kNumbers[cell].least))
+    if (!integer(cells[i], kAny, kNumbers[cell].most, &number[cell]) ||
+        (number[cell] != kAny && number[cell] < kNumbers[cell].least))
       return -1;
   }
   rule->min_bytes = (uint64_t)low;
@@ -105,7 +108,8 @@ static int fail(char* why, size_t bytes, const char* path, int line, const struc
     const size_t used = strlen(valid);
     snprintf(valid + used, sizeof valid - used, "%s%s", i == 0 ? "known: " : ", ", problem->known[i]);
   }
-  snprintf(why, bytes, "%s:%d: %s '%s'; %s", path, line, problem->what, shown, problem->known != NULL ? valid : problem->valid);
+  snprintf(why, bytes, "%s:%d: %s '%s'; %s", path, line, problem->what, shown,
+           problem->known != NULL ? valid : problem->valid);
   return -1;
 }
 

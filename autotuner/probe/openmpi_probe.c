@@ -1,14 +1,14 @@
-/* libddl-probe-openmpi.so: which algorithm of MPI_Allreduce Open MPI ran, for LD_PRELOAD. A rules file that the library does not like is
- * dropped silently, and some algorithms give way to others in silence; this counts what ran.
+/* libddl-probe-openmpi.so: which algorithm of MPI_Allreduce Open MPI ran, for LD_PRELOAD. A rules file that the library
+ * does not like is dropped silently, and some algorithms give way to others in silence; this counts what ran.
  *
- * Open MPI 4 and 5 built with components as files of their own (Debian is) call the algorithms of coll/base through the PLT, so the
- * definitions here come first. Each forwards its arguments and counts (ranks, elements, bytes, algorithm asked for, algorithm that ran,
- * segment): one algorithm that calls another gave way to it. At exit a file per process goes to $DDL_PROBE_OUT: see
- * autotuner/probe_report.h for the format.
+ * Open MPI 4 and 5 built with components as files of their own (Debian is) call the algorithms of coll/base through the
+ * PLT, so the definitions here come first. Each forwards its arguments and counts (ranks, elements, bytes, algorithm
+ * asked for, algorithm that ran, segment): one algorithm that calls another gave way to it. At exit a file per process
+ * goes to $DDL_PROBE_OUT: see autotuner/probe_report.h for the format.
  *
- * Injected code: libc only, no allocation, no lock, no thread, nothing on stdout, errno untouched while the job runs. Without
- * $DDL_PROBE_OUT, or in a process that starts no MPI, nothing happens. A process that ends by a signal or _exit leaves no file, and the
- * reader says so. */
+ * Injected code: libc only, no allocation, no lock, no thread, nothing on stdout, errno untouched while the job runs.
+ * Without $DDL_PROBE_OUT, or in a process that starts no MPI, nothing happens. A process that ends by a signal or _exit
+ * leaves no file, and the reader says so. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -30,7 +30,8 @@ enum { kRows = 4096, kMpiSuccess = 0 };
 enum { kBasicLinear = 1, kNonoverlapping, kRecursiveDoubling, kRing, kSegmentedRing, kRabenseifner };
 
 struct row {
-  atomic_int state; /* 0 free, 1 being written, 2 there; two threads may make two rows of one key, the reader adds them up */
+  atomic_int
+      state; /* 0 free, 1 being written, 2 there; two threads may make two rows of one key, the reader adds them up */
   int ranks, elements, asked, ran, commutes;
   int64_t bytes, segment_bytes;
   atomic_long calls;
@@ -83,13 +84,15 @@ static int know_mpi(const void* caller) {
 }
 
 static int is_key(const struct row* row, const struct row* key) {
-  return row->ranks == key->ranks && row->elements == key->elements && row->bytes == key->bytes && row->asked == key->asked &&
-         row->ran == key->ran && row->commutes == key->commutes && row->segment_bytes == key->segment_bytes;
+  return row->ranks == key->ranks && row->elements == key->elements && row->bytes == key->bytes &&
+         row->asked == key->asked && row->ran == key->ran && row->commutes == key->commutes &&
+         row->segment_bytes == key->segment_bytes;
 }
 
 static void count(const struct row* key) {
   const uint64_t mixed =
-      ((uint64_t)key->bytes * 31 + (uint64_t)key->ranks * 8 + (uint64_t)key->ran + (uint64_t)key->segment_bytes) * 0x9E3779B97F4A7C15u;
+      ((uint64_t)key->bytes * 31 + (uint64_t)key->ranks * 8 + (uint64_t)key->ran + (uint64_t)key->segment_bytes) *
+      0x9E3779B97F4A7C15u;
   for (int i = 0; i < kRows; ++i) {
     struct row* row = &rows[((mixed >> 52) + (unsigned)i) & (kRows - 1)];
     int state = atomic_load_explicit(&row->state, memory_order_acquire);
@@ -112,12 +115,13 @@ static void count(const struct row* key) {
   atomic_fetch_add_explicit(&lost, 1, memory_order_relaxed);
 }
 
-static void note(int asked, int ran, int64_t segment, int elements, void* type, void* op, void* comm, const void* caller) {
+static void note(int asked, int ran, int64_t segment, int elements, void* type, void* op, void* comm,
+                 const void* caller) {
   const int saved = errno;
   struct row key = {.elements = elements, .asked = asked, .ran = ran, .segment_bytes = segment};
   int type_bytes = 0;
-  if (know_mpi(caller) && mpi.type_size(type, &type_bytes) == kMpiSuccess && mpi.comm_size(comm, &key.ranks) == kMpiSuccess &&
-      mpi.op_commutative(op, &key.commutes) == kMpiSuccess) {
+  if (know_mpi(caller) && mpi.type_size(type, &type_bytes) == kMpiSuccess &&
+      mpi.comm_size(comm, &key.ranks) == kMpiSuccess && mpi.op_commutative(op, &key.commutes) == kMpiSuccess) {
     key.bytes = (int64_t)elements * type_bytes;
     count(&key);
   } else {
@@ -153,8 +157,8 @@ PLAIN(ompi_coll_base_allreduce_intra_nonoverlapping, kNonoverlapping)
 PLAIN(ompi_coll_base_allreduce_intra_recursivedoubling, kRecursiveDoubling)
 PLAIN(ompi_coll_base_allreduce_intra_ring, kRing)
 PLAIN(ompi_coll_base_allreduce_intra_redscat_allgather, kRabenseifner)
-ALGORITHM(ompi_coll_base_allreduce_intra_ring_segmented, kSegmentedRing, segment_bytes, (ARGUMENTS, uint32_t segment_bytes), sendbuf,
-          recvbuf, elements, type, op, comm, module, segment_bytes)
+ALGORITHM(ompi_coll_base_allreduce_intra_ring_segmented, kSegmentedRing, segment_bytes,
+          (ARGUMENTS, uint32_t segment_bytes), sendbuf, recvbuf, elements, type, op, comm, module, segment_bytes)
 
 __attribute__((constructor)) static void start(void) {
   const int saved = errno;
@@ -177,15 +181,17 @@ static int put_report(int fd, const char* version) {
   char text[512];
   int good =
       put(fd, text,
-          snprintf(text, sizeof text, "ddl-probe-openmpi 1\nlibrary %.255s\nrank %d of %d\nsymbols %d\nlost %ld\n", version,
-                   from_launcher("OMPI_COMM_WORLD_RANK", "SLURM_PROCID"), from_launcher("OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"),
+          snprintf(text, sizeof text, "ddl-probe-openmpi 1\nlibrary %.255s\nrank %d of %d\nsymbols %d\nlost %ld\n",
+                   version, from_launcher("OMPI_COMM_WORLD_RANK", "SLURM_PROCID"),
+                   from_launcher("OMPI_COMM_WORLD_SIZE", "SLURM_STEP_NUM_TASKS"),
                    dlsym(RTLD_NEXT, "ompi_coll_base_allreduce_intra_ring") != NULL, atomic_load(&lost)));
   for (int i = 0; i < kRows && good; ++i) {
     const struct row* row = &rows[i];
     if (atomic_load(&rows[i].state) != 2) continue;
-    good = put(fd, text,
-               snprintf(text, sizeof text, "%d %d %lld %d %d %lld %d %ld\n", row->ranks, row->elements, (long long)row->bytes, row->asked,
-                        row->ran, (long long)row->segment_bytes, row->commutes, atomic_load(&rows[i].calls)));
+    good = put(
+        fd, text,
+        snprintf(text, sizeof text, "%d %d %lld %d %d %lld %d %ld\n", row->ranks, row->elements, (long long)row->bytes,
+                 row->asked, row->ran, (long long)row->segment_bytes, row->commutes, atomic_load(&rows[i].calls)));
   }
   return good && put(fd, text, snprintf(text, sizeof text, "end\n"));
 }
@@ -194,7 +200,8 @@ static int put_report(int fd, const char* version) {
 __attribute__((destructor)) static void finish(void) {
   if (out[0] == '\0' || getpid() != started_by) return; /* a forked child's counts are its parent's */
   const int saved = errno;
-  const library_version_t library_version = &dlsym == NULL ? NULL : (library_version_t)dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
+  const library_version_t library_version =
+      &dlsym == NULL ? NULL : (library_version_t)dlsym(RTLD_DEFAULT, "MPI_Get_library_version");
   char version[8192] = "";
   int length = 0;
   if (library_version != NULL && library_version(version, &length) == kMpiSuccess) {

@@ -38,7 +38,9 @@ class Postgres : public Connection {
     return checked([&] {
       std::vector<const char*> texts;
       for (const Cell& value : values) texts.push_back(value ? value->c_str() : nullptr);
-      const auto execute = [&](pqxx::transaction_base& work) { return work.exec_params(sql, pqxx::prepare::make_dynamic_params(texts)); };
+      const auto execute = [&](pqxx::transaction_base& work) {
+        return work.exec_params(sql, pqxx::prepare::make_dynamic_params(texts));
+      };
       pqxx::result result;
       if (work_) {
         result = execute(*work_);
@@ -49,7 +51,8 @@ class Postgres : public Connection {
       std::vector<Cells> rows;
       for (const auto& row : result) {
         Cells& cells = rows.emplace_back();
-        for (const auto& field : row) cells.push_back(field.is_null() ? Cell() : Cell(std::string(field.c_str(), field.size())));
+        for (const auto& field : row)
+          cells.push_back(field.is_null() ? Cell() : Cell(std::string(field.c_str(), field.size())));
       }
       return rows;
     });
@@ -67,9 +70,12 @@ class Postgres : public Connection {
   }
   void rollback() noexcept override { work_.reset(); }
 
-  /// Asks the catalog's table: to_regclass() goes by a cache that does not know yet what somebody else made a moment ago.
+  /// Asks the catalog's table: to_regclass() goes by a cache that does not know yet what somebody else made a moment
+  /// ago.
   bool has_schema() override {
-    return !run("SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'ddl_schema' AND pg_catalog.pg_table_is_visible(oid)", {}).empty();
+    return !run("SELECT 1 FROM pg_catalog.pg_class WHERE relname = 'ddl_schema' AND pg_catalog.pg_table_is_visible(oid)",
+                {})
+                .empty();
   }
   void make_schema(const std::string& sql) override {
     checked([&] { work_->exec(sql); });

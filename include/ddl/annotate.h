@@ -66,8 +66,8 @@ __attribute__((weak, visibility("default"))) const char* ddl_tune_value(const ch
 #if defined(__PIC__) || defined(__PIE__)
 #define DDL_RESOLVE_(symbol) (symbol)
 #else
-/* In an executable linked at a fixed address the linker resolves undefined weak symbols as "absent" for good and would miss a preloaded
- * definition: ask the dynamic linker once instead. */
+/* In an executable linked at a fixed address the linker resolves undefined weak symbols as "absent" for good and would
+ * miss a preloaded definition: ask the dynamic linker once instead. */
 #include <dlfcn.h>
 #define DDL_RESOLVE_(symbol) (__extension__(__typeof__(&symbol)) ddl_resolve_(&symbol##_address_, #symbol))
 static void* ddl_range_push_address_ = (void*)-1;
@@ -96,15 +96,13 @@ static inline void ddl_layer_end(void) { DDL_CALL_(ddl_range_pop, (DDL_RANGE_LAY
 static inline void ddl_value(const char* name, double value) { DDL_CALL_(ddl_value_record, (name, value)); }
 
 /**
- * Announces this rank's next step: from here on ddl_tuned() returns that step's values, the same on every rank; they change only here. All
- * ranks number their steps alike. Call it on every rank, from the thread that calls ddl_tuned(). It reads a file where a value may change,
- * and does nothing unless ddl tune --in-run has set DDL_TUNE_FILE.
- */
+ * Announces this rank's next step: from here on ddl_tuned() returns that step's values, the same on every rank; they
+ * change only here. All ranks number their steps alike. Call it on every rank, from the thread that calls ddl_tuned().
+ * It reads a file where a value may change, and does nothing unless ddl tune --in-run has set DDL_TUNE_FILE. */
 static inline void ddl_tune(uint64_t step) { DDL_CALL_(ddl_tune_follow, (step)); }
 /**
- * The value of a knob, as text: the tuner's present one; else the environment variable of that name, which tuned.env and ddl tune --apply
- * set; else `otherwise`. Valid until the next call with that name.
- */
+ * The value of a knob, as text: the tuner's present one; else the environment variable of that name, which tuned.env
+ * and ddl tune --apply set; else `otherwise`. Valid until the next call with that name. */
 static inline const char* ddl_tuned_text(const char* name, const char* otherwise) {
   __typeof__(&ddl_tune_value) function = DDL_RESOLVE_(ddl_tune_value);
   const char* text = function ? function(name) : NULL;

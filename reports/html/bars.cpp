@@ -23,8 +23,8 @@ double used_width(const std::vector<Bar>& bars, const std::string& heading) {
   return 16 + kLetter * static_cast<double>(columns);
 }
 
-/// A name fitted to its column: of one that ends in a place in a library ("MPI_Alltoall #12 libgromacs_mpi.so.7+0xc39d8b") the library is shortened, as all
-/// else tells bars apart.
+/// A name fitted to its column: of one that ends in a place in a library ("MPI_Alltoall #12
+/// libgromacs_mpi.so.7+0xc39d8b") the library is shortened, as all else tells bars apart.
 std::string label_of(const Bar& bar) {
   constexpr size_t kLeastOfLibrary = 5;
   const std::string name = printable(bar.name);
@@ -33,7 +33,8 @@ std::string label_of(const Bar& bar) {
     const std::string before = name.substr(0, library), after = name.substr(place);
     const size_t others = display_width(before) + display_width(after);
     if (others + kLeastOfLibrary <= kNameColumns)
-      return before + shorten_middle(std::string_view(name).substr(library, place - library), kNameColumns - others) + after;
+      return before + shorten_middle(std::string_view(name).substr(library, place - library), kNameColumns - others) +
+             after;
   }
   return shorten_middle(name, kNameColumns);
 }
@@ -81,7 +82,8 @@ std::string draw_bars(const Bars& bars) {
     double from_ns = 0;
     for (size_t p = 0; p < bars.parts.size(); ++p) {
       const double part_ns = std::max(0.0, bar.parts_ns[p]);
-      if (x(part_ns) - x(0) >= 0.1) chart.rect(x(from_ns), y + 1, x(from_ns + part_ns) - x(from_ns), row - 2, bars.parts[p].css);
+      if (x(part_ns) - x(0) >= 0.1)
+        chart.rect(x(from_ns), y + 1, x(from_ns + part_ns) - x(from_ns), row - 2, bars.parts[p].css);
       from_ns += part_ns;
     }
     chart.end_group();

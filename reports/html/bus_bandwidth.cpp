@@ -1,5 +1,5 @@
-// Bus bandwidth by size, both on logarithmic axes, against the model that was fitted to the run's own transfer times (models/link_fit.h): a
-// point far below the line is a size that the library handles badly.
+// Bus bandwidth by size, both on logarithmic axes, against the model that was fitted to the run's own transfer times
+// (models/link_fit.h): a point far below the line is a size that the library handles badly.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -33,11 +33,12 @@ struct Series {
 };
 
 std::vector<Series> series_of(const RunView& run) {
-  Query row(run.db,
-            "SELECT o.name, c.size, g.bytes, g.busbw_xfer, g.bus_factor, g.instances FROM collective_group g JOIN op o ON o.id = g.op JOIN "
-            "communicator c"
-            " ON c.id = g.comm WHERE g.world = ? AND g.bytes > 0 AND g.busbw_xfer > 0 AND g.bus_factor > 0 AND g.upper_bound = 0 ORDER BY "
-            "o.name, c.size, g.bytes");
+  Query row(
+      run.db,
+      "SELECT o.name, c.size, g.bytes, g.busbw_xfer, g.bus_factor, g.instances FROM collective_group g JOIN op o ON o.id = g.op JOIN "
+      "communicator c"
+      " ON c.id = g.comm WHERE g.world = ? AND g.bytes > 0 AND g.busbw_xfer > 0 AND g.bus_factor > 0 AND g.upper_bound = 0 ORDER BY "
+      "o.name, c.size, g.bytes");
   row.bind(run.world);
   std::vector<Series> all;
   while (row.next()) {
@@ -46,7 +47,8 @@ std::vector<Series> series_of(const RunView& run) {
     all.back().points.push_back({row.real(2), row.real(3), {}});
     all.back().instances += row.real(5);
   }
-  std::stable_sort(all.begin(), all.end(), [](const Series& a, const Series& b) { return a.points.size() > b.points.size(); });
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Series& a, const Series& b) { return a.points.size() > b.points.size(); });
   return all;
 }
 
@@ -56,7 +58,8 @@ struct Model {
   std::optional<double> operator()(const Series& series, double bytes) const {
     const auto collective = models::collective_of(series.op);
     if (!fit || !collective) return std::nullopt;
-    const double seconds = models::collective_work(*collective, models::Algorithm::kRing, series.ranks, bytes).seconds(fit->link);
+    const double seconds =
+        models::collective_work(*collective, models::Algorithm::kRing, series.ranks, bytes).seconds(fit->link);
     return seconds > 0 ? std::optional(series.factor * bytes / seconds) : std::nullopt;
   }
 };
@@ -64,7 +67,8 @@ struct Model {
 Model model_of(const RunView& run) {
   Model model;
   try {
-    model.fit = models::fit_link(models::samples_of(models::measured_collectives(run.db, run.world)), models::Algorithm::kRing);
+    model.fit =
+        models::fit_link(models::samples_of(models::measured_collectives(run.db, run.world)), models::Algorithm::kRing);
   } catch (const Error& error) {
     model.why = error.what();
   }
@@ -84,11 +88,12 @@ std::string caption_of(const std::vector<Series>& all, const Model& model) {
       if (point.model && (furthest == nullptr || point.busbw / *point.model < furthest->busbw / *furthest->model))
         furthest = &point, of_furthest = &series;
     }
-  std::string text = fmt::format("The highest bus bandwidth is {}, of {} with {}.", bandwidth_text(most->busbw), name_of(*best),
-                                 size_text(std::llround(most->bytes)));
+  std::string text = fmt::format("The highest bus bandwidth is {}, of {} with {}.", bandwidth_text(most->busbw),
+                                 name_of(*best), size_text(std::llround(most->bytes)));
   if (furthest != nullptr && furthest->busbw < 0.8 * *furthest->model)
     text += fmt::format(" Furthest below the model is {} with {}: {} where it expects {}.", name_of(*of_furthest),
-                        size_text(std::llround(furthest->bytes)), bandwidth_text(furthest->busbw), bandwidth_text(*furthest->model));
+                        size_text(std::llround(furthest->bytes)), bandwidth_text(furthest->busbw),
+                        bandwidth_text(*furthest->model));
   else if (furthest != nullptr)
     text += " No size lies more than 20% below the model.";
   if (!model.fit) text += fmt::format(" No model: {}.", model.why);
@@ -104,7 +109,8 @@ Table data_of(const std::vector<Series>& all) {
   for (const Series& series : all)
     for (const Point& point : series.points)
       table.rows.push_back({Value::text(series.op), Value::count(series.ranks), Value::bytes(std::llround(point.bytes)),
-                            Value::bandwidth(point.busbw), point.model ? Value::bandwidth(*point.model) : Value::absent(Unit::kBandwidth)});
+                            Value::bandwidth(point.busbw),
+                            point.model ? Value::bandwidth(*point.model) : Value::absent(Unit::kBandwidth)});
   return table;
 }
 
@@ -122,16 +128,22 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
       least = std::min({least, point.busbw, point.model.value_or(point.busbw)}),
       most = std::max({most, point.busbw, point.model.value_or(point.busbw)});
     }
-  Figure figure{.id = "busbw", .title = "Bus bandwidth by size", .caption = caption_of(all, model), .data = data_of(all)};
+  Figure figure{
+      .id = "busbw", .title = "Bus bandwidth by size", .caption = caption_of(all, model), .data = data_of(all)};
   const size_t drawn = std::min(all.size(), kMarks);
 
   std::vector<MarkName> legend;
   for (size_t i = 0; i < drawn; ++i) legend.push_back({i, name_of(all[i])});
   const double top = mark_legend_height(legend) + 6, bottom = top + kBandwidthHeight;
-  Chart chart(figure.id, figure.title,
-              "Points: measured bus bandwidth over the size of the operation, both axes logarithmic. Dashed lines: what the model expects.",
-              bottom + 40);
-  const Scale x{.from = least_bytes / 2, .to = most_bytes * 2, .begin = kBandwidthLeft, .end = kBandwidthRight, .logarithmic = true};
+  Chart chart(
+      figure.id, figure.title,
+      "Points: measured bus bandwidth over the size of the operation, both axes logarithmic. Dashed lines: what the model expects.",
+      bottom + 40);
+  const Scale x{.from = least_bytes / 2,
+                .to = most_bytes * 2,
+                .begin = kBandwidthLeft,
+                .end = kBandwidthRight,
+                .logarithmic = true};
   const Scale y{.from = least / 1.5, .to = most * 1.5, .begin = bottom, .end = top, .logarithmic = true};
   const double size_step = std::max(1.0, std::ceil(std::log2(x.to / x.from) / 8));
   for (double exponent = std::ceil(std::log2(x.from)); exponent <= std::log2(x.to); exponent += size_step) {
@@ -153,23 +165,26 @@ std::vector<Figure> bus_bandwidth(const RunView& run) {
         const double bytes = from * std::pow(to / from, k / 24.0);
         const auto expected = model(series, bytes);
         if (expected)
-          curve +=
-              fmt::format("{}{} {}", curve.empty() ? "M" : "L", coordinate(x(bytes)), coordinate(y(std::clamp(*expected, y.from, y.to))));
+          curve += fmt::format("{}{} {}", curve.empty() ? "M" : "L", coordinate(x(bytes)),
+                               coordinate(y(std::clamp(*expected, y.from, y.to))));
       }
       chart.path(curve, "model");
     }
     for (const Point& point : series.points) {
-      chart.begin_group(fmt::format("{}, {}: {}", name_of(series), size_text(std::llround(point.bytes)), bandwidth_text(point.busbw)));
+      chart.begin_group(fmt::format("{}, {}: {}", name_of(series), size_text(std::llround(point.bytes)),
+                                    bandwidth_text(point.busbw)));
       chart.mark(i, x(point.bytes), y(point.busbw));
       chart.end_group();
     }
   }
   figure.svg = chart.take();
-  figure.reading = "From the median transfer time, waiting left out; the factor of nccl-tests makes operations comparable.";
+  figure.reading =
+      "From the median transfer time, waiting left out; the factor of nccl-tests makes operations comparable.";
   if (model.fit)
-    figure.reading += fmt::format(" Dashed: latency {} and bandwidth {}, fitted to these transfers as a ring (R2 {:.3f}).",
-                                  short_duration(std::llround(model.fit->link.alpha_s * 1e9)),
-                                  bandwidth_text(1 / model.fit->link.beta_s_per_byte), model.fit->r2);
+    figure.reading +=
+        fmt::format(" Dashed: latency {} and bandwidth {}, fitted to these transfers as a ring (R2 {:.3f}).",
+                    short_duration(std::llround(model.fit->link.alpha_s * 1e9)),
+                    bandwidth_text(1 / model.fit->link.beta_s_per_byte), model.fit->r2);
   if (drawn < all.size()) figure.reading += fmt::format(" Drawn are the {} with most sizes; the table has all.", drawn);
   return {std::move(figure)};
 }

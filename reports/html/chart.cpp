@@ -50,10 +50,13 @@ void Chart::line(double x1, double y1, double x2, double y2, std::string_view cs
   path(fmt::format("M{} {}L{} {}", coordinate(x1), coordinate(y1), coordinate(x2), coordinate(y2)), css);
 }
 
-void Chart::path(const std::string& d, std::string_view css) { markup_.leaf("path", {{"d", d}, {"class", std::string(css)}}); }
+void Chart::path(const std::string& d, std::string_view css) {
+  markup_.leaf("path", {{"d", d}, {"class", std::string(css)}});
+}
 
 void Chart::circle(double x, double y, double radius, std::string_view css) {
-  markup_.leaf("circle", {{"cx", coordinate(x)}, {"cy", coordinate(y)}, {"r", coordinate(radius)}, {"class", std::string(css)}});
+  markup_.leaf("circle",
+               {{"cx", coordinate(x)}, {"cy", coordinate(y)}, {"r", coordinate(radius)}, {"class", std::string(css)}});
 }
 
 void Chart::mark(size_t shape, double x, double y) {
@@ -76,9 +79,12 @@ void Chart::mark(size_t shape, double x, double y) {
 
 void Chart::text(double x, double y, Anchor anchor, std::string_view text, std::string_view css) {
   constexpr const char* kAnchors[] = {"", "middle", "end"};
-  markup_.element(
-      "text",
-      {{"x", coordinate(x)}, {"y", coordinate(y)}, {"text-anchor", kAnchors[static_cast<int>(anchor)]}, {"class", std::string(css)}}, text);
+  markup_.element("text",
+                  {{"x", coordinate(x)},
+                   {"y", coordinate(y)},
+                   {"text-anchor", kAnchors[static_cast<int>(anchor)]},
+                   {"class", std::string(css)}},
+                  text);
 }
 
 void Chart::begin_group(std::string_view tip) { markup_.open("g").element("title", {}, tip); }
@@ -130,7 +136,8 @@ std::vector<double> round_ticks(double from, double to, int wanted) {
   const double raw = (to - from) / wanted, power = std::pow(10.0, std::floor(std::log10(raw)));
   const double step = power * (raw / power <= 1 ? 1 : raw / power <= 2 ? 2 : raw / power <= 5 ? 5 : 10);
   std::vector<double> ticks;
-  for (double number = std::ceil(from / step - 1e-9) + 0.0; number * step <= to * (1 + 1e-9); ++number) ticks.push_back(number * step);
+  for (double number = std::ceil(from / step - 1e-9) + 0.0; number * step <= to * (1 + 1e-9); ++number)
+    ticks.push_back(number * step);
   return ticks;
 }
 
@@ -163,7 +170,8 @@ void draw_time_axis_left(Chart& chart, const Scale& scale, double left, double r
   }
 }
 
-void draw_number_axis(Chart& chart, const std::vector<int64_t>& numbers, double left, double right, double bottom, size_t wanted) {
+void draw_number_axis(Chart& chart, const std::vector<int64_t>& numbers, double left, double right, double bottom,
+                      size_t wanted) {
   const size_t every = std::max<size_t>(1, (numbers.size() + wanted - 1) / wanted);
   const double width = (right - left) / static_cast<double>(numbers.size());
   for (size_t i = 0; i < numbers.size(); i += every) {

@@ -1,5 +1,5 @@
-// One drawing of the report: an SVG of kWidth units, to which figures add bars, lines and words. Colours and patterns are classes of
-// style.css, so that a drawing follows the reader's light or dark scheme and prints.
+// One drawing of the report: an SVG of kWidth units, to which figures add bars, lines and words. Colours and patterns
+// are classes of style.css, so that a drawing follows the reader's light or dark scheme and prints.
 #pragma once
 
 #include <cstdint>
@@ -80,6 +80,7 @@ void draw_time_axis(Chart& chart, const Scale& scale, double top, double bottom)
 void draw_time_axis_left(Chart& chart, const Scale& scale, double left, double right);
 
 /// Numbered columns (steps) from `left` to `right`: a few of their numbers below `bottom`, at most `wanted`.
-void draw_number_axis(Chart& chart, const std::vector<int64_t>& numbers, double left, double right, double bottom, size_t wanted);
+void draw_number_axis(Chart& chart, const std::vector<int64_t>& numbers, double left, double right, double bottom,
+                      size_t wanted);
 
 }  // namespace ddl::reports::html

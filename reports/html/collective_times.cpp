@@ -34,15 +34,20 @@ std::optional<double> ranks_run_ns(const RunView& run) {
 
 std::string caption_of(const RunView& run, const std::vector<Group>& groups) {
   Group all;
-  for (const Group& group : groups) all.time_ns += group.time_ns, all.wait_ns += group.wait_ns, all.xfer_ns += group.xfer_ns;
-  const auto ratio = [](int64_t part, int64_t whole) { return percent_text(static_cast<double>(part) / static_cast<double>(whole)); };
+  for (const Group& group : groups)
+    all.time_ns += group.time_ns, all.wait_ns += group.wait_ns, all.xfer_ns += group.xfer_ns;
+  const auto ratio = [](int64_t part, int64_t whole) {
+    return percent_text(static_cast<double>(part) / static_cast<double>(whole));
+  };
   std::string text = fmt::format("{} takes {} of the time inside collectives.", shown_name(groups.front().name),
                                  ratio(groups.front().time_ns, all.time_ns));
   if (const auto run_ns = ranks_run_ns(run); run_ns && static_cast<double>(all.time_ns) <= *run_ns)
-    text += fmt::format(" All collectives together are {} of the run.", percent_text(static_cast<double>(all.time_ns) / *run_ns));
+    text += fmt::format(" All collectives together are {} of the run.",
+                        percent_text(static_cast<double>(all.time_ns) / *run_ns));
   if (all.rest_ns() < all.time_ns)
-    text += fmt::format(" {} of all that could be split is waiting for ranks that came later, which no faster network would shorten.",
-                        ratio(all.wait_ns, all.wait_ns + all.xfer_ns));
+    text += fmt::format(
+        " {} of all that could be split is waiting for ranks that came later, which no faster network would shorten.",
+        ratio(all.wait_ns, all.wait_ns + all.xfer_ns));
   if (all.rest_ns() > 0) text += fmt::format(" {} could not be split.", ratio(all.rest_ns(), all.time_ns));
   return text;
 }
@@ -61,14 +66,15 @@ std::vector<Figure> collective_times(const RunView& run) {
   }
   if (groups.empty() || groups.front().time_ns <= 0) return {};
 
-  Bars bars{.id = "collectives",
-            .title = "Waiting and transfer in collectives",
-            .description = "A bar for each operation, size and communicator, the longest first: transfer, then waiting.",
-            .parts = {{"transfer", "c2"}, {"waiting for others", "c3"}, {"not split", "c4"}}};
+  Bars bars{
+      .id = "collectives",
+      .title = "Waiting and transfer in collectives",
+      .description = "A bar for each operation, size and communicator, the longest first: transfer, then waiting.",
+      .parts = {{"transfer", "c2"}, {"waiting for others", "c3"}, {"not split", "c4"}}};
   for (size_t i = 0; i < std::min(groups.size(), kCollectiveTimesMostBars); ++i)
-    bars.bars.push_back(
-        {groups[i].name,
-         {static_cast<double>(groups[i].xfer_ns), static_cast<double>(groups[i].wait_ns), static_cast<double>(groups[i].rest_ns())}});
+    bars.bars.push_back({groups[i].name,
+                         {static_cast<double>(groups[i].xfer_ns), static_cast<double>(groups[i].wait_ns),
+                          static_cast<double>(groups[i].rest_ns())}});
   Figure figure{.id = bars.id,
                 .title = bars.title,
                 .caption = caption_of(run, groups),

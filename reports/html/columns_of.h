@@ -11,7 +11,8 @@ namespace ddl::reports::html {
 
 /// The column's index; the table must have it.
 inline size_t column_of(const Table& table, std::string_view key) {
-  const auto found = std::find_if(table.columns.begin(), table.columns.end(), [&](const Column& column) { return column.key == key; });
+  const auto found =
+      std::find_if(table.columns.begin(), table.columns.end(), [&](const Column& column) { return column.key == key; });
   return static_cast<size_t>(found - table.columns.begin());
 }
 

@@ -18,11 +18,14 @@ double mean_rate(const CopyRate& rate) {
 }
 
 std::string caption_of(const std::vector<CopyRate>& rates) {
-  const CopyRate& most =
-      *std::max_element(rates.begin(), rates.end(), [](const CopyRate& a, const CopyRate& b) { return a.bytes < b.bytes; });
-  std::string text = fmt::format("Most is moved by {}: {} in {}, {} while any copy runs", copies_name(most), size_text(most.bytes),
-                                 most.copies == 1 ? "1 copy" : count_text(most.copies) + " copies", bandwidth_text(mean_rate(most)));
-  if (most.peak) text += fmt::format(", {} of the link's {}", percent_text(mean_rate(most) / *most.peak), bandwidth_text(*most.peak));
+  const CopyRate& most = *std::max_element(rates.begin(), rates.end(),
+                                           [](const CopyRate& a, const CopyRate& b) { return a.bytes < b.bytes; });
+  std::string text =
+      fmt::format("Most is moved by {}: {} in {}, {} while any copy runs", copies_name(most), size_text(most.bytes),
+                  most.copies == 1 ? "1 copy" : count_text(most.copies) + " copies", bandwidth_text(mean_rate(most)));
+  if (most.peak)
+    text +=
+        fmt::format(", {} of the link's {}", percent_text(mean_rate(most) / *most.peak), bandwidth_text(*most.peak));
   return text + ".";
 }
 
@@ -40,12 +43,15 @@ Table data_of(const std::vector<CopyRate>& rates) {
     const auto known = [&](double bytes_per_second) {
       return rate.busy_ns == 0 ? Value::absent(Unit::kBandwidth, "ZERO_DENOM") : Value::bandwidth(bytes_per_second);
     };
-    table.rows.push_back({Value::count(rate.rank), Value::text(rate.kind), Value::count(rate.copies), Value::bytes(rate.bytes),
-                          Value::duration_ns(rate.busy_ns), known(mean_rate(rate)), known(rate.most),
-                          rate.peak ? Value::bandwidth(*rate.peak) : Value::absent(Unit::kBandwidth, "NOT_APPLICABLE")});
+    table.rows.push_back(
+        {Value::count(rate.rank), Value::text(rate.kind), Value::count(rate.copies), Value::bytes(rate.bytes),
+         Value::duration_ns(rate.busy_ns), known(mean_rate(rate)), known(rate.most),
+         rate.peak ? Value::bandwidth(*rate.peak) : Value::absent(Unit::kBandwidth, "NOT_APPLICABLE")});
     unknown += rate.unknown;
   }
-  if (unknown > 0) table.note = fmt::format("{} copies whose bytes are not known, or that took no time, are left out", count_text(unknown));
+  if (unknown > 0)
+    table.note =
+        fmt::format("{} copies whose bytes are not known, or that took no time, are left out", count_text(unknown));
   return table;
 }
 
@@ -61,17 +67,22 @@ std::vector<Figure> copies_over_time(const RunView& run) {
     has_peak = has_peak || rate.peak.has_value();
   }
   if (panels.empty()) return {};
-  Figure figure{.id = "copies", .title = "What copies of GPUs move over time", .caption = caption_of(rates), .data = data_of(rates)};
+  Figure figure{.id = "copies",
+                .title = "What copies of GPUs move over time",
+                .caption = caption_of(rates),
+                .data = data_of(rates)};
   const TimePanelStyle style{legend_of_most_and_mean(), [](double rate) { return bandwidth_text(rate); }};
   TimeDrawing drawing = draw_time_panels(
       figure.id, figure.title,
-      "A panel for each kind of copy: the bytes a second that copies of it moved together, over the time of the run.", style, panels);
+      "A panel for each kind of copy: the bytes a second that copies of it moved together, over the time of the run.",
+      style, panels);
   figure.svg = std::move(drawing.svg);
-  figure.reading =
-      fmt::format("Bytes a second of copies that run side by side together; each span of {} shows its mean, pauses included, and its most.",
-                  short_duration(drawing.span_ns));
+  figure.reading = fmt::format(
+      "Bytes a second of copies that run side by side together; each span of {} shows its mean, pauses included, and its most.",
+      short_duration(drawing.span_ns));
   if (has_peak) figure.reading += " Dashed: what the link carries in that direction.";
-  if (panels.size() < rates.size()) figure.reading += fmt::format(" Drawn are the {} that moved most, of {}.", panels.size(), rates.size());
+  if (panels.size() < rates.size())
+    figure.reading += fmt::format(" Drawn are the {} that moved most, of {}.", panels.size(), rates.size());
   return {std::move(figure)};
 }
 

@@ -13,8 +13,10 @@ constexpr double kLaneGap = 4;        // between lanes
 constexpr double kFinest = 0.25;      // gaps that are drawn, in units of the drawing, and boxes so wide ...
 constexpr size_t kMostBoxes = 1'500;  // ... unless there would be more: then twice as wide ones
 
-// All parts as boxes of one path; parts of one kind with a gap below `smallest` are one box, and narrower boxes are left out.
-size_t append_boxes(std::string& d, const IntervalSet& parts, int64_t origin_ns, const Scale& x, double y, double height, double smallest) {
+// All parts as boxes of one path; parts of one kind with a gap below `smallest` are one box, and narrower
+// boxes are left out.
+size_t append_boxes(std::string& d, const IntervalSet& parts, int64_t origin_ns, const Scale& x, double y,
+                    double height, double smallest) {
   size_t boxes = 0;
   double begin = 0, end = -1;
   const auto flush = [&] {
@@ -24,7 +26,8 @@ size_t append_boxes(std::string& d, const IntervalSet& parts, int64_t origin_ns,
     ++boxes;
   };
   for (const Interval& part : parts.parts()) {
-    const double from = x(static_cast<double>(part.begin_ns - origin_ns)), to = x(static_cast<double>(part.end_ns - origin_ns));
+    const double from = x(static_cast<double>(part.begin_ns - origin_ns)),
+                 to = x(static_cast<double>(part.end_ns - origin_ns));
     if (end >= begin && from - end < smallest) {
       end = to;
       continue;
@@ -36,8 +39,8 @@ size_t append_boxes(std::string& d, const IntervalSet& parts, int64_t origin_ns,
   return boxes;
 }
 
-void draw_path(Chart& chart, const std::map<int64_t, size_t>& rows, const std::vector<PathPart>& path, int64_t origin_ns, const Scale& x,
-               double top) {
+void draw_path(Chart& chart, const std::map<int64_t, size_t>& rows, const std::vector<PathPart>& path,
+               int64_t origin_ns, const Scale& x, double top) {
   std::string d;
   double end = 0;
   const size_t nowhere = rows.size();
@@ -106,8 +109,9 @@ std::vector<LegendItem> lane_legend(const LaneStyle& style, std::span<const Lane
   return legend;
 }
 
-int64_t draw_lanes(Chart& chart, const LaneStyle& style, std::span<const Lane* const> lanes, const std::vector<std::string>& names,
-                   const std::vector<PathPart>& path, int64_t origin_ns, const Scale& x, double top) {
+int64_t draw_lanes(Chart& chart, const LaneStyle& style, std::span<const Lane* const> lanes,
+                   const std::vector<std::string>& names, const std::vector<PathPart>& path, int64_t origin_ns,
+                   const Scale& x, double top) {
   chart.text(x.begin - 8, top - 5, Anchor::kEnd, style.heading);
   draw_time_axis(chart, x, top, top + kLaneHeight * static_cast<double>(lanes.size()));
   std::map<int64_t, size_t> rows;
@@ -122,8 +126,8 @@ int64_t draw_lanes(Chart& chart, const LaneStyle& style, std::span<const Lane* c
     for (size_t l = 0; l < paths.size(); ++l) {
       paths[l].clear();
       for (size_t i = 0; i < lanes.size(); ++i)
-        boxes += append_boxes(paths[l], lanes[i]->*style.layers[l].parts, origin_ns, x, top + static_cast<double>(i) * kLaneHeight + 1,
-                              kLaneHeight - kLaneGap - 2, smallest);
+        boxes += append_boxes(paths[l], lanes[i]->*style.layers[l].parts, origin_ns, x,
+                              top + static_cast<double>(i) * kLaneHeight + 1, kLaneHeight - kLaneGap - 2, smallest);
     }
     if (boxes <= kMostBoxes) break;
   }

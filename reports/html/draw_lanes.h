@@ -31,9 +31,11 @@ constexpr double kLaneHeight = 22;
 /// The legend of draw_lanes(); with the path's line if `path`.
 std::vector<LegendItem> lane_legend(const LaneStyle& style, std::span<const Lane* const> lanes, bool path);
 
-/// Draws the lanes in the order given, from `top` on, and outlines the parts of `path` that lie on them. `x` maps ns since `origin_ns`.
-/// Returns the time below which gaps are not drawn: as short as can be seen, or longer where there are too many.
-int64_t draw_lanes(Chart& chart, const LaneStyle& style, std::span<const Lane* const> lanes, const std::vector<std::string>& names,
-                   const std::vector<PathPart>& path, int64_t origin_ns, const Scale& x, double top);
+/// Draws the lanes in the order given, from `top` on, and outlines the parts of `path` that lie on them. `x` maps
+/// ns since `origin_ns`. Returns the time below which gaps are not drawn: as short as can be seen, or longer where
+/// there are too many.
+int64_t draw_lanes(Chart& chart, const LaneStyle& style, std::span<const Lane* const> lanes,
+                   const std::vector<std::string>& names, const std::vector<PathPart>& path, int64_t origin_ns,
+                   const Scale& x, double top);
 
 }  // namespace ddl::reports::html

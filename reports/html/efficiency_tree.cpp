@@ -25,12 +25,13 @@ constexpr Node kOfRanks[] = {{"parallel_efficiency", "parallel efficiency", 0, "
                              {"communication_efficiency", "communication efficiency", 1, "communication"},
                              {"serialisation_efficiency", "serialisation", 2, "time inside MPI other than waiting"},
                              {"transfer_efficiency", "transfer", 2, "waiting for others"}};
-constexpr Node kOfGpus[] = {{"gpu_parallel_efficiency", "parallel efficiency", 0, ""},
-                            {"gpu_load_balance", "load balance", 1, "GPUs that compute unequally long"},
-                            {"gpu_communication_efficiency", "communication efficiency", 1, "communication that nothing hides"},
-                            {"gpu_transfer_efficiency", "transfer", 2, "collectives and copies that nothing hides"},
-                            {"gpu_wait_efficiency", "wait", 2, "waiting for other ranks inside kernels"},
-                            {"gpu_orchestration_efficiency", "orchestration", 1, "GPUs that idle"}};
+constexpr Node kOfGpus[] = {
+    {"gpu_parallel_efficiency", "parallel efficiency", 0, ""},
+    {"gpu_load_balance", "load balance", 1, "GPUs that compute unequally long"},
+    {"gpu_communication_efficiency", "communication efficiency", 1, "communication that nothing hides"},
+    {"gpu_transfer_efficiency", "transfer", 2, "collectives and copies that nothing hides"},
+    {"gpu_wait_efficiency", "wait", 2, "waiting for other ranks inside kernels"},
+    {"gpu_orchestration_efficiency", "orchestration", 1, "GPUs that idle"}};
 
 struct Efficiency {
   std::optional<double> value;
@@ -44,14 +45,15 @@ Efficiency efficiency_of(const RunView& run, const char* metric) {
   return {row.maybe_real(0), row.text(1)};
 }
 
-void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view of, std::string id, std::vector<Figure>& figures) {
+void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view of, std::string id,
+              std::vector<Figure>& figures) {
   std::vector<Efficiency> values;
   for (const Node& node : nodes) values.push_back(efficiency_of(run, node.metric));
   if (!values.front().value) return;
   Figure figure{.id = std::move(id), .title = fmt::format("Parallel efficiency of {}", of)};
   const double bottom = kTreeRow * static_cast<double>(nodes.size()) + 8;
-  Chart chart(figure.id, figure.title, "A tree of efficiencies from 0 to 1; each one is the product of those one level below it.",
-              bottom + 22);
+  Chart chart(figure.id, figure.title,
+              "A tree of efficiencies from 0 to 1; each one is the product of those one level below it.", bottom + 22);
   const Scale x{.from = 0, .to = 1, .begin = kTreeLeft, .end = kTreeRight};
   for (const double tick : {0.0, 0.25, 0.5, 0.75, 1.0}) {
     chart.line(x(tick), 4, x(tick), bottom + 4, "grid");
@@ -68,11 +70,13 @@ void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view 
       size_t parent = i;
       while (nodes[parent].depth >= nodes[i].depth) --parent;
       const double parent_y = static_cast<double>(parent) * kTreeRow + 8;
-      chart.path(fmt::format("M{} {}V{}h10", coordinate(indent - 12), coordinate(parent_y + 18), coordinate(y + 9)), "axis open");
+      chart.path(fmt::format("M{} {}V{}h10", coordinate(indent - 12), coordinate(parent_y + 18), coordinate(y + 9)),
+                 "axis open");
     }
     chart.text(indent + 2, y + 13, Anchor::kStart, nodes[i].name);
     if (value) {
-      chart.rect(kTreeLeft, y, std::max(0.5, x(std::min(1.0, *value)) - kTreeLeft), kTreeRow - 12, nodes[i].depth == 0 ? "c0" : "c1");
+      chart.rect(kTreeLeft, y, std::max(0.5, x(std::min(1.0, *value)) - kTreeLeft), kTreeRow - 12,
+                 nodes[i].depth == 0 ? "c0" : "c1");
       chart.text(x(std::min(1.0, *value)) + 6, y + 13, Anchor::kStart, percent_text(*value));
     } else {
       chart.text(kTreeLeft + 6, y + 13, Anchor::kStart, fmt::format("n/a ({})", values[i].why));
@@ -88,7 +92,8 @@ void add_tree(const RunView& run, std::span<const Node> nodes, std::string_view 
     figure.caption += fmt::format(" The weakest factor is {} ({}): time lost to {}.", nodes[weakest].name,
                                   percent_text(*values[weakest].value), nodes[weakest].lost_to);
   figure.svg = chart.take();
-  figure.reading = "An efficiency of 100% loses nothing. Those of one level multiply to the one above them: mend the smallest first.";
+  figure.reading =
+      "An efficiency of 100% loses nothing. Those of one level multiply to the one above them: mend the smallest first.";
   figures.push_back(std::move(figure));
 }
 

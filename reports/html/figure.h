@@ -1,5 +1,6 @@
-// A figure of the HTML report: a drawing, the sentence that says what it shows of this run, and its numbers as a table. To add one: a
-// file with a build function, a row in figures.cpp. Findings say in their heads (analyzer/findings/*.cpp) which one shows them.
+// A figure of the HTML report: a drawing, the sentence that says what it shows of this run, and its numbers as a table.
+// To add one: a file with a build function, a row in figures.cpp. Findings say in their heads (analyzer/findings/*.cpp)
+// which one shows them.
 #pragma once
 
 #include <optional>
@@ -51,8 +52,9 @@ std::vector<Figure> queues_over_time(const RunView& run);
 std::vector<Figure> copies_over_time(const RunView& run);
 std::vector<Figure> memory_over_time(const RunView& run);
 
-/// `ddl scaling --html`: efficiency over size beside its ideal, and where a step of each run goes.
-/// `rows`: at least one; `worker`: what workers are called ("GPU"). The second drawing needs runs of which the parts of a step are known.
+/// `ddl scaling --html`: efficiency over size beside its ideal, and where a step of each run goes. `rows`:
+/// at least one; `worker`: what workers are called ("GPU"). The second drawing needs runs of which the
+/// parts of a step are known.
 std::vector<Figure> scaling_figures(const std::vector<models::ScalingRow>& rows, const std::string& worker);
 
 /// One trial of a tuning. Costs are time per sample, or to the target loss: lower is better.
@@ -64,12 +66,14 @@ struct TrialMark {
   bool is_default = false, is_winner = false;
 };
 
-/// For a tuning's report: what every trial measured, and how near the prediction was. In the order in which trials were made. Nothing is drawn of fewer than two that succeeded.
+/// For a tuning's report: what every trial measured, and how near the prediction was. In the order in which trials were
+/// made. Nothing is drawn of fewer than two that succeeded.
 std::vector<Figure> tuning_figures(const std::vector<TrialMark>& trials, const std::string& cost_name);
 
 constexpr size_t kHistoryFigures = 12;  ///< jobs that are drawn
 
-/// `ddl history html`: for each job, the newest first, step times of its runs with their changes; what a step consists of between these.
+/// `ddl history html`: for each job, the newest first, step times of its runs with their changes; what a step consists
+/// of between these.
 std::vector<Figure> history_figures(const HistoryView& view);
 
 }  // namespace ddl::reports::html

@@ -1,4 +1,5 @@
-// The median and the worst steady step on the time axis of the GPUs: when each one computed, communicated, copied, and idled (blank).
+// The median and the worst steady step on the time axis of the GPUs: when each one computed, communicated, copied,
+// and idled (blank).
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,10 +32,11 @@ struct GpuPanel {
 
 // Steady steps of which some GPU has a partition, by their length on the slowest rank.
 std::vector<int64_t> steps_with_gpus(const RunView& run) {
-  Query row(run.db,
-            "SELECT s.step FROM steady_step s WHERE s.world = ?1 AND s.annotated AND s.step IN (SELECT g.step FROM gpu_part g JOIN "
-            "process p ON p.id = g.process"
-            " WHERE p.world = ?1) ORDER BY s.longest_ns, s.step");
+  Query row(
+      run.db,
+      "SELECT s.step FROM steady_step s WHERE s.world = ?1 AND s.annotated AND s.step IN (SELECT g.step FROM gpu_part g JOIN "
+      "process p ON p.id = g.process"
+      " WHERE p.world = ?1) ORDER BY s.longest_ns, s.step");
   row.bind(run.world);
   std::vector<int64_t> steps;
   while (row.next()) steps.push_back(row.integer(0));
@@ -43,10 +45,11 @@ std::vector<int64_t> steps_with_gpus(const RunView& run) {
 
 GpuPanel panel_of(const RunView& run, const char* which, int64_t step) {
   GpuPanel panel{which, step, {INT64_MAX, INT64_MIN}, {}, {}};
-  Query row(run.db,
-            "SELECT p.rank, p.id, g.device, s.start_ns, s.start_ns + g.duration_ns FROM gpu_part g JOIN process p ON p.id = g.process JOIN "
-            "step s ON s.process = p.id AND"
-            " s.step = g.step AND s.measured WHERE p.world = ? AND p.rank IS NOT NULL AND g.step = ? ORDER BY p.rank, g.device");
+  Query row(
+      run.db,
+      "SELECT p.rank, p.id, g.device, s.start_ns, s.start_ns + g.duration_ns FROM gpu_part g JOIN process p ON p.id = g.process JOIN "
+      "step s ON s.process = p.id AND"
+      " s.step = g.step AND s.measured WHERE p.world = ? AND p.rank IS NOT NULL AND g.step = ? ORDER BY p.rank, g.device");
   row.bind(run.world, step);
   while (row.next()) {
     panel.gpus.push_back({row.integer(0), row.integer(1), row.integer(2), {row.integer(3), row.integer(4)}});
@@ -57,20 +60,26 @@ GpuPanel panel_of(const RunView& run, const char* which, int64_t step) {
 
 Lane lane_of(const RunView& run, const Gpu& gpu) {
   std::vector<Interval> compute, comm, copies, waits, known;
-  const int64_t earliest_ns = gpu.window.begin_ns - gpu.window.length_ns();  // what began before the step may run into it
-  Query row(run.db,
-            "SELECT g.start_ns, g.duration_ns, g.kind, g.comm IS NOT NULL OR n.class = 'communication' FROM gpu_event g JOIN gpu_name n ON "
-            "n.id = g.name"
-            " WHERE g.process = ? AND g.start_ns BETWEEN ? AND ? AND g.device = ? AND g.kind IN (1, 2, 3)");
+  // what began before the step may run into it
+  const int64_t earliest_ns = gpu.window.begin_ns - gpu.window.length_ns();
+  Query row(
+      run.db,
+      "SELECT g.start_ns, g.duration_ns, g.kind, g.comm IS NOT NULL OR n.class = 'communication' FROM gpu_event g JOIN gpu_name n ON "
+      "n.id = g.name"
+      " WHERE g.process = ? AND g.start_ns BETWEEN ? AND ? AND g.device = ? AND g.kind IN (1, 2, 3)");
   row.bind(gpu.process, earliest_ns, gpu.window.end_ns, gpu.device);
   while (row.next())
-    (row.integer(2) != 1 ? copies : row.integer(3) != 0 ? comm : compute).push_back({row.integer(0), row.integer(0) + row.integer(1)});
-  Query collective(run.db,
-                   "SELECT e.start_ns, e.duration_ns, k.wait_ns FROM event e JOIN collective k ON k.event = e.id WHERE e.process = ? AND "
-                   "e.start_ns BETWEEN ? AND ? AND"
-                   " e.kind = 4 AND k.wait_ns IS NOT NULL AND EXISTS (SELECT 1 FROM nccl_collective n JOIN gpu_event g ON g.process = "
-                   "e.process AND g.start_ns = n.kernel_start_ns AND g.comm = e.comm AND g.comm_rank IS n.comm_rank WHERE n.event = e.id"
-                   " AND g.device = ?)");
+    (row.integer(2) != 1   ? copies
+     : row.integer(3) != 0 ? comm
+                           : compute)
+        .push_back({row.integer(0), row.integer(0) + row.integer(1)});
+  Query collective(
+      run.db,
+      "SELECT e.start_ns, e.duration_ns, k.wait_ns FROM event e JOIN collective k ON k.event = e.id WHERE e.process = ? AND "
+      "e.start_ns BETWEEN ? AND ? AND"
+      " e.kind = 4 AND k.wait_ns IS NOT NULL AND EXISTS (SELECT 1 FROM nccl_collective n JOIN gpu_event g ON g.process = "
+      "e.process AND g.start_ns = n.kernel_start_ns AND g.comm = e.comm AND g.comm_rank IS n.comm_rank WHERE n.event = e.id"
+      " AND g.device = ?)");
   collective.bind(gpu.process, earliest_ns, gpu.window.end_ns, gpu.device);
   while (collective.next()) {
     known.push_back({collective.integer(0), collective.integer(0) + collective.integer(1)});
@@ -108,8 +117,9 @@ std::string caption_of(const GpuPanel& panel) {
   const auto percent = [&](int64_t ns) {
     return percent_text(static_cast<double>(ns) / static_cast<double>(std::max<int64_t>(all_ns, 1)));
   };
-  return fmt::format("The {} step (step {}) takes {} from its first begin to its last end; GPUs compute {} of it and idle {}.", panel.which,
-                     panel.step, short_duration(panel.window.length_ns()), percent(compute_ns), percent(all_ns - busy));
+  return fmt::format(
+      "The {} step (step {}) takes {} from its first begin to its last end; GPUs compute {} of it and idle {}.",
+      panel.which, panel.step, short_duration(panel.window.length_ns()), percent(compute_ns), percent(all_ns - busy));
 }
 
 }  // namespace
@@ -117,8 +127,10 @@ std::string caption_of(const GpuPanel& panel) {
 std::vector<Figure> gpu_timeline(const RunView& run) {
   const std::vector<int64_t> steps = steps_with_gpus(run);
   if (steps.empty()) return {};
-  Figure figure{.id = "gpu-timeline", .title = "The median and the worst step in time, on GPUs", .reading = "Blank: idle."};
-  figure.data = {.columns = {{"which", "Which", Unit::kText}, {"step", "Step", Unit::kCount}, {"gpu", "Rank/GPU", Unit::kText}}};
+  Figure figure{
+      .id = "gpu-timeline", .title = "The median and the worst step in time, on GPUs", .reading = "Blank: idle."};
+  figure.data = {
+      .columns = {{"which", "Which", Unit::kText}, {"step", "Step", Unit::kCount}, {"gpu", "Rank/GPU", Unit::kText}}};
   const LaneStyle style = style_of_gpus();
   for (const LaneLayer& layer : style.layers) figure.data.columns.push_back({layer.css, layer.name, Unit::kDuration});
   figure.data.columns.push_back({"idle_ns", "Idle", Unit::kDuration});
@@ -136,8 +148,8 @@ std::vector<Figure> gpu_timeline(const RunView& run) {
     panel.gpus = std::move(shown);
     for (const Gpu& gpu : panel.gpus) {
       const Lane& lane = panel.lanes.emplace_back(lane_of(run, gpu));
-      auto& cells =
-          figure.data.rows.emplace_back(std::vector<Value>{Value::text(panel.which), Value::count(panel.step), Value::text(name_of(gpu))});
+      auto& cells = figure.data.rows.emplace_back(
+          std::vector<Value>{Value::text(panel.which), Value::count(panel.step), Value::text(name_of(gpu))});
       for (const LaneLayer& layer : style.layers) cells.push_back(Value::duration_ns((lane.*layer.parts).length_ns()));
       cells.push_back(Value::duration_ns(lane.window.length_ns() - busy_ns(lane)));
     }
@@ -151,7 +163,8 @@ std::vector<Figure> gpu_timeline(const RunView& run) {
   if (all.empty()) return {};
 
   const std::vector<LegendItem> legend = lane_legend(style, all, false);
-  Chart chart(figure.id, figure.title, "A lane for each GPU, time from left to right: when it computed, communicated and copied.",
+  Chart chart(figure.id, figure.title,
+              "A lane for each GPU, time from left to right: when it computed, communicated and copied.",
               legend_height(legend) + height);
   double y = draw_legend(chart, 0, legend);
   const Scale x{.from = 0, .to = static_cast<double>(longest_ns), .begin = kGpuTimelineLeft, .end = kGpuTimelineRight};

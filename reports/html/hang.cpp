@@ -1,4 +1,5 @@
-// A hang, call by rank: who is in which operation, who never came. First causes are above; further down ranks wait for those that wait above.
+// A hang, call by rank: who is in which operation, who never came. First causes are above; further down ranks wait for
+// those that wait above.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,9 +39,10 @@ struct HangMap {
 
 HangMap hang_map_of(const RunView& run) {
   HangMap map;
-  Query calls(run.db,
-              "SELECT h.call, h.op, h.seq, coalesce(a.axis, c.label) FROM hang_call h JOIN communicator c ON c.id = h.comm LEFT JOIN"
-              " communicator_axis a ON a.communicator = c.id WHERE h.world = ? AND h.depth IS NOT NULL ORDER BY h.call LIMIT ?");
+  Query calls(
+      run.db,
+      "SELECT h.call, h.op, h.seq, coalesce(a.axis, c.label) FROM hang_call h JOIN communicator c ON c.id = h.comm LEFT JOIN"
+      " communicator_axis a ON a.communicator = c.id WHERE h.world = ? AND h.depth IS NOT NULL ORDER BY h.call LIMIT ?");
   calls.bind(run.world, kMostCalls);
   while (calls.next()) {
     map.calls.push_back(calls.integer(0));
@@ -49,7 +51,9 @@ HangMap hang_map_of(const RunView& run) {
     if (op.starts_with('_')) op.erase(0, 1);
     map.labels.push_back(fmt::format("{}{}, {}", op, number, calls.text(3)));
   }
-  Query ranks(run.db, "SELECT rank, fault IS NOT NULL AND call IS NULL, fault IS NOT NULL FROM hang_rank WHERE world = ? ORDER BY rank");
+  Query ranks(
+      run.db,
+      "SELECT rank, fault IS NOT NULL AND call IS NULL, fault IS NOT NULL FROM hang_rank WHERE world = ? ORDER BY rank");
   ranks.bind(run.world);
   std::map<int64_t, size_t> column;
   while (ranks.next()) {
@@ -62,7 +66,8 @@ HangMap hang_map_of(const RunView& run) {
   while (members.next()) {
     const auto row = std::lower_bound(map.calls.begin(), map.calls.end(), members.integer(0)) - map.calls.begin();
     std::string part = members.text(2);
-    if (part == "missing" && std::binary_search(map.causes.begin(), map.causes.end(), members.integer(1))) part = "cause";
+    if (part == "missing" && std::binary_search(map.causes.begin(), map.causes.end(), members.integer(1)))
+      part = "cause";
     const auto look = std::find_if(kLooks.begin(), kLooks.end(), [&](const PartLook& l) { return l.part == part; });
     if (look == kLooks.end()) continue;
     map.cells[{static_cast<size_t>(row), column[members.integer(1)]}] = static_cast<size_t>(look - kLooks.begin());
@@ -75,8 +80,9 @@ HangMap hang_map_of(const RunView& run) {
 std::vector<Figure> hang_calls(const RunView& run) {
   const HangMap map = hang_map_of(run);
   if (map.calls.empty() || map.ranks.empty()) return {};
-  Query first(run.db,
-              "SELECT sentence FROM finding WHERE world = ? AND id IN ('missing_rank', 'mismatched_calls') ORDER BY position LIMIT 1");
+  Query first(
+      run.db,
+      "SELECT sentence FROM finding WHERE world = ? AND id IN ('missing_rank', 'mismatched_calls') ORDER BY position LIMIT 1");
   first.bind(run.world);
   std::string caption = first.next() ? first.text(0) + "." : "Operations that had not completed.";
   if (caption[0] >= 'a' && caption[0] <= 'z') caption[0] = static_cast<char>(caption[0] - 'a' + 'A');
@@ -95,8 +101,9 @@ std::vector<Figure> hang_calls(const RunView& run) {
   const double bottom = top + kCallHeight * static_cast<double>(map.calls.size());
   Chart chart(
       figure.id, figure.title,
-      fmt::format("A map with {} rows of operations and {} columns of ranks: whether the rank is in the operation, or never entered it.",
-                  map.calls.size(), columns),
+      fmt::format(
+          "A map with {} rows of operations and {} columns of ranks: whether the rank is in the operation, or never entered it.",
+          map.calls.size(), columns),
       bottom + 40);
   draw_legend(chart, 0, legend);
   chart.rect(kCallsLeft, top, kCallsRight - kCallsLeft, bottom - top, "plot");
@@ -107,8 +114,9 @@ std::vector<Figure> hang_calls(const RunView& run) {
   }
   const double gap = width > 6 ? 1 : 0;
   for (const auto& [place, look] : shown) {
-    chart.rect(kCallsLeft + static_cast<double>(place.second) * width + gap / 2, top + static_cast<double>(place.first) * kCallHeight + 1,
-               width - gap, kCallHeight - 2, kLooks[look].css);
+    chart.rect(kCallsLeft + static_cast<double>(place.second) * width + gap / 2,
+               top + static_cast<double>(place.first) * kCallHeight + 1, width - gap, kCallHeight - 2,
+               kLooks[look].css);
   }
   constexpr size_t kLongest = 30;
   for (size_t row = 0; row < map.calls.size(); ++row) {
@@ -124,7 +132,8 @@ std::vector<Figure> hang_calls(const RunView& run) {
   figure.reading =
       "The first rows are the operations that a first cause keeps waiting. Each further row waits for ranks that are stuck in a row above it. An empty "
       "cell: the rank is not a member of the group.";
-  if (per_column > 1) figure.reading += fmt::format(" A column stands for {}.", plural(static_cast<int64_t>(per_column), "rank"));
+  if (per_column > 1)
+    figure.reading += fmt::format(" A column stands for {}.", plural(static_cast<int64_t>(per_column), "rank"));
   return {std::move(figure)};
 }
 

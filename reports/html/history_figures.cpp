@@ -39,7 +39,9 @@ double middle_of(std::vector<double> values) {
 }
 
 Table run_rows(const JobSeries& series) {
-  Table table{.columns = {{"date", "Date", Unit::kText}, {"run", "Run", Unit::kText}, {"step_time_ns", "Step time", Unit::kDuration}}};
+  Table table{.columns = {{"date", "Date", Unit::kText},
+                          {"run", "Run", Unit::kText},
+                          {"step_time_ns", "Step time", Unit::kDuration}}};
   const size_t first = series.runs.size() > kMostRunRows ? series.runs.size() - kMostRunRows : 0;
   for (size_t i = first; i < series.runs.size(); ++i)
     table.rows.push_back({Value::text(date_of_run(*series.runs[i])), Value::text(run_word(*series.runs[i])),
@@ -57,7 +59,8 @@ void draw_dates(Chart& chart, const JobSeries& series, const Scale& x, double bo
     const std::string date = date_of_run(*series.runs[at]);
     const double place = x(static_cast<double>(at));
     chart.line(place, bottom, place, bottom + 4, "axis");
-    if (date != last) chart.text(place, bottom + 17, i == 0 ? Anchor::kStart : i + 1 == wanted ? Anchor::kEnd : Anchor::kMiddle, date);
+    if (date != last)
+      chart.text(place, bottom + 17, i == 0 ? Anchor::kStart : i + 1 == wanted ? Anchor::kEnd : Anchor::kMiddle, date);
     last = date;
   }
 }
@@ -74,13 +77,15 @@ Figure times_figure(const JobSeries& series, size_t number) {
   Figure figure{
       .id = fmt::format("job-{}", number),
       .title = series_title(series),
-      .caption = fmt::format("{}: {}.", plural(static_cast<int64_t>(series.runs.size()), "run"), trend_sentence(series)),
+      .caption =
+          fmt::format("{}: {}.", plural(static_cast<int64_t>(series.runs.size()), "run"), trend_sentence(series)),
       .reading =
           "A dash is a run, in the order of their start; the line is the median between changes, upright lines are changes. The axis does not "
           "begin at 0.",
       .data = run_rows(series)};
   const double top = kRunsTop, bottom = top + kRunsHeight;
-  Chart chart(figure.id, figure.title, "Step times of the runs of a job in the order of their start, with the medians between changes.",
+  Chart chart(figure.id, figure.title,
+              "Step times of the runs of a job in the order of their start, with the medians between changes.",
               bottom + 28);
   const double last = static_cast<double>(series.runs.size());
   const Scale x{.from = -0.5, .to = last - 0.5, .begin = kRunsLeft, .end = kRunsRight};
@@ -107,7 +112,8 @@ Figure times_figure(const JobSeries& series, size_t number) {
   }
   figure.svg = chart.take();
   if (above > 0)
-    figure.reading += fmt::format(" {} took longer than the drawing is high, and stand at its upper edge.", plural(above, "run"));
+    figure.reading +=
+        fmt::format(" {} took longer than the drawing is high, and stand at its upper edge.", plural(above, "run"));
   return figure;
 }
 
@@ -135,15 +141,16 @@ Figure parts_of_stretches(const JobSeries& series, size_t number) {
   const std::vector<size_t> ends = stretches_of(series);
   for (size_t s = 0; s + 1 < ends.size(); ++s) {
     const std::string since = s == 0 ? "the first run" : run_word(*series.runs[ends[s]]);
-    auto& cells =
-        figure.data.rows.emplace_back(std::vector<Value>{Value::text(since), Value::count(static_cast<int64_t>(ends[s + 1] - ends[s]))});
+    auto& cells = figure.data.rows.emplace_back(
+        std::vector<Value>{Value::text(since), Value::count(static_cast<int64_t>(ends[s + 1] - ends[s]))});
     Bar bar{.name = since};
     for (const history::StepPart& part : parts) {
       std::vector<double> values;
       for (size_t i = ends[s]; i < ends[s + 1]; ++i)
         if (const auto value = part.of(*series.runs[i])) values.push_back(*value);
       bar.parts_ns.push_back(values.empty() ? 0 : middle_of(values));
-      cells.push_back(values.empty() ? Value::absent(Unit::kDuration) : Value::duration_ns(std::llround(bar.parts_ns.back())));
+      cells.push_back(values.empty() ? Value::absent(Unit::kDuration)
+                                     : Value::duration_ns(std::llround(bar.parts_ns.back())));
     }
     bars.bars.push_back(std::move(bar));
   }

@@ -1,8 +1,10 @@
-// Lateness, rank by step: how much later than the median rank each rank enters the collectives of a step. Since all members of a collective
-// stop waiting at the same moment, that is the median rank's waiting less its own (as in the table of ranks; of those that may wait for each other).
+// Lateness, rank by step: how much later than the median rank each rank enters the collectives of a step. Since all
+// members of a collective stop waiting at the same moment, that is the median rank's waiting less its own (as in the
+// table of ranks; of those that may wait for each other).
 //
-// Ranks and steps beyond kMostRows and kMostColumns share a cell, which shows the latest rank of the cell by its mean over the cell's
-// steps: a rank that is late for long is never averaged away by healthy neighbours. Cells of one shade are one path of runs.
+// Ranks and steps beyond kMostRows and kMostColumns share a cell, which shows the latest rank of the cell by its mean
+// over the cell's steps: a rank that is late for long is never averaged away by healthy neighbours. Cells of one shade
+// are one path of runs.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -135,7 +137,8 @@ Lateness lateness_of(const RunView& run) {
   const auto finish_step = [&] {
     add_step(result, column, result.steps[at], waits);
     waits.clear();
-    if ((at + 1) % result.steps_per_column == 0 || at + 1 == result.steps.size()) column.write(result, at / result.steps_per_column);
+    if ((at + 1) % result.steps_per_column == 0 || at + 1 == result.steps.size())
+      column.write(result, at / result.steps_per_column);
   };
   while (row.next()) {
     while (result.steps[at] < row.integer(0)) finish_step(), ++at;
@@ -165,7 +168,8 @@ void draw_cells(Chart& chart, const Lateness& map, double top, double height) {
     }
   }
   chart.rect(kMapLeft, top, kMapRight - kMapLeft, height, "plot");
-  chart.begin_scaled(kMapLeft, top, (kMapRight - kMapLeft) / static_cast<double>(columns), height / static_cast<double>(map.rows()));
+  chart.begin_scaled(kMapLeft, top, (kMapRight - kMapLeft) / static_cast<double>(columns),
+                     height / static_cast<double>(map.rows()));
   for (size_t shade = 0; shade < paths.size(); ++shade)
     if (!paths[shade].empty()) chart.path(paths[shade], shade < kCss.size() ? kCss[shade] : "unknown");
   chart.end_group();
@@ -174,15 +178,17 @@ void draw_cells(Chart& chart, const Lateness& map, double top, double height) {
 std::vector<LegendItem> legend_of(const Lateness& map) {
   std::vector<LegendItem> legend;
   for (size_t i = 0; i < kShades.size(); ++i)
-    legend.push_back(
-        {kCss[i], fmt::format("late by {:.0f}% of a step ({})", kShades[i] * 100, short_duration(std::llround(kShades[i] * map.step_ns)))});
+    legend.push_back({kCss[i], fmt::format("late by {:.0f}% of a step ({})", kShades[i] * 100,
+                                           short_duration(std::llround(kShades[i] * map.step_ns)))});
   if (std::any_of(map.cells.begin(), map.cells.end(), [](double cell) { return std::isnan(cell); }))
     legend.push_back({"unknown", "not known"});
   return legend;
 }
 
 std::string caption_of(const Lateness& map) {
-  const auto mean = [](const RankLateness& rank) { return rank.late_ns ? static_cast<double>(*rank.late_ns) : -INFINITY; };
+  const auto mean = [](const RankLateness& rank) {
+    return rank.late_ns ? static_cast<double>(*rank.late_ns) : -INFINITY;
+  };
   size_t most = 0, worst = 0;
   for (size_t i = 0; i < map.ranks.size(); ++i) {
     if (mean(map.by_rank[i]) > mean(map.by_rank[most])) most = i;
@@ -190,8 +196,9 @@ std::string caption_of(const Lateness& map) {
   }
   const RankLateness& late = map.by_rank[most];
   if (late.steps == 0) return "Nobody knows who was late: waiting could not be told from transferring.";
-  const std::string moment = fmt::format("The worst moment is rank {} in step {}: {} late.", map.ranks[worst],
-                                         map.by_rank[worst].worst_step, short_duration(std::llround(map.by_rank[worst].worst_ns)));
+  const std::string moment =
+      fmt::format("The worst moment is rank {} in step {}: {} late.", map.ranks[worst], map.by_rank[worst].worst_step,
+                  short_duration(std::llround(map.by_rank[worst].worst_ns)));
   if (mean(late) < kShades[0] * map.step_ns)
     return fmt::format("No rank is late by more than {:.0f}% of a step in the mean. {}", kShades[0] * 100, moment);
   return fmt::format("Rank {} is late by {} in the mean step, and the latest of all in {} of them. {}", map.ranks[most],
@@ -209,7 +216,8 @@ Table data_of(const Lateness& map) {
     const RankLateness& rank = map.by_rank[i];
     const auto known = [&](Unit unit, Value value) { return rank.steps == 0 ? Value::absent(unit) : value; };
     const double steps = std::max(1.0, static_cast<double>(rank.steps));
-    table.rows.push_back({Value::count(map.ranks[i]), rank.late_ns ? Value::duration_ns(*rank.late_ns) : Value::absent(Unit::kDuration),
+    table.rows.push_back({Value::count(map.ranks[i]),
+                          rank.late_ns ? Value::duration_ns(*rank.late_ns) : Value::absent(Unit::kDuration),
                           known(Unit::kDuration, Value::duration_ns(std::llround(rank.worst_ns))),
                           known(Unit::kCount, Value::count(rank.worst_step)),
                           known(Unit::kRatio, Value::ratio(static_cast<double>(rank.latest) / steps))});
@@ -226,12 +234,15 @@ std::vector<Figure> lateness_map(const RunView& run) {
   Figure figure{.id = "late", .title = "Lateness, rank by step", .caption = caption_of(map), .data = data_of(map)};
   const std::vector<LegendItem> legend = legend_of(map);
   const double row_height = std::clamp(320.0 / static_cast<double>(map.rows()), 3.0, 24.0);
-  const double top = legend_height(legend) + 22, height = row_height * static_cast<double>(map.rows()), bottom = top + height;
-  Chart chart(figure.id, figure.title,
-              fmt::format("A map with {} rows of ranks and {} columns of steps. The stronger the shade of a cell, the later the rank "
-                          "enters the collectives of the step.",
-                          map.rows(), map.columns()),
-              bottom + 38);
+  const double top = legend_height(legend) + 22, height = row_height * static_cast<double>(map.rows()),
+               bottom = top + height;
+  Chart chart(
+      figure.id, figure.title,
+      fmt::format(
+          "A map with {} rows of ranks and {} columns of steps. The stronger the shade of a cell, the later the rank "
+          "enters the collectives of the step.",
+          map.rows(), map.columns()),
+      bottom + 38);
   draw_legend(chart, 0, legend);
   chart.text(kMapLeft - 8, top - 6, Anchor::kEnd, "rank");
   draw_cells(chart, map, top, height);
@@ -248,7 +259,8 @@ std::vector<Figure> lateness_map(const RunView& run) {
   if (map.ranks_per_row > 1 || map.steps_per_column > 1)
     figure.reading +=
         fmt::format(" A cell stands for {} and {}: the latest of these ranks, in the mean of these steps.",
-                    plural(static_cast<int64_t>(map.ranks_per_row), "rank"), plural(static_cast<int64_t>(map.steps_per_column), "step"));
+                    plural(static_cast<int64_t>(map.ranks_per_row), "rank"),
+                    plural(static_cast<int64_t>(map.steps_per_column), "step"));
   return {std::move(figure)};
 }
 

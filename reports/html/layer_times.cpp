@@ -33,7 +33,8 @@ Figure draw(Bars bars, const Table& table, Table data) {
   size_t needed = 0;
   while (needed < table.rows.size() && top_ns < 0.8 * all_ns) top_ns += table.rows[needed++][time].as_double();
   figure.caption +=
-      needed > 1 ? fmt::format(", {} of {} take 80%.", needed, plural(static_cast<int64_t>(table.rows.size()), "layer")) : ".";
+      needed > 1 ? fmt::format(", {} of {} take 80%.", needed, plural(static_cast<int64_t>(table.rows.size()), "layer"))
+                 : ".";
   if (table.rows.size() > kLayerTimesMostBars) {
     bars.bars.resize(kLayerTimesMostBars);
     figure.reading += fmt::format(" The longest {}; the table has all {}.", kLayerTimesMostBars, table.rows.size());
@@ -45,11 +46,15 @@ Figure draw(Bars bars, const Table& table, Table data) {
 void add_host(const RunView& run, std::vector<Figure>& figures) {
   const Table table = layers_table(run);
   if (table.rows.empty() || table.rows.front()[column_of(table, "time_ns")].as_integer() <= 0) return;
-  const size_t compute = column_of(table, "compute_ns"), exposed = column_of(table, "exposed_ns"), wait = column_of(table, "wait_ns");
+  const size_t compute = column_of(table, "compute_ns"), exposed = column_of(table, "exposed_ns"),
+               wait = column_of(table, "wait_ns");
   Bars bars{.id = "layers",
             .title = "Layers",
             .description = "A bar for each layer, the longest first: computing, then time in calls.",
-            .parts = {{"compute", "c0"}, {"in calls: transfer", "c2"}, {"in calls: waiting", "c3"}, {"in calls, waiting not known", "c4"}}};
+            .parts = {{"compute", "c0"},
+                      {"in calls: transfer", "c2"},
+                      {"in calls: waiting", "c3"},
+                      {"in calls, waiting not known", "c4"}}};
   // For non-blocking collectives the waiting counts where they were posted, and is not inside the time in MPI there.
   Query nonblocking(run.db, "SELECT 1 FROM collective_group WHERE world = ? AND upper_bound = 1 LIMIT 1");
   nonblocking.bind(run.world);
@@ -59,20 +64,23 @@ void add_host(const RunView& run, std::vector<Figure>& figures) {
     const auto wait_ns = maybe_integer(cells[wait]);
     const bool split = inside && wait_ns && static_cast<double>(*wait_ns) <= exposed_ns;
     const double waiting_ns = split ? static_cast<double>(*wait_ns) : 0;
-    bars.bars.push_back({name_of(cells, column_of(table, "layer"), column_of(table, "phase")),
-                         {cells[compute].as_double(), split ? exposed_ns - waiting_ns : 0, waiting_ns, split ? 0 : exposed_ns}});
+    bars.bars.push_back(
+        {name_of(cells, column_of(table, "layer"), column_of(table, "phase")),
+         {cells[compute].as_double(), split ? exposed_ns - waiting_ns : 0, waiting_ns, split ? 0 : exposed_ns}});
   }
   figures.push_back(
-      draw(std::move(bars), table, columns_of(table, {"layer", "phase", "time_ns", "compute_ns", "exposed_ns", "wait_ns", "calls"})));
+      draw(std::move(bars), table,
+           columns_of(table, {"layer", "phase", "time_ns", "compute_ns", "exposed_ns", "wait_ns", "calls"})));
 }
 
 void add_gpus(const RunView& run, std::vector<Figure>& figures) {
   const Table table = gpu_layers_table(run);
   const size_t layer = column_of(table, "layer");
-  const bool named =
-      std::any_of(table.rows.begin(), table.rows.end(), [&](const std::vector<Value>& cells) { return !cells[layer].is_absent(); });
+  const bool named = std::any_of(table.rows.begin(), table.rows.end(),
+                                 [&](const std::vector<Value>& cells) { return !cells[layer].is_absent(); });
   if (!named || table.rows.front()[column_of(table, "time_ns")].as_integer() <= 0) return;
-  const size_t compute = column_of(table, "compute_ns"), comm = column_of(table, "comm_ns"), copy = column_of(table, "copy_ns");
+  const size_t compute = column_of(table, "compute_ns"), comm = column_of(table, "comm_ns"),
+               copy = column_of(table, "copy_ns");
   Bars bars{.id = "layers-gpu",
             .title = "Layers on GPUs",
             .description = "A bar for each layer, the longest first: kernels that compute, collectives, copies.",
@@ -81,7 +89,8 @@ void add_gpus(const RunView& run, std::vector<Figure>& figures) {
     bars.bars.push_back({name_of(cells, column_of(table, "layer"), column_of(table, "phase")),
                          {cells[compute].as_double(), cells[comm].as_double(), cells[copy].as_double()}});
   figures.push_back(
-      draw(std::move(bars), table, columns_of(table, {"layer", "phase", "time_ns", "compute_ns", "comm_ns", "copy_ns", "kernels"})));
+      draw(std::move(bars), table,
+           columns_of(table, {"layer", "phase", "time_ns", "compute_ns", "comm_ns", "copy_ns", "kernels"})));
 }
 
 }  // namespace

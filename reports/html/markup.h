@@ -1,5 +1,6 @@
-// Writes HTML and SVG. Every name of the run passes through text() or an attribute's value, which make it printable (safe_text.h) and
-// escape it: there is no way to put markup of somebody else's into a page. Tags and names of attributes are literals of ours.
+// Writes HTML and SVG. Every name of the run passes through text() or an attribute's value, which make it printable
+// (safe_text.h) and escape it: there is no way to put markup of somebody else's into a page. Tags and names of
+// attributes are literals of ours.
 #pragma once
 
 #include <initializer_list>
@@ -22,7 +23,9 @@ class Markup {
   Markup& close();
   Markup& text(std::string_view text);
   /// open, text, close.
-  Markup& element(std::string_view tag, Attributes attributes, std::string_view text) { return open(tag, attributes).text(text).close(); }
+  Markup& element(std::string_view tag, Attributes attributes, std::string_view text) {
+    return open(tag, attributes).text(text).close();
+  }
   /// An element without content: <rect .../>, <meta .../>.
   Markup& leaf(std::string_view tag, Attributes attributes);
   /// What is markup already: an SVG, a style sheet of ours.
@@ -38,7 +41,8 @@ class Markup {
   std::vector<std::string_view> open_;
 };
 
-/// Names are printed up to this many columns, sentences (which may hold names) up to that many; longer ones lose their middle.
+/// Names are printed up to this many columns, sentences (which may hold names) up to that many; longer ones
+/// lose their middle.
 constexpr size_t kLongestName = 160, kLongestText = 900;
 
 /// Printable, at most kLongestName columns.

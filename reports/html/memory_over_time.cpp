@@ -1,4 +1,5 @@
-// What allocators of each device held over the run: what tensors were given, and what the allocator had from the device.
+// What allocators of each device held over the run: what tensors were given, and what the allocator had from the
+// device.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -11,7 +12,9 @@
 namespace ddl::reports::html {
 namespace {
 
-std::string device_name(const HeldMemory& held) { return fmt::format("rank {}, {}", held.rank, shown_name(held.device)); }
+std::string device_name(const HeldMemory& held) {
+  return fmt::format("rank {}, {}", held.rank, shown_name(held.device));
+}
 
 bool is_same_device(const HeldMemory& a, const HeldMemory& b) { return a.process == b.process && a.device == b.device; }
 
@@ -21,8 +24,8 @@ std::string caption_of(const std::vector<HeldMemory>& all) {
     return a_reserved != b_reserved ? a_reserved : a.most_bytes < b.most_bytes;
   };
   const HeldMemory& most = *std::max_element(all.begin(), all.end(), is_less);
-  std::string text =
-      fmt::format("{} holds most: {} ({}) at {}", device_name(most), size_text(most.most_bytes), most.what, short_duration(most.most_ns));
+  std::string text = fmt::format("{} holds most: {} ({}) at {}", device_name(most), size_text(most.most_bytes),
+                                 most.what, short_duration(most.most_ns));
   text[0] = 'R';
   if (most.most_step) text += fmt::format(", in step {}", *most.most_step);
   for (const HeldMemory& held : all)
@@ -41,10 +44,11 @@ Table data_of(const std::vector<HeldMemory>& all) {
                           {"last_bytes", "At the end", Unit::kBytes},
                           {"changes", "Changes", Unit::kCount}}};
   for (const HeldMemory& held : all)
-    table.rows.push_back({Value::count(held.rank), Value::text(held.device), Value::text(held.what), Value::bytes(held.most_bytes),
-                          Value::duration_ns(held.most_ns),
-                          held.most_step ? Value::count(*held.most_step) : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
-                          Value::bytes(held.last_bytes), Value::count(held.changes)});
+    table.rows.push_back(
+        {Value::count(held.rank), Value::text(held.device), Value::text(held.what), Value::bytes(held.most_bytes),
+         Value::duration_ns(held.most_ns),
+         held.most_step ? Value::count(*held.most_step) : Value::absent(Unit::kCount, "NOT_APPLICABLE"),
+         Value::bytes(held.last_bytes), Value::count(held.changes)});
   return table;
 }
 
@@ -55,12 +59,14 @@ std::vector<Figure> memory_over_time(const RunView& run) {
   std::vector<HeldMemory*> largest;
   for (HeldMemory& held : all)
     if (!held.bins.empty() && held.most_bytes > 0) largest.push_back(&held);
-  std::stable_sort(largest.begin(), largest.end(), [](const HeldMemory* a, const HeldMemory* b) { return a->most_bytes > b->most_bytes; });
+  std::stable_sort(largest.begin(), largest.end(),
+                   [](const HeldMemory* a, const HeldMemory* b) { return a->most_bytes > b->most_bytes; });
   std::vector<TimePanel> panels;
   std::vector<const HeldMemory*> devices;
   bool has_reserved = false;
   for (HeldMemory* held : largest) {
-    const auto same = std::find_if(devices.begin(), devices.end(), [&](const HeldMemory* d) { return is_same_device(*d, *held); });
+    const auto same =
+        std::find_if(devices.begin(), devices.end(), [&](const HeldMemory* d) { return is_same_device(*d, *held); });
     const auto place = static_cast<size_t>(same - devices.begin());
     if (same == devices.end()) {
       if (panels.size() == kMostTimePanels) continue;
@@ -75,18 +81,24 @@ std::vector<Figure> memory_over_time(const RunView& run) {
   }
   if (panels.empty()) return {};
   Figure figure{.id = "memory", .title = "Memory over time", .caption = caption_of(all), .data = data_of(all)};
-  TimePanelStyle style{{{"c0", "given to tensors"}}, [](double bytes) { return size_text(static_cast<int64_t>(bytes)); }};
+  TimePanelStyle style{{{"c0", "given to tensors"}},
+                       [](double bytes) { return size_text(static_cast<int64_t>(bytes)); }};
   if (has_reserved) style.legend.push_back({"ink", "reserved by the allocator"});
   TimeDrawing drawing = draw_time_panels(
-      figure.id, figure.title, "A panel for each device: the memory that its allocator had given to tensors, over the time of the run.",
-      style, panels);
+      figure.id, figure.title,
+      "A panel for each device: the memory that its allocator had given to tensors, over the time of the run.", style,
+      panels);
   figure.svg = std::move(drawing.svg);
   figure.reading = fmt::format("Each span of {} shows the most.", short_duration(drawing.span_ns));
-  const bool since_begin = std::any_of(all.begin(), all.end(), [](const HeldMemory& held) { return held.what == "since begin"; });
-  if (since_begin) figure.reading += " Where only changes are known, from 0 at the begin of the trace: what was held before is not in it.";
+  const bool since_begin =
+      std::any_of(all.begin(), all.end(), [](const HeldMemory& held) { return held.what == "since begin"; });
+  if (since_begin)
+    figure.reading +=
+        " Where only changes are known, from 0 at the begin of the trace: what was held before is not in it.";
   std::vector<const HeldMemory*> known;
   for (const HeldMemory& held : all)
-    if (held.most_bytes > 0 && std::none_of(known.begin(), known.end(), [&](const HeldMemory* d) { return is_same_device(*d, held); }))
+    if (held.most_bytes > 0 &&
+        std::none_of(known.begin(), known.end(), [&](const HeldMemory* d) { return is_same_device(*d, held); }))
       known.push_back(&held);
   if (panels.size() < known.size())
     figure.reading += fmt::format(" Drawn are {} devices of {}, of those that hold most.", panels.size(), known.size());

@@ -25,7 +25,8 @@ std::string joined(const std::vector<std::string>& parts, std::string_view betwe
 }
 
 const Value* fact(const Document& document, std::string_view key) {
-  const auto found = std::find_if(document.facts.begin(), document.facts.end(), [&](const Fact& f) { return f.key == key; });
+  const auto found =
+      std::find_if(document.facts.begin(), document.facts.end(), [&](const Fact& f) { return f.key == key; });
   return found == document.facts.end() || found->value.is_absent() ? nullptr : &found->value;
 }
 
@@ -43,8 +44,8 @@ bool is_words(const Column& column) { return column.unit == Unit::kText; }
 
 constexpr size_t kMostOpenRows = 24;  // longer tables scroll within themselves
 
-/// Right-aligned numbers, a box of its own that scrolls sideways, so that the page never does. `label`: what the table holds, for readers who hear it and
-/// for the keyboard, which can scroll it.
+/// Right-aligned numbers, a box of its own that scrolls sideways, so that the page never does. `label`: what the table
+/// holds, for readers who hear it and for the keyboard, which can scroll it.
 void write_table(Markup& page, const Table& table, std::string_view label) {
   page.open("div", {{"class", table.rows.size() > kMostOpenRows ? "scroll tall" : "scroll"},
                     {"tabindex", "0"},
@@ -57,7 +58,8 @@ void write_table(Markup& page, const Table& table, std::string_view label) {
   for (const auto& row : table.rows) {
     page.open("tr");
     for (size_t c = 0; c < row.size(); ++c)
-      if (table.columns[c].keep > 0) page.element("td", {{"class", is_words(table.columns[c]) ? "w" : ""}}, shown_name(table_text(row[c])));
+      if (table.columns[c].keep > 0)
+        page.element("td", {{"class", is_words(table.columns[c]) ? "w" : ""}}, shown_name(table_text(row[c])));
     page.close();
   }
   page.close().close().close();
@@ -95,8 +97,10 @@ class Page {
     const std::string title = document_.headline.empty() ? "ddl report" : joined(document_.headline, ", ");
     out_.open("head")
         .leaf("meta", {{"charset", "utf-8"}})
-        .leaf("meta", {{"http-equiv", "Content-Security-Policy"},
-                       {"content", fmt::format("default-src 'none'; style-src '{}'; base-uri 'none'; form-action 'none'", kStyleHash)}})
+        .leaf("meta",
+              {{"http-equiv", "Content-Security-Policy"},
+               {"content",
+                fmt::format("default-src 'none'; style-src '{}'; base-uri 'none'; form-action 'none'", kStyleHash)}})
         .leaf("meta", {{"name", "viewport"}, {"content", "width=device-width, initial-scale=1"}})
         .leaf("meta", {{"name", "color-scheme"}, {"content", "light dark"}})
         .leaf("meta", {{"name", "referrer"}, {"content", "no-referrer"}})
@@ -130,22 +134,30 @@ class Page {
   // What tells the categories apart for those who see no colours, and on paper: style.css fills with these.
   void patterns() {
     out_.open("svg", {{"class", "defs"}, {"aria-hidden", "true"}, {"width", "0"}, {"height", "0"}}).open("defs");
-    constexpr std::pair<const char*, const char*> kHatches[] = {{"1", "M0 3H6"},
-                                                                {"2", "M-1 1L1-1M0 6L6 0M5 7L7 5"},
-                                                                {"3", "M-1 5L1 7M0 0L6 6M5-1L7 1M-1 1L1-1M0 6L6 0M5 7L7 5"},
-                                                                {"4", "M3 0V6"},
-                                                                {"5", "M3 3h.1"}};
+    constexpr std::pair<const char*, const char*> kHatches[] = {
+        {"1", "M0 3H6"},
+        {"2", "M-1 1L1-1M0 6L6 0M5 7L7 5"},
+        {"3", "M-1 5L1 7M0 0L6 6M5-1L7 1M-1 1L1-1M0 6L6 0M5 7L7 5"},
+        {"4", "M3 0V6"},
+        {"5", "M3 3h.1"}};
     for (const auto& [number, lines] : kHatches) {
-      out_.open("pattern", {{"id", fmt::format("hatch{}", number)}, {"width", "6"}, {"height", "6"}, {"patternUnits", "userSpaceOnUse"}});
+      out_.open("pattern", {{"id", fmt::format("hatch{}", number)},
+                            {"width", "6"},
+                            {"height", "6"},
+                            {"patternUnits", "userSpaceOnUse"}});
       out_.leaf("rect", {{"width", "6"}, {"height", "6"}, {"class", fmt::format("b{}", number)}});
       out_.leaf("path", {{"d", lines}, {"class", "hatch"}}).close();
     }
     out_.close().close();
   }
 
-  static std::string first_words(const std::string& caption) { return caption.substr(0, caption.find_first_of(",.;:")); }
+  static std::string first_words(const std::string& caption) {
+    return caption.substr(0, caption.find_first_of(",.;:"));
+  }
 
-  void link(const std::string& id, std::string_view text) { out_.element("a", {{"href", fmt::format("#{}", id)}}, text); }
+  void link(const std::string& id, std::string_view text) {
+    out_.element("a", {{"href", fmt::format("#{}", id)}}, text);
+  }
 
   void alerts() {
     if (document_.alerts.empty()) return;
@@ -177,7 +189,11 @@ class Page {
           .text(words_of(finding.bound))
           .element("strong", {}, percent_text(*finding.share_ratio))
           .text(fmt::format(" of the {} ", document_.saving_per));
-      out_.element("meter", {{"min", "0"}, {"max", "1"}, {"value", fmt::format("{:.4f}", *finding.share_ratio)}, {"aria-hidden", "true"}},
+      out_.element("meter",
+                   {{"min", "0"},
+                    {"max", "1"},
+                    {"value", fmt::format("{:.4f}", *finding.share_ratio)},
+                    {"aria-hidden", "true"}},
                    "")
           .close();
     }
@@ -188,7 +204,8 @@ class Page {
       link(figure->id, figure->title);
       out_.close();
     }
-    if (!finding.try_next.empty()) out_.open("p", {{"class", "try"}}).element("strong", {}, "Try").text(" " + finding.try_next).close();
+    if (!finding.try_next.empty())
+      out_.open("p", {{"class", "try"}}).element("strong", {}, "Try").text(" " + finding.try_next).close();
     out_.close();
   }
 
@@ -239,8 +256,13 @@ class Page {
     if (figures_.empty()) return;
     out_.open("section", {{"id", "figures"}, {"class", "figures"}, {"aria-label", "Figures"}});
     for (const Figure& figure : figures_) {
-      out_.open("figure", {{"id", figure.id}}).element("h2", {}, figure.title).element("figcaption", {}, figure.caption);
-      out_.open("div", {{"class", "scroll drawing"}, {"tabindex", "0"}, {"role", "region"}, {"aria-label", figure.title + ": drawing"}});
+      out_.open("figure", {{"id", figure.id}})
+          .element("h2", {}, figure.title)
+          .element("figcaption", {}, figure.caption);
+      out_.open("div", {{"class", "scroll drawing"},
+                        {"tabindex", "0"},
+                        {"role", "region"},
+                        {"aria-label", figure.title + ": drawing"}});
       out_.raw(figure.svg).close();
       if (!figure.reading.empty()) out_.element("p", {{"class", "note"}}, figure.reading);
       out_.open("details").element("summary", {}, "The numbers as a table");
@@ -264,18 +286,19 @@ class Page {
     if (document_.metrics.empty()) return;
     out_.open("section", {{"id", "metrics"}}).element("h2", {}, "All metrics").open("details");
     out_.element("summary", {}, plural(static_cast<int64_t>(document_.metrics.size()), "metric"));
-    Table table{.columns = {{"value", "Value", Unit::kNumber},
-                            {"lo", "From", Unit::kNumber},
-                            {"hi", "To", Unit::kNumber},
-                            {"unit", "Unit", Unit::kText},
-                            {"id", "Name", Unit::kText}},
-                .note = "From and to: the 95% interval of the median over steps. What each one says: ddl analyze --list"};
+    Table table{
+        .columns = {{"value", "Value", Unit::kNumber},
+                    {"lo", "From", Unit::kNumber},
+                    {"hi", "To", Unit::kNumber},
+                    {"unit", "Unit", Unit::kText},
+                    {"id", "Name", Unit::kText}},
+        .note = "From and to: the 95% interval of the median over steps. What each one says: ddl analyze --list"};
     for (const Metric& metric : document_.metrics) {
       const auto number = [](const std::optional<double>& value, const std::string& why) {
         return value ? Value::number(*value) : Value::absent(Unit::kNumber, why);
       };
-      table.rows.push_back({number(metric.value, metric.why), number(metric.lo, "NOT_APPLICABLE"), number(metric.hi, "NOT_APPLICABLE"),
-                            Value::text(metric.unit), Value::text(metric.id)});
+      table.rows.push_back({number(metric.value, metric.why), number(metric.lo, "NOT_APPLICABLE"),
+                            number(metric.hi, "NOT_APPLICABLE"), Value::text(metric.unit), Value::text(metric.id)});
     }
     write_table(out_, table, "All metrics");
     out_.close().close();
@@ -283,10 +306,11 @@ class Page {
 
   void about() {
     out_.open("section", {{"id", "about"}}).element("h2", {}, "About this report");
-    out_.element("p", {},
-                 "Time inside a collective is two things: waiting for the last rank to arrive, and transferring. They are told apart "
-                 "everywhere: a slow "
-                 "network and a slow rank need different cures. n/a (why) is a number that is not known, never zero.");
+    out_.element(
+        "p", {},
+        "Time inside a collective is two things: waiting for the last rank to arrive, and transferring. They are told apart "
+        "everywhere: a slow "
+        "network and a slow rank need different cures. n/a (why) is a number that is not known, never zero.");
     out_.open("dl", {{"class", "facts-list"}});
     for (const Fact& fact : document_.facts)
       if (!fact.value.is_absent()) {
@@ -315,6 +339,8 @@ std::vector<Figure> build_figures(const RunView& run) {
   return figures;
 }
 
-std::string render_page(const Document& document, const std::vector<Figure>& figures) { return Page(document, figures).render(); }
+std::string render_page(const Document& document, const std::vector<Figure>& figures) {
+  return Page(document, figures).render();
+}
 
 }  // namespace ddl::reports::html

@@ -1,5 +1,6 @@
-// The HTML report: one file that needs no network, no other file and no JavaScript. Its content security policy allows the style sheet (by
-// its hash) and nothing else, so that nothing in it can load or run anything, whatever names the run holds.
+// The HTML report: one file that needs no network, no other file and no JavaScript. Its content security policy
+// allows the style sheet (by its hash) and nothing else, so that nothing in it can load or run anything, whatever
+// names the run holds.
 //
 // Budget: 300 KiB for 64 ranks, 1 MiB for 1,024. What grows with ranks or steps is binned in figures and cut in tables.
 #pragma once

@@ -1,5 +1,5 @@
-// The schedule of a pipeline: its stages in the median step, forward and backward apart where the job names these phases, and its bubble
-// against that of the schedule (specification.md "Pipeline bubbles").
+// The schedule of a pipeline: its stages in the median step, forward and backward apart where the job names these
+// phases, and its bubble against that of the schedule (specification.md "Pipeline bubbles").
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -30,14 +30,17 @@ struct Pipeline {
 // The first pipeline of the world.
 Pipeline pipeline_of(const RunView& run) {
   Pipeline result;
-  Query row(run.db,
-            "SELECT rank, stage, stages, micro_batches, chunks, pipeline FROM v_pipeline WHERE world = ? AND rank IS NOT NULL ORDER BY "
-            "pipeline, stage");
+  Query row(
+      run.db,
+      "SELECT rank, stage, stages, micro_batches, chunks, pipeline FROM v_pipeline WHERE world = ? AND rank IS NOT NULL ORDER BY "
+      "pipeline, stage");
   row.bind(run.world);
   std::optional<int64_t> first, last;
   while (row.next()) {
     const int64_t pipeline = row.integer(5);
-    if (!first) first = pipeline, result.stages = row.integer(2), result.micro_batches = row.integer(3), result.chunks = row.integer(4);
+    if (!first)
+      first = pipeline, result.stages = row.integer(2), result.micro_batches = row.integer(3),
+      result.chunks = row.integer(4);
     if (pipeline == *first)
       result.ranks.push_back({row.integer(0), row.integer(1)});
     else if (last != pipeline)
@@ -48,9 +51,10 @@ Pipeline pipeline_of(const RunView& run) {
 }
 
 std::optional<int64_t> median_step(const RunView& run) {
-  Query row(run.db,
-            "SELECT step FROM steady_step WHERE world = ?1 AND annotated AND comm_ns IS NOT NULL ORDER BY longest_ns, step LIMIT 1 OFFSET"
-            " (SELECT (count(*) - 1) / 2 FROM steady_step WHERE world = ?1 AND annotated AND comm_ns IS NOT NULL)");
+  Query row(
+      run.db,
+      "SELECT step FROM steady_step WHERE world = ?1 AND annotated AND comm_ns IS NOT NULL ORDER BY longest_ns, step LIMIT 1 OFFSET"
+      " (SELECT (count(*) - 1) / 2 FROM steady_step WHERE world = ?1 AND annotated AND comm_ns IS NOT NULL)");
   row.bind(run.world);
   return row.next() ? row.maybe_integer(0) : std::nullopt;
 }
@@ -81,9 +85,10 @@ std::vector<Figure> pipeline_schedule(const RunView& run) {
   for (const Stage& stage : pipeline.ranks) {
     const Lane& lane = lanes.lane(stage.rank);
     phases = phases || !lane.backward.empty();
-    figure.data.rows.push_back({Value::count(stage.stage), Value::count(stage.rank), Value::duration_ns(lane.compute.length_ns()),
-                                Value::duration_ns(lane.backward.length_ns()), Value::duration_ns(lane.transfer.length_ns()),
-                                Value::duration_ns(lane.wait.length_ns())});
+    figure.data.rows.push_back(
+        {Value::count(stage.stage), Value::count(stage.rank), Value::duration_ns(lane.compute.length_ns()),
+         Value::duration_ns(lane.backward.length_ns()), Value::duration_ns(lane.transfer.length_ns()),
+         Value::duration_ns(lane.wait.length_ns())});
     if (shown.size() == kMostStages) continue;
     shown.push_back(&lane);
     names.push_back(std::to_string(stage.stage));
@@ -107,15 +112,17 @@ std::vector<Figure> pipeline_schedule(const RunView& run) {
   const auto bubble = metric(run, "bubble"), model = metric(run, "bubble_model");
   if (bubble) figure.caption += fmt::format(" The bubble is {} of the stages' time", percent_text(*bubble));
   if (bubble && model)
-    figure.caption +=
-        fmt::format("; the schedule asks for {}{}.", percent_text(*model),
-                    *bubble > 1.5 * *model && *bubble - *model > 0.01 ? ": the rest is stages that take unequally long, or transfers" : "");
+    figure.caption += fmt::format("; the schedule asks for {}{}.", percent_text(*model),
+                                  *bubble > 1.5 * *model && *bubble - *model > 0.01
+                                      ? ": the rest is stages that take unequally long, or transfers"
+                                      : "");
   else if (bubble)
     figure.caption += ".";
   figure.caption += clock_note(run);
   figure.reading = fmt::format("Step {}, the median one. Gaps below {} are not drawn.", *step, short_duration(gap_ns));
   if (pipeline.others > 0) figure.reading += fmt::format(" The first of {} pipelines.", pipeline.others + 1);
-  if (shown.size() < pipeline.ranks.size()) figure.reading += fmt::format(" The first {} stages; the table has all.", shown.size());
+  if (shown.size() < pipeline.ranks.size())
+    figure.reading += fmt::format(" The first {} stages; the table has all.", shown.size());
   return {std::move(figure)};
 }
 

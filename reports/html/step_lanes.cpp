@@ -57,19 +57,21 @@ void StepLanes::read_messages() {
 
 // Likewise.
 void StepLanes::read_backward() {
-  Query row(run_.db,
-            "SELECT e.process, e.start_ns, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region WHERE e.step = ? AND"
-            " r.kind = 'phase' AND r.name LIKE 'backward%'");
+  Query row(
+      run_.db,
+      "SELECT e.process, e.start_ns, e.duration_ns FROM range_event e JOIN region r ON r.id = e.region WHERE e.step = ? AND"
+      " r.kind = 'phase' AND r.name LIKE 'backward%'");
   row.bind(step_);
   while (row.next()) backward_[row.integer(0)].push_back({row.integer(1), row.integer(1) + row.integer(2)});
 }
 
 // Some imported traces tell when a process computes: in its layers, and at no other time.
 void StepLanes::read_computing() {
-  Query row(run_.db,
-            "SELECT e.process, e.start_ns, e.duration_ns FROM process_fact f CROSS JOIN range_event e ON e.process = f.process"
-            " JOIN region r ON r.id = e.region AND r.kind = 'layer' WHERE f.key = 'computes' AND f.value = 'layers' AND e.start_ns < ?2"
-            " AND e.start_ns + e.duration_ns > ?1");
+  Query row(
+      run_.db,
+      "SELECT e.process, e.start_ns, e.duration_ns FROM process_fact f CROSS JOIN range_event e ON e.process = f.process"
+      " JOIN region r ON r.id = e.region AND r.kind = 'layer' WHERE f.key = 'computes' AND f.value = 'layers' AND e.start_ns < ?2"
+      " AND e.start_ns + e.duration_ns > ?1");
   row.bind(window_.begin_ns, window_.end_ns);
   while (row.next()) computing_[row.integer(0)].push_back({row.integer(1), row.integer(1) + row.integer(2)});
 }
@@ -78,9 +80,10 @@ void StepLanes::read_computing() {
 int64_t StepLanes::last_to_enter(int64_t comm, int64_t seq, int64_t kind) {
   const auto [known, fresh] = last_to_enter_.try_emplace({comm, seq, kind}, -1);
   if (fresh) {
-    Query row(run_.db,
-              "SELECT p.rank FROM event o JOIN process p ON p.id = o.process WHERE o.comm = ? AND o.seq = ? AND o.kind = ?"
-              " ORDER BY o.start_ns DESC LIMIT 1");
+    Query row(
+        run_.db,
+        "SELECT p.rank FROM event o JOIN process p ON p.id = o.process WHERE o.comm = ? AND o.seq = ? AND o.kind = ?"
+        " ORDER BY o.start_ns DESC LIMIT 1");
     if (row.bind(comm, seq, kind).next()) known->second = row.maybe_integer(0).value_or(-1);
   }
   return known->second;
@@ -91,11 +94,13 @@ const Lane& StepLanes::lane(int64_t rank) {
   return found != lanes_.end() ? found->second : lanes_.emplace(rank, read(rank)).first->second;
 }
 
-void StepLanes::read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits, std::vector<Interval>& unsplit) {
-  Query row(run_.db,
-            "SELECT e.start_ns, k.wait_ns, e.comm, e.seq, e.kind, e.duration_ns FROM event e JOIN collective k ON k.event = e.id"
-            " LEFT JOIN communicator c ON c.id = e.comm WHERE e.process = ? AND e.start_ns BETWEEN ? AND ? AND e.kind < 3"
-            " AND (k.wait_ns > 0 OR (k.wait_ns IS NULL AND NOT (c.size IS 1 AND c.kind <> 'inter')))");
+void StepLanes::read_collectives(const Place& place, Lane& lane, std::vector<Interval>& waits,
+                                 std::vector<Interval>& unsplit) {
+  Query row(
+      run_.db,
+      "SELECT e.start_ns, k.wait_ns, e.comm, e.seq, e.kind, e.duration_ns FROM event e JOIN collective k ON k.event = e.id"
+      " LEFT JOIN communicator c ON c.id = e.comm WHERE e.process = ? AND e.start_ns BETWEEN ? AND ? AND e.kind < 3"
+      " AND (k.wait_ns > 0 OR (k.wait_ns IS NULL AND NOT (c.size IS 1 AND c.kind <> 'inter')))");
   row.bind(place.process, place.window.begin_ns, place.window.end_ns);
   while (row.next()) {
     const std::optional<int64_t> wait_ns = row.maybe_integer(1);
@@ -114,12 +119,14 @@ Lane StepLanes::read(int64_t rank) {
   lane.window = place.window;
   std::vector<Interval> calls, waits, unsplit;
   const auto told = computing_.find(place.process);
-  // Where it is told what computes, messages lie on threads of their own, and block the step as its own thread's calls do.
+  // Where it is told what computes, messages lie on threads of their own, and block the step as its own
+  // thread's calls do.
   Query call(
       run_.db,
       "SELECT e.start_ns, e.duration_ns, e.op, c.size IS 1 AND c.kind <> 'inter' FROM event e LEFT JOIN communicator c ON c.id = e.comm"
       " WHERE e.process = ? AND e.start_ns BETWEEN ? AND ? AND e.kind = 1 AND (e.thread = ? OR ?)");
-  call.bind(place.process, place.window.begin_ns, place.window.end_ns, place.thread, static_cast<int64_t>(told != computing_.end()));
+  call.bind(place.process, place.window.begin_ns, place.window.end_ns, place.thread,
+            static_cast<int64_t>(told != computing_.end()));
   while (call.next()) {
     calls.push_back({call.integer(0), call.integer(0) + call.integer(1)});
     if (waits_unnumbered_.contains(call.integer(2)) && call.integer(3) == 0) unsplit.push_back(calls.back());
@@ -131,7 +138,8 @@ Lane StepLanes::read(int64_t rank) {
     waits.push_back({message.call.begin_ns, message.call.begin_ns + *message.wait_ns});
     lane.blocked.push_back({waits.back().begin_ns, waits.back().end_ns, message.culprit});
   }
-  std::sort(lane.blocked.begin(), lane.blocked.end(), [](const Blocked& a, const Blocked& b) { return a.end_ns < b.end_ns; });
+  std::sort(lane.blocked.begin(), lane.blocked.end(),
+            [](const Blocked& a, const Blocked& b) { return a.end_ns < b.end_ns; });
   const IntervalSet inside({place.window}), called = intersect(IntervalSet(calls), inside);
   lane.compute = told != computing_.end() ? intersect(IntervalSet(told->second), inside) : subtract(inside, called);
   const IntervalSet exposed = subtract(called, lane.compute);
@@ -150,8 +158,8 @@ std::vector<PathPart> critical_path(StepLanes& lanes) {
   while (path.size() < kMostParts) {
     const Lane& lane = lanes.lane(rank);
     // The last time that it waited, before now, for somebody else who recorded this step.
-    auto wait =
-        std::upper_bound(lane.blocked.begin(), lane.blocked.end(), now_ns, [](int64_t t, const Blocked& b) { return t < b.end_ns; });
+    auto wait = std::upper_bound(lane.blocked.begin(), lane.blocked.end(), now_ns,
+                                 [](int64_t t, const Blocked& b) { return t < b.end_ns; });
     const auto usable = [&](const Blocked& b) {
       return b.culprit >= 0 && b.culprit != rank && b.end_ns > lane.window.begin_ns &&
              std::binary_search(lanes.ranks().begin(), lanes.ranks().end(), b.culprit);
@@ -165,7 +173,8 @@ std::vector<PathPart> critical_path(StepLanes& lanes) {
     if (wait->end_ns < now_ns) path.push_back({rank, {wait->end_ns, now_ns}});
     now_ns = wait->end_ns;
     rank = wait->culprit;
-    // The one who was waited for did not itself wait at that moment: what ended there on its lane is another wait of the same length.
+    // The one who was waited for did not itself wait at that moment: what ended there on its lane is another wait
+    // of the same length.
     const std::vector<Blocked>& others = lanes.lane(rank).blocked;
     if (std::any_of(others.begin(), others.end(), [&](const Blocked& b) { return b.end_ns == now_ns; })) --now_ns;
   }
@@ -192,8 +201,9 @@ std::string clock_note(const RunView& run) {
   if (!error_ns)
     return " Clocks of the hosts are not known against each other: lanes of different hosts, and a path between them, may be off.";
   if (*error_ns <= 0) return "";
-  return fmt::format(" Lanes of different hosts may be off by {} against each other: so much of a path between them is clock error.",
-                     short_duration(static_cast<int64_t>(*error_ns)));
+  return fmt::format(
+      " Lanes of different hosts may be off by {} against each other: so much of a path between them is clock error.",
+      short_duration(static_cast<int64_t>(*error_ns)));
 }
 
 }  // namespace ddl::reports::html

@@ -1,5 +1,5 @@
-// One step on the common time axis: what each rank did when (in the thread that opened the step), and for whom it waited. Lanes are read on
-// demand, so that a figure of a few of thousands of ranks stays cheap.
+// One step on the common time axis: what each rank did when (in the thread that opened the step), and for whom it
+// waited. Lanes are read on demand, so that a figure of a few of thousands of ranks stays cheap.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,15 @@
 
 namespace ddl::reports::html {
 
-/// A rank's wait in a call from begin_ns to end_ns, until `culprit` entered (a collective), sent, or was ready to receive.
+/// A rank's wait in a call from begin_ns to end_ns, until `culprit` entered (a collective), sent, or was
+/// ready to receive.
 struct Blocked {
   int64_t begin_ns = 0, end_ns = 0;
   int64_t culprit = -1;  ///< rank; -1: unknown
 };
 
-/// A rank's compute, transfer, wait and unsplit are disjoint and add up to the window, except for idling where the trace shows computing.
-/// So do a GPU's compute, overlap, transfer, wait, unsplit and copy, and the rest is idling.
+/// A rank's compute, transfer, wait and unsplit are disjoint and add up to the window, except for idling where the
+/// trace shows computing. So do a GPU's compute, overlap, transfer, wait, unsplit and copy, and the rest is idling.
 struct Lane {
   int64_t rank = 0;
   Interval window;
@@ -66,28 +67,29 @@ class StepLanes {
 
   const RunView& run_;
   int64_t step_;
-  std::set<int64_t> waits_unnumbered_;                                      // operations: Operation::waits_unnumbered
-  std::map<int64_t, Place> places_;                                         // by rank
-  std::map<int64_t, std::vector<Message>> messages_;                        // by process
-  std::map<int64_t, std::vector<Interval>> backward_;                       // by process: phases of that name
-  std::map<int64_t, std::vector<Interval>> computing_;                      // by process, where that is told
-  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> last_to_enter_;  // by communicator, number and kind of event: rank, or -1
+  std::set<int64_t> waits_unnumbered_;                  // operations: Operation::waits_unnumbered
+  std::map<int64_t, Place> places_;                     // by rank
+  std::map<int64_t, std::vector<Message>> messages_;    // by process
+  std::map<int64_t, std::vector<Interval>> backward_;   // by process: phases of that name
+  std::map<int64_t, std::vector<Interval>> computing_;  // by process, where that is told
+  // by communicator, number and kind of event: rank, or -1
+  std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> last_to_enter_;
   std::vector<int64_t> ranks_;
   Interval window_;
   int64_t last_rank_ = 0;
   std::map<int64_t, Lane> lanes_;
 };
 
-/// The critical path to the step's end, backwards from the rank that ends last: it stays on a rank while that works, and continues on the
-/// rank that it waited for. Parts are in order and do not overlap.
+/// The critical path to the step's end, backwards from the rank that ends last: it stays on a rank while that works,
+/// and continues on the rank that it waited for. Parts are in order and do not overlap.
 struct PathPart {
   int64_t rank = 0;
   Interval interval;
 };
 std::vector<PathPart> critical_path(StepLanes& lanes);
 
-/// Is computing what threads do outside their own calls? Not where other threads communicate for them: they may wait for these at any time. A lane
-/// and a path tell nothing then.
+/// Is computing what threads do outside their own calls? Not where other threads communicate for them: they may wait
+/// for these at any time. A lane and a path tell nothing then.
 bool calls_show_computing(const RunView& run);
 
 /// How far lanes of different hosts may be off, for a caption, with a blank before it; empty: one clock.

@@ -1,4 +1,5 @@
-// The median and the worst steady step on one time axis, lanes by rank, with the critical path: what the step's end waited for.
+// The median and the worst steady step on one time axis, lanes by rank, with the critical path: what the
+// step's end waited for.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -27,7 +28,9 @@ struct Panel {
 
 // Steps of which every rank kept its events.
 std::vector<int64_t> whole_steps(const RunView& run) {
-  Query row(run.db, "SELECT step FROM steady_step WHERE world = ? AND annotated AND comm_ns IS NOT NULL ORDER BY longest_ns, step");
+  Query row(
+      run.db,
+      "SELECT step FROM steady_step WHERE world = ? AND annotated AND comm_ns IS NOT NULL ORDER BY longest_ns, step");
   row.bind(run.world);
   std::vector<int64_t> steps;
   while (row.next()) steps.push_back(row.integer(0));
@@ -44,7 +47,8 @@ std::vector<std::pair<int64_t, int64_t>> time_on(const std::vector<PathPart>& pa
 }
 
 // Those of the critical path first, then others evenly.
-std::vector<int64_t> choose(const std::vector<int64_t>& ranks, const std::vector<std::pair<int64_t, int64_t>>& on_path) {
+std::vector<int64_t> choose(const std::vector<int64_t>& ranks,
+                            const std::vector<std::pair<int64_t, int64_t>>& on_path) {
   std::set<int64_t> chosen;
   for (const auto& [rank, ns] : on_path)
     if (chosen.size() < kMostLanes) chosen.insert(rank);
@@ -60,7 +64,8 @@ IntervalSet path_on(const std::vector<PathPart>& path, int64_t rank) {
   return IntervalSet(parts);
 }
 
-// Begins and ends of several hosts would stretch a step by the errors of their clocks: within these it is as long as on its slowest rank.
+// Begins and ends of several hosts would stretch a step by the errors of their clocks: within these it is as long as on
+// its slowest rank.
 std::string length_of(const RunView& run, const StepLanes& lanes) {
   const int64_t window_ns = lanes.window().length_ns();
   Query row(run.db, "SELECT longest_ns FROM steady_step WHERE world = ? AND step = ?");
@@ -74,7 +79,8 @@ std::string length_of(const RunView& run, const StepLanes& lanes) {
 
 std::string caption_of(const RunView& run, Panel& panel) {
   const auto on = time_on(panel.path);
-  std::string text = fmt::format("The {} step (step {}) takes {}.", panel.which, panel.lanes.step(), length_of(run, panel.lanes));
+  std::string text =
+      fmt::format("The {} step (step {}) takes {}.", panel.which, panel.lanes.step(), length_of(run, panel.lanes));
   if (on.empty()) return text;
   int64_t computing_ns = 0, all_ns = 0;
   for (const auto& [rank, ns] : on) {
@@ -87,8 +93,9 @@ std::string caption_of(const RunView& run, Panel& panel) {
   if (on.size() == 1)
     text += fmt::format(" All of its critical path is on rank {}", on[0].first);
   else
-    text += fmt::format(" {} of its critical path is on rank {}, the rest on {}", percent(on[0].second), on[0].first,
-                        on.size() == 2 ? fmt::format("rank {}", on[1].first) : fmt::format("{} other ranks", on.size() - 1));
+    text += fmt::format(
+        " {} of its critical path is on rank {}, the rest on {}", percent(on[0].second), on[0].first,
+        on.size() == 2 ? fmt::format("rank {}", on[1].first) : fmt::format("{} other ranks", on.size() - 1));
   return text + fmt::format("; {} of the path is computing.", percent(computing_ns));
 }
 
@@ -121,7 +128,8 @@ std::vector<Figure> step_timeline(const RunView& run) {
                              {"critical_ns", "On the critical path", Unit::kDuration}}};
   Query gpus(run.db, "SELECT 1 FROM gpu_part g JOIN process p ON p.id = g.process WHERE p.world = ? LIMIT 1");
   gpus.bind(run.world);
-  figure.title = gpus.next() ? "The median and the worst step in time, on the hosts" : "The median and the worst step in time";
+  figure.title =
+      gpus.next() ? "The median and the worst step in time, on the hosts" : "The median and the worst step in time";
   const int64_t median = steps[(steps.size() - 1) / 2], worst = steps.back();
   std::vector<Panel> panels;
   panels.reserve(2);
@@ -145,9 +153,10 @@ std::vector<Figure> step_timeline(const RunView& run) {
   }
   const LaneStyle style = style_of_ranks();
   const std::vector<LegendItem> legend = lane_legend(style, all, true);
-  Chart chart(figure.id, figure.title,
-              "A lane for each rank, time from left to right: when it computed, transferred and waited. A line marks the critical path.",
-              legend_height(legend) + height);
+  Chart chart(
+      figure.id, figure.title,
+      "A lane for each rank, time from left to right: when it computed, transferred and waited. A line marks the critical path.",
+      legend_height(legend) + height);
   double y = draw_legend(chart, 0, legend);
   const Scale x{.from = 0, .to = static_cast<double>(longest_ns), .begin = kTimelineLeft, .end = kTimelineRight};
   int64_t gap_ns = 0;
@@ -155,8 +164,10 @@ std::vector<Figure> step_timeline(const RunView& run) {
     chart.text(0, y + 14, Anchor::kStart, fmt::format("{} step: {}", panel.which, panel.lanes.step()), "strong");
     std::vector<const Lane*> lanes;
     std::vector<std::string> names;
-    for (const int64_t rank : panel.shown) lanes.push_back(&panel.lanes.lane(rank)), names.push_back(std::to_string(rank));
-    gap_ns = std::max(gap_ns, draw_lanes(chart, style, lanes, names, panel.path, panel.lanes.window().begin_ns, x, y + 40));
+    for (const int64_t rank : panel.shown)
+      lanes.push_back(&panel.lanes.lane(rank)), names.push_back(std::to_string(rank));
+    gap_ns =
+        std::max(gap_ns, draw_lanes(chart, style, lanes, names, panel.path, panel.lanes.window().begin_ns, x, y + 40));
     y += 44 + kLaneHeight * static_cast<double>(lanes.size()) + 26;
   }
   figure.svg = chart.take();
@@ -165,7 +176,8 @@ std::vector<Figure> step_timeline(const RunView& run) {
       "on it can take longer without "
       "making the step longer.";
   if (panels.front().lanes.ranks().size() > kMostLanes)
-    figure.reading += fmt::format(" {} of {} ranks: those on the path first.", kMostLanes, panels.front().lanes.ranks().size());
+    figure.reading +=
+        fmt::format(" {} of {} ranks: those on the path first.", kMostLanes, panels.front().lanes.ranks().size());
   figure.reading += fmt::format(" Gaps below {} are not drawn.", short_duration(gap_ns));
   return {std::move(figure)};
 }

@@ -53,16 +53,20 @@ std::vector<TimeLayer> most_and_mean(TimeBins& bins) { return {{&bins, "c6", tru
 
 std::vector<LegendItem> legend_of_most_and_mean() { return {{"c0", "mean"}, {"c6", "most"}}; }
 
-TimeDrawing draw_time_panels(std::string_view id, std::string_view title, std::string_view description, const TimePanelStyle& style,
-                             const std::vector<TimePanel>& panels) {
+TimeDrawing draw_time_panels(std::string_view id, std::string_view title, std::string_view description,
+                             const TimePanelStyle& style, const std::vector<TimePanel>& panels) {
   std::set<TimeBins*> drawn;
   for (const TimePanel& panel : panels)
     for (const TimeLayer& layer : panel.layers) drawn.insert(layer.bins);
   const std::vector<TimeBins*> all(drawn.begin(), drawn.end());
   TimeBins::align(all);
   int64_t begin_ns = INT64_MAX, end_ns = INT64_MIN;
-  for (const TimeBins* bins : all) begin_ns = std::min(begin_ns, bins->begin_ns()), end_ns = std::max(end_ns, bins->end_ns());
-  const Scale x{.from = static_cast<double>(begin_ns), .to = static_cast<double>(end_ns), .begin = kPanelLeft, .end = kPanelRight};
+  for (const TimeBins* bins : all)
+    begin_ns = std::min(begin_ns, bins->begin_ns()), end_ns = std::max(end_ns, bins->end_ns());
+  const Scale x{.from = static_cast<double>(begin_ns),
+                .to = static_cast<double>(end_ns),
+                .begin = kPanelLeft,
+                .end = kPanelRight};
   const double top = legend_height(style.legend);
   Chart chart(id, title, description, top + kPanelPitch * static_cast<double>(panels.size()) + 36);
   draw_legend(chart, 0, style.legend);

@@ -43,7 +43,7 @@ struct TimeDrawing {
   std::string svg;
   int64_t span_ns = 0;
 };
-TimeDrawing draw_time_panels(std::string_view id, std::string_view title, std::string_view description, const TimePanelStyle& style,
-                             const std::vector<TimePanel>& panels);
+TimeDrawing draw_time_panels(std::string_view id, std::string_view title, std::string_view description,
+                             const TimePanelStyle& style, const std::vector<TimePanel>& panels);
 
 }  // namespace ddl::reports::html

@@ -59,8 +59,8 @@ std::string history_caption(const std::vector<TrialMark>& trials) {
     range.add(trial.cost_ns);
   }
   std::string text = fmt::format("{} of {}, from {} to {}.", plural(static_cast<int64_t>(trials.size()), "trial"),
-                                 plural(static_cast<int64_t>(points.size()), "configuration"), short_duration(std::llround(range.least)),
-                                 short_duration(std::llround(range.most)));
+                                 plural(static_cast<int64_t>(points.size()), "configuration"),
+                                 short_duration(std::llround(range.least)), short_duration(std::llround(range.most)));
   if (failed > 0) text += fmt::format(" {} failed.", plural(failed, "trial"));
   return text;
 }
@@ -70,7 +70,8 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
       .id = "trials",
       .title = "Every trial",
       .caption = history_caption(trials),
-      .reading = "From left to right in the order in which they were made. The spread of the default's marks is the machine's noise."};
+      .reading =
+          "From left to right in the order in which they were made. The spread of the default's marks is the machine's noise."};
   figure.data.columns = {{"trial", "Trial", Unit::kCount},
                          {"stage", "Stage", Unit::kText},
                          {"point", "Configuration", Unit::kText},
@@ -79,12 +80,14 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
   for (const TrialMark& trial : trials) range.add(trial.cost_ns);
   const std::vector<MarkName> legend = legend_of(trials);
   const double top = mark_legend_height(legend) + 22, bottom = top + kTuningHeight;
-  Chart chart(figure.id, figure.title, "A mark for each trial: its cost from bottom to top, lower is better; trials follow each other.",
+  Chart chart(figure.id, figure.title,
+              "A mark for each trial: its cost from bottom to top, lower is better; trials follow each other.",
               bottom + 24);
   draw_mark_legend(chart, legend);
   const Scale y = cost_scale(range.least, range.most, bottom, top);
   draw_time_axis_left(chart, y, kTuningLeft, kTuningRight);
-  const Scale x{.from = -0.5, .to = static_cast<double>(trials.size()) - 0.5, .begin = kTuningLeft, .end = kTuningRight};
+  const Scale x{
+      .from = -0.5, .to = static_cast<double>(trials.size()) - 0.5, .begin = kTuningLeft, .end = kTuningRight};
   double free_from = 0;
   for (size_t i = 0; i < trials.size(); ++i) {
     const TrialMark& trial = trials[i];
@@ -102,8 +105,9 @@ Figure history_figure(const std::vector<TrialMark>& trials, const std::string& c
     else
       chart.path(fmt::format("M{} {}l8 8m0-8l-8 8", coordinate(at - 4), coordinate(top + 2)), "line");
     chart.end_group();
-    figure.data.rows.push_back({Value::count(static_cast<int64_t>(i) + 1), Value::text(trial.stage), Value::text(trial.point),
-                                trial.cost_ns ? Value::duration_ns(std::llround(*trial.cost_ns)) : Value::absent(Unit::kDuration)});
+    figure.data.rows.push_back(
+        {Value::count(static_cast<int64_t>(i) + 1), Value::text(trial.stage), Value::text(trial.point),
+         trial.cost_ns ? Value::duration_ns(std::llround(*trial.cost_ns)) : Value::absent(Unit::kDuration)});
   }
   if (std::any_of(trials.begin(), trials.end(), [](const TrialMark& trial) { return !trial.cost_ns; }))
     figure.reading += " A cross at the top is a trial that failed.";
@@ -135,11 +139,12 @@ std::vector<Predicted> predicted_points(const std::vector<TrialMark>& trials) {
 }
 
 Figure prediction_figure(const std::vector<Predicted>& points, const std::string& cost_name) {
-  Figure figure{.id = "predicted",
-                .title = "Predicted against measured",
-                .reading =
-                    "A mark for each configuration that was tried: the geometric mean of its trials. On the dashed line the prediction was "
-                    "right; it only chose what to try, the verdict is of measurements alone."};
+  Figure figure{
+      .id = "predicted",
+      .title = "Predicted against measured",
+      .reading =
+          "A mark for each configuration that was tried: the geometric mean of its trials. On the dashed line the prediction was "
+          "right; it only chose what to try, the verdict is of measurements alone."};
   figure.data.columns = {{"point", "Configuration", Unit::kText},
                          {"predicted_ns", "Predicted", Unit::kDuration},
                          {"measured_ns", cost_name, Unit::kDuration},
@@ -153,16 +158,18 @@ Figure prediction_figure(const std::vector<Predicted>& points, const std::string
     range.add(point.measured_ns());
     errors.push_back(std::abs(point.error()));
     marks.push_back(point.mark);
-    figure.data.rows.push_back({Value::text(point.mark.point), Value::duration_ns(std::llround(*point.mark.predicted_ns)),
+    figure.data.rows.push_back({Value::text(point.mark.point),
+                                Value::duration_ns(std::llround(*point.mark.predicted_ns)),
                                 Value::duration_ns(std::llround(point.measured_ns())), Value::ratio(point.error()),
                                 Value::count(point.trials)});
   }
   std::sort(errors.begin(), errors.end());
-  figure.caption = fmt::format("The prediction was off by {} in the median, by {} at most.", percent_text(errors[errors.size() / 2]),
-                               percent_text(errors.back()));
+  figure.caption = fmt::format("The prediction was off by {} in the median, by {} at most.",
+                               percent_text(errors[errors.size() / 2]), percent_text(errors.back()));
   const std::vector<MarkName> legend = legend_of(marks);
   const double top = mark_legend_height(legend) + 6, bottom = top + kTuningHeight;
-  Chart chart(figure.id, figure.title, "Measured cost, from bottom to top, over predicted cost, from left to right.", bottom + 40);
+  Chart chart(figure.id, figure.title, "Measured cost, from bottom to top, over predicted cost, from left to right.",
+              bottom + 40);
   draw_mark_legend(chart, legend);
   const Scale y = cost_scale(range.least, range.most, bottom, top);
   Scale x = y;
@@ -172,7 +179,8 @@ Figure prediction_figure(const std::vector<Predicted>& points, const std::string
   chart.text((kTuningLeft + kTuningRight) / 2, bottom + 34, Anchor::kMiddle, "predicted");
   chart.line(kTuningLeft, bottom, kTuningRight, top, "model");
   for (const Predicted& point : points) {
-    chart.begin_group(fmt::format("{}: {}, predicted {}", shown_name(point.mark.point), short_duration(std::llround(point.measured_ns())),
+    chart.begin_group(fmt::format("{}: {}, predicted {}", shown_name(point.mark.point),
+                                  short_duration(std::llround(point.measured_ns())),
                                   short_duration(std::llround(*point.mark.predicted_ns))));
     chart.mark(kind_of(point.mark), x(*point.mark.predicted_ns), y(point.measured_ns()));
     chart.end_group();
@@ -184,7 +192,8 @@ Figure prediction_figure(const std::vector<Predicted>& points, const std::string
 }  // namespace
 
 std::vector<Figure> tuning_figures(const std::vector<TrialMark>& trials, const std::string& cost_name) {
-  if (std::count_if(trials.begin(), trials.end(), [](const TrialMark& trial) { return trial.cost_ns.has_value(); }) < 2) return {};
+  if (std::count_if(trials.begin(), trials.end(), [](const TrialMark& trial) { return trial.cost_ns.has_value(); }) < 2)
+    return {};
   std::vector<Figure> figures = {history_figure(trials, cost_name)};
   if (const std::vector<Predicted> points = predicted_points(trials); points.size() > 1)
     figures.push_back(prediction_figure(points, cost_name));

@@ -1,4 +1,5 @@
-// A bar per rank (or GPU), cut by what its step went for. Beyond kWhereMostBars ranks: the same standing side by side, one column a rank.
+// A bar per rank (or GPU), cut by what its step went for. Beyond kWhereMostBars ranks: the same standing side by side,
+// one column a rank.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -24,13 +25,15 @@ std::string label_of(const ResourceTime& share) {
 std::vector<Category> used_categories(const std::vector<ResourceTime>& shares) {
   std::vector<Category> used;
   for (const Category& category : kCategories)
-    if (std::any_of(shares.begin(), shares.end(), [&](const ResourceTime& share) { return share.mean.*category.part > 0; }))
+    if (std::any_of(shares.begin(), shares.end(),
+                    [&](const ResourceTime& share) { return share.mean.*category.part > 0; }))
       used.push_back(category);
   return used;
 }
 
 // Painted from the last category to the first, each from the bottom to the sum of all up to it: one path a category.
-std::string draw_columns(const Figure& figure, const std::vector<ResourceTime>& shares, const std::vector<Category>& categories) {
+std::string draw_columns(const Figure& figure, const std::vector<ResourceTime>& shares,
+                         const std::vector<Category>& categories) {
   std::vector<LegendItem> legend;
   for (const Category& category : categories) legend.push_back({category.css, category.name});
   const double top = legend_height(legend) + 8, bottom = top + kWhereHeight;
@@ -70,13 +73,14 @@ Table data_of(const std::vector<ResourceTime>& shares, const std::vector<Categor
   for (const ResourceTime& share : shares) {
     auto& cells = table.rows.emplace_back();
     cells.push_back(Value::text(label_of(share)));
-    for (const Category& category : categories) cells.push_back(Value::duration_ns(std::llround(share.mean.*category.part)));
+    for (const Category& category : categories)
+      cells.push_back(Value::duration_ns(std::llround(share.mean.*category.part)));
   }
   return table;
 }
 
-std::string caption_of(const std::vector<ResourceTime>& shares, const JobTime& time, const std::vector<Category>& categories,
-                       std::string_view whole) {
+std::string caption_of(const std::vector<ResourceTime>& shares, const JobTime& time,
+                       const std::vector<Category>& categories, std::string_view whole) {
   std::vector<double> parts;
   for (const Category& category : categories) parts.push_back(time.shown_share(category.part));
   std::vector<std::string> words;  // what rounds to nothing is in the table
@@ -88,9 +92,9 @@ std::string caption_of(const std::vector<ResourceTime>& shares, const JobTime& t
   const auto less_wait = [](const ResourceTime& a, const ResourceTime& b) { return a.mean.wait_ns < b.mean.wait_ns; };
   const auto [least, most] = std::minmax_element(shares.begin(), shares.end(), less_wait);
   if (shares.size() > 1 && most->mean.wait_ns > 0)
-    text +=
-        fmt::format(" Rank {} waits longest ({}), rank {} least ({}): who waits least is who the others wait for.", label_of(*most),
-                    short_duration(std::llround(most->mean.wait_ns)), label_of(*least), short_duration(std::llround(least->mean.wait_ns)));
+    text += fmt::format(" Rank {} waits longest ({}), rank {} least ({}): who waits least is who the others wait for.",
+                        label_of(*most), short_duration(std::llround(most->mean.wait_ns)), label_of(*least),
+                        short_duration(std::llround(least->mean.wait_ns)));
   return text;
 }
 
@@ -101,8 +105,13 @@ Figure draw(const RunView& run, const std::vector<ResourceTime>& shares, bool gp
   figure.title = fmt::format("Where {} goes{}, by {}", whole, where, gpus ? "GPU" : "rank");
   const std::vector<Category> categories = used_categories(shares);
   if (shares.size() <= kWhereMostBars) {
-    Bars bars{.id = figure.id, .title = figure.title, .description = {}, .heading = gpus ? "rank/GPU" : "rank", .share_rows = true};
-    bars.description = fmt::format("A bar for each of {} {}s, cut into what {} went for.", shares.size(), gpus ? "GPU" : "rank", whole);
+    Bars bars{.id = figure.id,
+              .title = figure.title,
+              .description = {},
+              .heading = gpus ? "rank/GPU" : "rank",
+              .share_rows = true};
+    bars.description = fmt::format("A bar for each of {} {}s, cut into what {} went for.", shares.size(),
+                                   gpus ? "GPU" : "rank", whole);
     for (const Category& category : categories) bars.parts.push_back({category.name, category.css});
     for (const ResourceTime& share : shares) {
       Bar& bar = bars.bars.emplace_back(Bar{.name = label_of(share)});

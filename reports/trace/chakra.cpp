@@ -38,13 +38,15 @@ class ChakraRank {
   ChakraRank(const RunView& run, const TraceProcess& process) : run_(run), process_(process) {}
 
   void read() {
-    Query window(run_.db,
-                 "SELECT begin_ns, end_ns, iif(first_step = last_step, first_step, NULL) FROM temp.trace_process WHERE process = ?");
+    Query window(
+        run_.db,
+        "SELECT begin_ns, end_ns, iif(first_step = last_step, first_step, NULL) FROM temp.trace_process WHERE process = ?");
     window.bind(process_.id).next();
     begin_ns_ = window.maybe_integer(0).value_or(process_.init_ns.value_or(process_.start_ns));
     end_ns_ = window.maybe_integer(1).value_or(process_.finalize_ns.value_or(process_.end_ns));
     step_ = window.maybe_integer(2);
-    Query thread(run_.db, "SELECT thread FROM step WHERE process = ? GROUP BY thread ORDER BY count(*) DESC, thread LIMIT 1");
+    Query thread(run_.db,
+                 "SELECT thread FROM step WHERE process = ? GROUP BY thread ORDER BY count(*) DESC, thread LIMIT 1");
     main_ = thread.bind(process_.id).next() ? thread.integer(0) : 0;
     read_kernels();
     read_stream_waits();
@@ -78,13 +80,15 @@ class ChakraRank {
             in_window("e"));
     carried.bind(process_.id);
     while (carried.next())
-      collectives[{carried.integer(0), carried.integer(1)}] = {chakra::collective_type(carried.text(2)), carried.maybe_integer(3)};
+      collectives[{carried.integer(0), carried.integer(1)}] = {chakra::collective_type(carried.text(2)),
+                                                               carried.maybe_integer(3)};
 
-    Query row(run_.db,
-              "SELECT g.kind, n.name, g.device, g.context, g.stream, g.start_ns, g.duration_ns, g.step, g.comm, g.seq, g.correlation,"
-              " g.launch_ns, n.class = 'communication' FROM temp.trace_process t CROSS JOIN gpu_event g ON g.process ="
-              " t.process JOIN gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind IN (1, 2, 3, 6) AND " +
-                  in_window("g") + " ORDER BY g.start_ns, g.id");
+    Query row(
+        run_.db,
+        "SELECT g.kind, n.name, g.device, g.context, g.stream, g.start_ns, g.duration_ns, g.step, g.comm, g.seq, g.correlation,"
+        " g.launch_ns, n.class = 'communication' FROM temp.trace_process t CROSS JOIN gpu_event g ON g.process ="
+        " t.process JOIN gpu_name n ON n.id = g.name WHERE g.process = ? AND g.kind IN (1, 2, 3, 6) AND " +
+            in_window("g") + " ORDER BY g.start_ns, g.id");
     row.bind(process_.id);
     while (row.next()) {
       ChakraNode node;
@@ -104,7 +108,8 @@ class ChakraRank {
       }
       if (node.type == NodeType::kCompute && (row.integer(12) != 0 || !row.is_null(8))) ++kernels_left;
       const auto number = static_cast<uint32_t>(nodes.size());
-      const LaneKey key{row.maybe_integer(2).value_or(-1), row.maybe_integer(3).value_or(-1), row.maybe_integer(4).value_or(-1)};
+      const LaneKey key{row.maybe_integer(2).value_or(-1), row.maybe_integer(3).value_or(-1),
+                        row.maybe_integer(4).value_or(-1)};
       Lane& lane = lanes_[key];
       if (lane.last != kNone) node.deps.push_back(lane.last);
       lane.last = number;
@@ -125,10 +130,13 @@ class ChakraRank {
     if (lanes_.empty()) return;
     std::map<std::pair<int64_t, int64_t>, const Lane*> lanes;  // by context and stream
     for (const auto& [key, lane] : lanes_) lanes[{std::get<1>(key), std::get<2>(key)}] = &lane;
-    Query row(run_.db, "SELECT context, stream, correlation, on_context, on_stream, on_correlation FROM stream_wait WHERE process = ?");
+    Query row(
+        run_.db,
+        "SELECT context, stream, correlation, on_context, on_stream, on_correlation FROM stream_wait WHERE process = ?");
     row.bind(process_.id);
     while (row.next()) {
-      const auto waits = lanes.find({row.integer(0), row.integer(1)}), on = lanes.find({row.integer(3), row.integer(4)});
+      const auto waits = lanes.find({row.integer(0), row.integer(1)}),
+                 on = lanes.find({row.integer(3), row.integer(4)});
       if (waits == lanes.end() || on == lanes.end()) continue;
       const auto& later = waits->second->by_correlation;
       const auto& earlier = on->second->by_correlation;
@@ -185,17 +193,19 @@ class ChakraRank {
   }
 
   void add(ChakraNode node, bool posts) {
-    moments_.push_back(
-        {node.start_ns, posts ? node.start_ns : node.end_ns, posts ? What::kPosts : What::kBlocks, static_cast<uint32_t>(nodes.size())});
+    moments_.push_back({node.start_ns, posts ? node.start_ns : node.end_ns, posts ? What::kPosts : What::kBlocks,
+                        static_cast<uint32_t>(nodes.size())});
     nodes.push_back(std::move(node));
   }
 
   void read_messages() {
     for (const bool sends : {true, false}) {
-      Query row(run_.db,
-                fmt::format("SELECT e.thread, e.kind, o.name, e.step, e.start_ns, e.duration_ns, m.bytes, m.tag, m.source, m.destination"
-                            " FROM temp.chakra_message m JOIN event e ON e.id = m.{} JOIN op o ON o.id = e.op WHERE e.process = ?",
-                            sends ? "send" : "receive"));
+      Query row(
+          run_.db,
+          fmt::format(
+              "SELECT e.thread, e.kind, o.name, e.step, e.start_ns, e.duration_ns, m.bytes, m.tag, m.source, m.destination"
+              " FROM temp.chakra_message m JOIN event e ON e.id = m.{} JOIN op o ON o.id = e.op WHERE e.process = ?",
+              sends ? "send" : "receive"));
       row.bind(process_.id);
       while (row.next()) {
         ChakraNode node = call_node(row.text(2), row.integer(4), row.integer(4) + row.integer(5), row.maybe_integer(3));
@@ -218,13 +228,14 @@ class ChakraRank {
             in_window("g"));
     row.bind(process_.id);
     while (row.next()) {
-      moments_.push_back(
-          {row.integer(0), row.integer(0) + row.integer(1), What::kSynchronizes, kNone, row.maybe_integer(2), row.maybe_integer(3)});
+      moments_.push_back({row.integer(0), row.integer(0) + row.integer(1), What::kSynchronizes, kNone,
+                          row.maybe_integer(2), row.maybe_integer(3)});
     }
   }
 
   void walk_host() {
-    std::stable_sort(moments_.begin(), moments_.end(), [](const Moment& a, const Moment& b) { return a.at_ns < b.at_ns; });
+    std::stable_sort(moments_.begin(), moments_.end(),
+                     [](const Moment& a, const Moment& b) { return a.at_ns < b.at_ns; });
     std::vector<std::pair<int64_t, uint32_t>> requests;  // when they were completed
     for (const Moment& m : moments_)
       if (m.what == What::kPosts) requests.emplace_back(nodes[m.node].end_ns, m.node);
@@ -252,7 +263,9 @@ class ChakraRank {
     compute_until(end_ns_);
   }
 
-  static void append(std::vector<uint32_t>& to, const std::vector<uint32_t>& more) { to.insert(to.end(), more.begin(), more.end()); }
+  static void append(std::vector<uint32_t>& to, const std::vector<uint32_t>& more) {
+    to.insert(to.end(), more.begin(), more.end());
+  }
 
   void compute_until(int64_t at_ns) {
     if (at_ns <= cursor_ns_) return;
@@ -268,8 +281,11 @@ class ChakraRank {
 
   void wait_for_streams(const Moment& m) {
     for (const auto& [key, lane] : lanes_) {
-      if ((m.context && *m.context != std::get<1>(key) && std::get<1>(key) >= 0) || (m.stream && *m.stream != std::get<2>(key))) continue;
-      const auto behind = std::lower_bound(lane.by_launch.begin(), lane.by_launch.end(), std::make_pair(m.at_ns, uint32_t{0}));
+      if ((m.context && *m.context != std::get<1>(key) && std::get<1>(key) >= 0) ||
+          (m.stream && *m.stream != std::get<2>(key)))
+        continue;
+      const auto behind =
+          std::lower_bound(lane.by_launch.begin(), lane.by_launch.end(), std::make_pair(m.at_ns, uint32_t{0}));
       if (behind != lane.by_launch.begin()) after_.push_back(std::prev(behind)->second);
     }
   }
@@ -296,7 +312,8 @@ std::vector<uint32_t> in_order(std::vector<ChakraNode>& nodes) {
     for (const uint32_t dep : deps) next[dep].push_back(i);
     by_start[i] = i;
   }
-  std::stable_sort(by_start.begin(), by_start.end(), [&](uint32_t a, uint32_t b) { return nodes[a].start_ns < nodes[b].start_ns; });
+  std::stable_sort(by_start.begin(), by_start.end(),
+                   [&](uint32_t a, uint32_t b) { return nodes[a].start_ns < nodes[b].start_ns; });
   using Ready = std::pair<int64_t, uint32_t>;
   std::priority_queue<Ready, std::vector<Ready>, std::greater<>> ready;
   for (const uint32_t node : by_start)
@@ -346,7 +363,8 @@ ChakraTraces::ChakraTraces(const RunView& run, TraceRequest request) : run_(run)
         "SELECT max(s.duration_ns), s.step FROM steady_number n JOIN step s ON s.step = n.step AND s.measured JOIN process p ON p.id = s.process AND p.world ="
         " n.world WHERE n.world = ? GROUP BY s.step ORDER BY 1, 2");
     for (row.bind(run.world); row.next();) steps.emplace_back(row.integer(0), row.integer(1));
-    if (steps.empty()) throw Error("the run has no step that all ranks recorded", "name steps with --steps A:B", ExitCode::kDataMissing);
+    if (steps.empty())
+      throw Error("the run has no step that all ranks recorded", "name steps with --steps A:B", ExitCode::kDataMissing);
     const int64_t middle = steps[steps.size() / 2].second;
     request_.steps = TraceRequest::Steps{middle, middle};
   }
@@ -376,8 +394,9 @@ ChakraTraces::ChakraTraces(const RunView& run, TraceRequest request) : run_(run)
       " (SELECT send FROM temp.chakra_message UNION SELECT receive FROM temp.chakra_message)");
   left.next();
   messages_left_ = static_cast<uint64_t>(left.integer(0));
-  Query begin(run.db,
-              "SELECT min(coalesce(t.begin_ns, p.init_ns, p.start_ns)) FROM temp.trace_process t JOIN process p ON p.id = t.process");
+  Query begin(
+      run.db,
+      "SELECT min(coalesce(t.begin_ns, p.init_ns, p.start_ns)) FROM temp.trace_process t JOIN process p ON p.id = t.process");
   begin.next();
   begin_ns_ = begin.integer(0);
 }
@@ -407,7 +426,8 @@ void ChakraTraces::write(size_t trace, const Sink& sink) {
       "SELECT communicator, '[' || group_concat(rank, ', ') || ']' FROM (SELECT communicator, rank FROM communicator_member WHERE communicator IN"
       " (SELECT comm FROM temp.chakra_whole) AND side = 0 ORDER BY communicator, comm_rank) GROUP BY communicator");
   while (row.next())
-    groups += fmt::format("{}{{\"pg_name\": \"{}\", \"ranks\": {}}}", groups.empty() ? "" : ", ", row.integer(0), row.text(1));
+    groups += fmt::format("{}{{\"pg_name\": \"{}\", \"ranks\": {}}}", groups.empty() ? "" : ", ", row.integer(0),
+                          row.text(1));
   if (!groups.empty()) {
     Message node, values;
     node.number(chakra::kId, nodes.size())
@@ -421,7 +441,9 @@ void ChakraTraces::write(size_t trace, const Sink& sink) {
   for (uint32_t i = 0; i < order.size(); ++i) {
     ChakraNode& node = nodes[order[i]];
     Message message;
-    message.number(chakra::kId, i).bytes(chakra::kName, node.name).number(chakra::kType, static_cast<uint64_t>(node.type));
+    message.number(chakra::kId, i)
+        .bytes(chakra::kName, node.name)
+        .number(chakra::kType, static_cast<uint64_t>(node.type));
     for (uint32_t& dep : node.deps) dep = number[dep];
     std::sort(node.deps.begin(), node.deps.end());
     for (const uint32_t dep : node.deps) message.number(chakra::kDataDeps, dep);
@@ -465,20 +487,25 @@ std::vector<std::string> ChakraTraces::notes() const {
   std::vector<std::string> notes;
   if (request_.steps) {
     notes.push_back(request_.steps->first == request_.steps->last
-                        ? fmt::format("step {} of {} rank{}", request_.steps->first, processes_.size(), processes_.size() == 1 ? "" : "s")
-                        : fmt::format("steps {} to {} of {} rank{}", request_.steps->first, request_.steps->last, processes_.size(),
-                                      processes_.size() == 1 ? "" : "s"));
+                        ? fmt::format("step {} of {} rank{}", request_.steps->first, processes_.size(),
+                                      processes_.size() == 1 ? "" : "s")
+                        : fmt::format("steps {} to {} of {} rank{}", request_.steps->first, request_.steps->last,
+                                      processes_.size(), processes_.size() == 1 ? "" : "s"));
   }
   if (!missing_.empty())
-    notes.push_back(fmt::format("no file for ranks that left no record ({}): a simulator needs one for each", rank_list(missing_)));
+    notes.push_back(
+        fmt::format("no file for ranks that left no record ({}): a simulator needs one for each", rank_list(missing_)));
   if (collectives_left_ > 0)
     notes.push_back(fmt::format(
-        "{} calls of collectives count as computing: Chakra has no such type, or not all members are in these steps", collectives_left_));
+        "{} calls of collectives count as computing: Chakra has no such type, or not all members are in these steps",
+        collectives_left_));
   if (messages_left_ > 0)
-    notes.push_back(fmt::format("{} sends and receives count as computing: their other ends are not in these steps", messages_left_));
+    notes.push_back(fmt::format("{} sends and receives count as computing: their other ends are not in these steps",
+                                messages_left_));
   if (kernels_left_ > 0)
-    notes.push_back(
-        fmt::format("{} kernels of communication count as computing: what they carry out, or who takes part, is not known", kernels_left_));
+    notes.push_back(fmt::format(
+        "{} kernels of communication count as computing: what they carry out, or who takes part, is not known",
+        kernels_left_));
   return notes;
 }
 

@@ -2,12 +2,14 @@
 //
 //   distributedInfo   rank, world_size, and the process groups: one for each communicator, under its number
 //   ProfilerStep#N    steps; phases are user annotations, layers modules of Python, operators cpu_op
-//   cuda_runtime      the launching calls; the store knows when, not which function it was: the usual one for the kind of activity is named
-//   kernel, gpu_*     pid is the device, tid the stream; "correlation" leads to the launch. Kernels of NCCL say what collective they carry
+//   cuda_runtime      the launching calls; the store knows when, not which function it was: the usual one for the kind
+//                     of activity is named
+//   kernel, gpu_*     pid is the device, tid the stream; "correlation" leads to the launch. Kernels of NCCL say what
+//                     collective they carry
 //   out
 //
-// Kineto has nothing for calls of MPI: they are of category "mpi", requests in flight of "mpi_request", with the field names of its
-// collectives, which other programs pass over.
+// Kineto has nothing for calls of MPI: they are of category "mpi", requests in flight of "mpi_request", with the field
+// names of its collectives, which other programs pass over.
 #include "reports/trace/traces.h"
 
 #include <fmt/format.h>
@@ -97,7 +99,9 @@ class KinetoFile {
       const bool of_nccl = group.integer(3) != 0;
       nccl = nccl || of_nccl;
       JsonObject config;
-      config.text("pg_name", group.text(0)).text("pg_desc", group.text(1)).text("backend_config", of_nccl ? "cuda:nccl" : "cpu:mpi");
+      config.text("pg_name", group.text(0))
+          .text("pg_desc", group.text(1))
+          .text("backend_config", of_nccl ? "cuda:nccl" : "cpu:mpi");
       config.integer("pg_size", group.integer(2)).raw("ranks", "[" + ranks_of(group.integer(0)) + "]");
       groups += (groups.empty() ? "" : ", ") + config.str();
     }
@@ -129,13 +133,15 @@ class KinetoFile {
         " ORDER BY s.start_ns");
     row.bind(process_.id);
     while (row.next())
-      on_thread("user_annotation", fmt::format("ProfilerStep#{}", row.integer(1)), row.integer(0), row.integer(2), row.integer(3), {});
+      on_thread("user_annotation", fmt::format("ProfilerStep#{}", row.integer(1)), row.integer(0), row.integer(2),
+                row.integer(3), {});
   }
 
   void write_ranges() {
-    Query row(db_,
-              "SELECT thread, kind, name, start_ns, duration_ns, seq FROM temp.trace_range WHERE process = ? ORDER BY start_ns, "
-              "duration_ns DESC, id DESC");
+    Query row(
+        db_,
+        "SELECT thread, kind, name, start_ns, duration_ns, seq FROM temp.trace_range WHERE process = ? ORDER BY start_ns, "
+        "duration_ns DESC, id DESC");
     row.bind(process_.id);
     while (row.next()) {
       const std::string kind = row.text(1);
@@ -149,7 +155,8 @@ class KinetoFile {
         category = "user_annotation";
         // Names that everybody takes for a phase, or one that says so.
         const RangeName read = parse_range_name(name.data(), name.size(), nullptr);
-        if (static_cast<ContextKind>(read.kind) != ContextKind::kPhase || std::string_view(read.text, read.length) != name)
+        if (static_cast<ContextKind>(read.kind) != ContextKind::kPhase ||
+            std::string_view(read.text, read.length) != name)
           name = "phase:" + name;
       } else if (!row.is_null(5)) {
         args.integer("Sequence number", row.integer(5));
@@ -174,19 +181,23 @@ class KinetoFile {
         if (!row.is_null(column)) args.integer(name, row.integer(column));
       }
       if (!row.is_null(9))
-        args.text("Process Group Name", row.text(9)).text("Process Group Description", row.text(10)).integer("Group size", row.integer(11));
+        args.text("Process Group Name", row.text(9))
+            .text("Process Group Description", row.text(10))
+            .integer("Group size", row.integer(11));
       if (!row.is_null(12)) args.integer("wait_ns", row.integer(12)).integer("xfer_ns", row.integer(13));
-      on_thread(row.integer(1) == 1 ? "mpi" : "mpi_request", row.text(2), row.integer(0), row.integer(3), row.integer(4), args);
+      on_thread(row.integer(1) == 1 ? "mpi" : "mpi_request", row.text(2), row.integer(0), row.integer(3),
+                row.integer(4), args);
     }
   }
 
   void write_launches() {
-    Query row(db_,
-              "SELECT g.thread, g.correlation, g.launch_ns, g.launch_duration_ns, min(g.kind), max(g.graph_node IS NOT NULL), min(g.stream "
-              "IS NULL) FROM"
-              " temp.trace_process t CROSS JOIN gpu_event g ON g.process = t.process WHERE t.process = ? AND g.launch_ns IS NOT NULL AND"
-              " g.correlation <> 0 AND g.kind <= 4 AND " +
-                  in_window("g") + " GROUP BY g.correlation, g.launch_ns ORDER BY g.launch_ns");
+    Query row(
+        db_,
+        "SELECT g.thread, g.correlation, g.launch_ns, g.launch_duration_ns, min(g.kind), max(g.graph_node IS NOT NULL), min(g.stream "
+        "IS NULL) FROM"
+        " temp.trace_process t CROSS JOIN gpu_event g ON g.process = t.process WHERE t.process = ? AND g.launch_ns IS NOT NULL AND"
+        " g.correlation <> 0 AND g.kind <= 4 AND " +
+            in_window("g") + " GROUP BY g.correlation, g.launch_ns ORDER BY g.launch_ns");
     row.bind(process_.id);
     while (row.next()) {
       const bool graph = row.integer(5) != 0;
@@ -259,22 +270,29 @@ class KinetoFile {
       event.text("ph", "X").text("cat", category).text("name", name).integer("pid", device).integer("tid", stream);
       event.microseconds("ts", row.integer(2)).microseconds("dur", row.integer(3)).raw("args", args.str());
       add(event);
-      if (row.integer(13) != 0 && row.integer(7) != 0 && row.integer(0) < 4) arrow("f", row.integer(7), device, stream, row.integer(2));
+      if (row.integer(13) != 0 && row.integer(7) != 0 && row.integer(0) < 4)
+        arrow("f", row.integer(7), device, stream, row.integer(2));
     }
   }
 
   void describe_collective(const Query& row, JsonObject& args) {
     const store::TorchCollective* collective = store::find_torch_collective_of(row.text(14));
     if (collective == nullptr) return;
-    if (row.is_null(17)) return;  // a group of nobody knows whom: in the format only a name of NCCL's tells such a kernel
+    // a group of nobody knows whom: in the format only a name of NCCL's tells such a kernel
+    if (row.is_null(17)) return;
     store::TorchTypeName type = store::find_torch_type_of(static_cast<uint32_t>(row.integer(19)));
     const int64_t bytes = row.integer(18), size = std::max<int64_t>(1, row.integer(17));
     if (type.bytes == 0 || bytes % type.bytes != 0) type = {"Byte", 1};
     const int64_t sent = bytes / type.bytes;
-    const int64_t received = collective->op == "ncclAllGather" ? sent * size : collective->op == "ncclReduceScatter" ? sent / size : sent;
+    const int64_t received = collective->op == "ncclAllGather"       ? sent * size
+                             : collective->op == "ncclReduceScatter" ? sent / size
+                                                                     : sent;
     args.text("Collective name", collective->name);
-    if (!row.is_null(18)) args.integer("In msg nelems", sent).integer("Out msg nelems", received).text("dtype", type.name);
-    args.text("Process Group Name", row.text(15)).text("Process Group Description", row.text(16)).integer("Group size", size);
+    if (!row.is_null(18))
+      args.integer("In msg nelems", sent).integer("Out msg nelems", received).text("dtype", type.name);
+    args.text("Process Group Name", row.text(15))
+        .text("Process Group Description", row.text(16))
+        .integer("Group size", size);
     if (const std::string& ranks = ranks_of(row.integer(15)); size <= kMostListed && !ranks.empty())
       args.text("Process Group Ranks", "[" + ranks + "]");
     if (!row.is_null(20)) args.integer("wait_ns", row.integer(20)).integer("xfer_ns", row.integer(21));
@@ -298,7 +316,8 @@ class KinetoFile {
   }
 
   static std::string without_frame(const std::string& name, std::string_view frame) {
-    return name.starts_with(frame) && name.ends_with(']') ? name.substr(frame.size(), name.size() - frame.size() - 1) : name;
+    return name.starts_with(frame) && name.ends_with(']') ? name.substr(frame.size(), name.size() - frame.size() - 1)
+                                                          : name;
   }
 
   int64_t tid_of(int64_t thread) const {
@@ -306,8 +325,8 @@ class KinetoFile {
     return known != threads_.end() ? known->second.tid : thread;
   }
 
-  void on_thread(std::string_view category, std::string_view name, int64_t thread, int64_t start_ns, int64_t duration_ns,
-                 const JsonObject& args) {
+  void on_thread(std::string_view category, std::string_view name, int64_t thread, int64_t start_ns,
+                 int64_t duration_ns, const JsonObject& args) {
     JsonObject event;
     event.text("ph", "X").text("cat", category).text("name", name).integer("pid", pid_).integer("tid", tid_of(thread));
     event.microseconds("ts", start_ns).microseconds("dur", duration_ns);
@@ -318,7 +337,11 @@ class KinetoFile {
   /// From a launch to what it launched.
   void arrow(const char* end, int64_t correlation, int64_t pid, int64_t tid, int64_t time_ns) {
     JsonObject event;
-    event.text("ph", end).integer("id", correlation).integer("pid", pid).integer("tid", tid).microseconds("ts", time_ns);
+    event.text("ph", end)
+        .integer("id", correlation)
+        .integer("pid", pid)
+        .integer("tid", tid)
+        .microseconds("ts", time_ns);
     event.text("cat", "ac2g").text("name", "ac2g");
     if (*end == 'f') event.text("bp", "e");
     add(event);
@@ -349,7 +372,8 @@ class KinetoFile {
 
 }  // namespace
 
-KinetoTraces::KinetoTraces(const RunView& run, const TraceRequest& request) : run_(run), processes_(select_processes(run, request)) {
+KinetoTraces::KinetoTraces(const RunView& run, const TraceRequest& request)
+    : run_(run), processes_(select_processes(run, request)) {
   std::erase_if(processes_, [](const TraceProcess& p) { return p.ended == "exec"; });
   // A program without MPI has no ranks: they are numbered behind those that have one.
   int64_t next = 0;
@@ -371,8 +395,8 @@ std::string KinetoTraces::file_name(size_t trace) const {
   const TraceProcess& p = processes_[trace];
   std::string host;
   for (const char c : p.host.substr(0, 100)) {
-    const bool plain =
-        (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '_' || (c == '.' && !host.empty());
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' ||
+                       c == '_' || (c == '.' && !host.empty());
     host += plain ? c : '_';
   }
   return fmt::format("{}_{}.{}.pt.trace.json", host.empty() ? "host" : host, *p.rank, epoch_ns_ / kNsPerMs);

@@ -17,7 +17,8 @@ void Lanes::add(int64_t begin_ns, int64_t end_ns, const TraceEvent& event, const
 }
 
 void NestedLanes::close_until(Lane& lane, int64_t time_ns) {
-  for (; !lane.ends_ns.empty() && lane.ends_ns.back() <= time_ns; lane.ends_ns.pop_back()) packets_.end(lane.track, lane.ends_ns.back());
+  for (; !lane.ends_ns.empty() && lane.ends_ns.back() <= time_ns; lane.ends_ns.pop_back())
+    packets_.end(lane.track, lane.ends_ns.back());
 }
 
 void NestedLanes::add(int64_t begin_ns, int64_t end_ns, const TraceEvent& event) {

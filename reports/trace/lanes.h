@@ -1,5 +1,5 @@
-// Slices of one thread or stream as tracks. Slices of a track may nest but not partly overlap: those that would go to another track of the
-// same name.
+// Slices of one thread or stream as tracks. Slices of a track may nest but not partly overlap: those that would go to
+// another track of the same name.
 #pragma once
 
 #include <cstdint>

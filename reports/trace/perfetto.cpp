@@ -18,11 +18,12 @@ int64_t integer(SQLite::Database& db, const std::string& sql) {
 
 /// Clocks that were put right may have moved something before the run's zero; the format knows no negative times.
 int64_t origin(SQLite::Database& db) {
-  return integer(db,
-                 "SELECT min(0, (SELECT coalesce(min(start_ns), 0) FROM process), (SELECT coalesce(min(start_ns), 0) FROM event), (SELECT "
-                 "coalesce(min(start_ns), 0) FROM gpu_event), (SELECT coalesce(min(start_ns), 0) FROM range_event), (SELECT "
-                 "coalesce(min(start_ns), 0) FROM step), (SELECT coalesce(min(time_ns), 0) FROM node_sample), (SELECT "
-                 "coalesce(min(time_ns), 0) FROM value))");
+  return integer(
+      db,
+      "SELECT min(0, (SELECT coalesce(min(start_ns), 0) FROM process), (SELECT coalesce(min(start_ns), 0) FROM event), (SELECT "
+      "coalesce(min(start_ns), 0) FROM gpu_event), (SELECT coalesce(min(start_ns), 0) FROM range_event), (SELECT "
+      "coalesce(min(start_ns), 0) FROM step), (SELECT coalesce(min(time_ns), 0) FROM node_sample), (SELECT "
+      "coalesce(min(time_ns), 0) FROM value))");
 }
 
 std::string process_name(const RunView& run, const TraceProcess& p) {
@@ -35,7 +36,8 @@ std::string process_name(const RunView& run, const TraceProcess& p) {
 
 std::vector<std::string> labels(const TraceProcess& p) {
   std::vector<std::string> labels = {fmt::format("pid {}", p.pid), fmt::format("ended: {}", p.ended)};
-  if (p.sigma_ns && *p.sigma_ns > 0) labels.push_back(fmt::format("clock error {}", short_duration(static_cast<int64_t>(*p.sigma_ns))));
+  if (p.sigma_ns && *p.sigma_ns > 0)
+    labels.push_back(fmt::format("clock error {}", short_duration(static_cast<int64_t>(*p.sigma_ns))));
   if (!p.sigma_ns) labels.emplace_back("clock error not known");
   return labels;
 }
@@ -81,14 +83,16 @@ void write_perfetto(const RunView& run, const TraceRequest& request, const Sink&
   const std::vector<TraceProcess> processes = select_processes(run, request);
   PerfettoPackets packets(sink, origin(run.db), number_in<int64_t>(run.meta("epoch_realtime_ns")).value_or(0));
 
-  const int64_t rows = integer(run.db,
-                               "SELECT (SELECT coalesce(max(id), 0) FROM event) + (SELECT coalesce(max(id), 0) FROM gpu_event) +"
-                               " (SELECT coalesce(max(rowid), 0) FROM range_event)");
+  const int64_t rows =
+      integer(run.db,
+              "SELECT (SELECT coalesce(max(id), 0) FROM event) + (SELECT coalesce(max(id), 0) FROM gpu_event) +"
+              " (SELECT coalesce(max(rowid), 0) FROM range_event)");
   int64_t done = 0;
   PerfettoTracks tracks{run.db, packets, processes, {}, [&](int64_t more) {
                           done += more;
                           constexpr int64_t kEvery = 10'000;
-                          if (done % kEvery == 0) progress(static_cast<double>(done) / static_cast<double>(std::max(done, rows)));
+                          if (done % kEvery == 0)
+                            progress(static_cast<double>(done) / static_cast<double>(std::max(done, rows)));
                         }};
   write_processes(tracks, run, missing_ranks(run, request));
   write_missing(tracks, run);

@@ -50,7 +50,8 @@ std::vector<CallWindow> windows_of(PerfettoTracks& tracks, const TraceProcess& p
   whole.bind(process.id);
   if (whole.next()) {
     const int64_t begin_ns = process.init_ns.value_or(process.start_ns);
-    windows.push_back({0, begin_ns, std::max(begin_ns, process.finalize_ns.value_or(process.end_ns)), whole.integer(0) != 0});
+    windows.push_back(
+        {0, begin_ns, std::max(begin_ns, process.finalize_ns.value_or(process.end_ns)), whole.integer(0) != 0});
   }
   return windows;
 }
@@ -65,9 +66,12 @@ class ComputeTracks {
     std::set<int64_t> threads;
     for (const CallWindow& w : windows) threads.insert(w.thread);
     for (const int64_t thread : threads) {
-      Lanes lanes(tracks_.packets, tracks_.process_tracks.at(process_.id), "compute, " + tracks_.thread_name(process_.id, thread),
+      Lanes lanes(tracks_.packets, tracks_.process_tracks.at(process_.id),
+                  "compute, " + tracks_.thread_name(process_.id, thread),
                   PerfettoTracks::order(TrackGroup::kCompute, thread));
-      Query call(tracks_.db, "SELECT start_ns, duration_ns FROM event WHERE process = ? AND thread = ? AND kind = 1 ORDER BY start_ns");
+      Query call(
+          tracks_.db,
+          "SELECT start_ns, duration_ns FROM event WHERE process = ? AND thread = ? AND kind = 1 ORDER BY start_ns");
       call.bind(process_.id, thread);
       bool more = call.next();
       int64_t done_ns = INT64_MIN;  // no call before it is of interest any more
@@ -98,15 +102,18 @@ class ComputeTracks {
 };
 
 /// Waiting comes first in a call, whichever way it was found.
-std::vector<SlicePart> parts_of(const Query& row, int64_t start_ns, int64_t end_ns, int wait, int xfer, int method, int message_wait) {
+std::vector<SlicePart> parts_of(const Query& row, int64_t start_ns, int64_t end_ns, int wait, int xfer, int method,
+                                int message_wait) {
   std::vector<SlicePart> parts;
   if (!row.is_null(wait) && !row.is_null(xfer)) {
     const int64_t turn_ns = start_ns + row.integer(wait);
     if (turn_ns > start_ns) parts.push_back({"wait", "wait", start_ns, turn_ns});
     if (end_ns > turn_ns)
-      parts.push_back({"transfer", row.text(method) == "max-post" ? "transfer (upper bound)" : "transfer", turn_ns, end_ns});
+      parts.push_back(
+          {"transfer", row.text(method) == "max-post" ? "transfer (upper bound)" : "transfer", turn_ns, end_ns});
   } else if (row.integer(message_wait) > 0) {
-    parts.push_back({"message_wait", "wait for the other end", start_ns, std::min(end_ns, start_ns + row.integer(message_wait))});
+    parts.push_back(
+        {"message_wait", "wait for the other end", start_ns, std::min(end_ns, start_ns + row.integer(message_wait))});
   }
   return parts;
 }
@@ -189,24 +196,29 @@ void write_calls(PerfettoTracks& tracks) {
     if (row.integer(0) != process) lanes.clear();
     process = row.integer(0);
     const int64_t kind = row.integer(2);
-    const TrackGroup group = kind == kRequest ? TrackGroup::kRequests : kind == kNcclOnDevice ? TrackGroup::kNccl : TrackGroup::kCalls;
+    const TrackGroup group = kind == kRequest        ? TrackGroup::kRequests
+                             : kind == kNcclOnDevice ? TrackGroup::kNccl
+                                                     : TrackGroup::kCalls;
     const int64_t thread = group == TrackGroup::kCalls ? row.integer(1) : 0;
     auto found = lanes.find({group, thread});
     if (found == lanes.end()) {
-      const std::string name = group == TrackGroup::kCalls      ? "communication, " + tracks.thread_name(process, thread)
+      const std::string name = group == TrackGroup::kCalls ? "communication, " + tracks.thread_name(process, thread)
                                : group == TrackGroup::kRequests ? "communication in flight"
                                                                 : "communication on GPUs";
-      found =
-          lanes.try_emplace({group, thread}, tracks.packets, tracks.process_tracks.at(process), name, PerfettoTracks::order(group, thread))
-              .first;
+      found = lanes
+                  .try_emplace({group, thread}, tracks.packets, tracks.process_tracks.at(process), name,
+                               PerfettoTracks::order(group, thread))
+                  .first;
     }
     TraceEvent event{.category = kind == kMpiCall || kind == kRequest ? "mpi" : "nccl"};
     const std::string name = row.text(3);
     event.name = name;
-    for (int i = 0; const ArgumentColumn& argument : kArguments) add_argument(event.arguments, argument, row, kFirstArgument + i++);
+    for (int i = 0; const ArgumentColumn& argument : kArguments)
+      add_argument(event.arguments, argument, row, kFirstArgument + i++);
     if (!row.is_null(kSeq)) {
       event.arguments.push_back({"seq", row.integer(kSeq)});
-      if (row.integer(kIsCollective) != 0 && row.integer(kCommSize) > 1) event.flow = flow_of(row.integer(kComm), row.integer(kSeq));
+      if (row.integer(kIsCollective) != 0 && row.integer(kCommSize) > 1)
+        event.flow = flow_of(row.integer(kComm), row.integer(kSeq));
     }
     const int64_t start_ns = row.integer(4), end_ns = start_ns + row.integer(5);
     const std::vector<SlicePart> parts = parts_of(row, start_ns, end_ns, kWait, kXfer, kMethod, kMessageWait);

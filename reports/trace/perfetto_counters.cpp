@@ -49,10 +49,11 @@ void write_step_counters(PerfettoTracks& tracks) {
 }
 
 void write_values(PerfettoTracks& tracks) {
-  Query row(tracks.db,
-            "SELECT t.process, v.name, v.time_ns, v.value FROM temp.trace_process t CROSS JOIN value v ON v.process = t.process"
-            " WHERE " +
-                in_window("v", "time_ns") + " ORDER BY t.process, v.value IS NULL, v.name, v.time_ns");
+  Query row(
+      tracks.db,
+      "SELECT t.process, v.name, v.time_ns, v.value FROM temp.trace_process t CROSS JOIN value v ON v.process = t.process"
+      " WHERE " +
+          in_window("v", "time_ns") + " ORDER BY t.process, v.value IS NULL, v.name, v.time_ns");
   CounterTracks counters(tracks, 10'000);
   TrackId marks = kNoTrack;
   for (int64_t process = 0; row.next();) {
@@ -63,7 +64,8 @@ void write_values(PerfettoTracks& tracks) {
     }
     if (row.integer(0) != process) {
       process = row.integer(0);
-      marks = tracks.packets.track(tracks.process_tracks.at(process), "marks", PerfettoTracks::order(TrackGroup::kCounters, 19'999));
+      marks = tracks.packets.track(tracks.process_tracks.at(process), "marks",
+                                   PerfettoTracks::order(TrackGroup::kCounters, 19'999));
     }
     tracks.packets.instant(marks, row.integer(2), {.category = "mark", .name = name});
   }
@@ -77,7 +79,8 @@ void write_node_samples(PerfettoTracks& tracks) {
       " s.time_ns");
   CounterTracks counters(tracks, 20'000);
   while (row.next())
-    tracks.packets.count(counters.track(row.integer(0), fmt::format("{} {}", row.text(1), row.text(2))), row.integer(3), row.real(4));
+    tracks.packets.count(counters.track(row.integer(0), fmt::format("{} {}", row.text(1), row.text(2))), row.integer(3),
+                         row.real(4));
 }
 
 }  // namespace

@@ -51,9 +51,10 @@ void write_gpu(PerfettoTracks& tracks) {
     WHERE )" + in_window("g") +
                            " ORDER BY t.process, g.start_ns, g.duration_ns DESC, g.id");
   enum GpuColumn { kKind = 1, kName, kIsCommunication, kDevice, kStream, kStart, kDuration, kFirstArgument };
-  constexpr ArgumentColumn kArguments[] = {
-      {"step"},        {"layer", true}, {"phase", true}, {"bytes"},      {"copy", true}, {"source", true}, {"destination", true},
-      {"peer_device"}, {"correlation"}, {"graph_node"},  {"comm", true}, {"seq"},        {"launch_ns"}};
+  constexpr ArgumentColumn kArguments[] = {{"step"},        {"layer", true},  {"phase", true},       {"bytes"},
+                                           {"copy", true},  {"source", true}, {"destination", true}, {"peer_device"},
+                                           {"correlation"}, {"graph_node"},   {"comm", true},        {"seq"},
+                                           {"launch_ns"}};
   std::map<std::tuple<int64_t, int64_t, int>, Lanes> lanes;  // of one process; -1: of no device, or no stream
   for (int64_t process = 0; row.next(); tracks.rows_done(1)) {
     if (row.integer(0) != process) lanes.clear();
@@ -64,13 +65,16 @@ void write_gpu(PerfettoTracks& tracks) {
     auto found = lanes.find(key);
     if (found == lanes.end()) {
       const int order = PerfettoTracks::order(TrackGroup::kGpu, ((device + 1) * 64 + (stream + 1)) * kOrders + a.order);
-      found = lanes.try_emplace(key, tracks.packets, tracks.process_tracks.at(process), stream_name(row, kDevice, kStream) + a.track, order)
+      found = lanes
+                  .try_emplace(key, tracks.packets, tracks.process_tracks.at(process),
+                               stream_name(row, kDevice, kStream) + a.track, order)
                   .first;
     }
     TraceEvent event{.category = row.integer(kIsCommunication) != 0 ? "communication_kernel" : a.category};
     const std::string name = row.text(kName);
     event.name = name;
-    for (int i = 0; const ArgumentColumn& argument : kArguments) add_argument(event.arguments, argument, row, kFirstArgument + i++);
+    for (int i = 0; const ArgumentColumn& argument : kArguments)
+      add_argument(event.arguments, argument, row, kFirstArgument + i++);
     found->second.add(row.integer(kStart), row.integer(kStart) + row.integer(kDuration), event);
   }
 }

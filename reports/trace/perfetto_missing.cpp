@@ -1,5 +1,5 @@
-// What is not in the trace, in the trace: ranks that left nothing, processes that did not end as they should, calls that never returned,
-// losses of the recording.
+// What is not in the trace, in the trace: ranks that left nothing, processes that did not end as they should, calls
+// that never returned, losses of the recording.
 
 #include <map>
 
@@ -21,8 +21,8 @@ void write_losses(PerfettoTracks& tracks, const RunView& run) {
   const auto track = [&](const TraceProcess* p) {
     TrackId& known = track_of[p ? p->id : 0];
     if (known == kNoTrack)
-      known =
-          tracks.packets.track(p ? tracks.process_tracks.at(p->id) : kNoTrack, "missing data", PerfettoTracks::order(TrackGroup::kMissing));
+      known = tracks.packets.track(p ? tracks.process_tracks.at(p->id) : kNoTrack, "missing data",
+                                   PerfettoTracks::order(TrackGroup::kMissing));
     return known;
   };
   Query row(tracks.db, "SELECT rank, kind, count, note FROM loss WHERE world IS NULL OR world = ? ORDER BY rank, kind");
@@ -39,19 +39,22 @@ void write_losses(PerfettoTracks& tracks, const RunView& run) {
   }
   for (const TraceProcess& p : tracks.processes)
     if (p.ended == "lost" || p.ended == "aborted") {
-      const std::string name = p.ended == "lost" ? "lost: killed, crashed, left by _exit, or still running" : "aborted: MPI_Abort";
+      const std::string name =
+          p.ended == "lost" ? "lost: killed, crashed, left by _exit, or still running" : "aborted: MPI_Abort";
       tracks.packets.instant(track(&p), p.end_ns, {.category = "missing", .name = name});
     }
 }
 
 void write_open_calls(PerfettoTracks& tracks) {
-  Query row(tracks.db,
-            "SELECT t.process, o.name, x.start_ns, p.end_ns, x.thread, x.step, r.layer, c.label, x.seq, x.bytes, x.peer FROM"
-            " temp.trace_process t CROSS JOIN open_call x ON x.process = t.process JOIN process p ON p.id = x.process JOIN op o ON o.id = "
-            "x.op JOIN region r ON"
-            " r.id = x.region LEFT JOIN communicator c ON c.id = x.comm WHERE " +
-                in_window("x") + " ORDER BY t.process, x.start_ns");
-  constexpr ArgumentColumn kArguments[] = {{"thread"}, {"step"}, {"layer", true}, {"comm", true}, {"seq"}, {"bytes"}, {"peer"}};
+  Query row(
+      tracks.db,
+      "SELECT t.process, o.name, x.start_ns, p.end_ns, x.thread, x.step, r.layer, c.label, x.seq, x.bytes, x.peer FROM"
+      " temp.trace_process t CROSS JOIN open_call x ON x.process = t.process JOIN process p ON p.id = x.process JOIN op o ON o.id = "
+      "x.op JOIN region r ON"
+      " r.id = x.region LEFT JOIN communicator c ON c.id = x.comm WHERE " +
+          in_window("x") + " ORDER BY t.process, x.start_ns");
+  constexpr ArgumentColumn kArguments[] = {{"thread"}, {"step"},  {"layer", true}, {"comm", true},
+                                           {"seq"},    {"bytes"}, {"peer"}};
   std::optional<Lanes> lanes;
   for (int64_t process = 0; row.next();) {
     if (row.integer(0) != process) {

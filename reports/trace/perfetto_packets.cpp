@@ -15,8 +15,8 @@ namespace trace {
 constexpr uint32_t kPacket = 1;
 }
 namespace packet {
-constexpr uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11, kInternedData = 12, kSequenceFlags = 13,
-                   kTrackDescriptor = 60;
+constexpr uint32_t kClockSnapshot = 6, kTimestamp = 8, kSequenceId = 10, kTrackEvent = 11, kInternedData = 12,
+                   kSequenceFlags = 13, kTrackDescriptor = 60;
 constexpr uint64_t kIncrementalStateCleared = 1, kNeedsIncrementalState = 2;
 }  // namespace packet
 namespace clock_snapshot {
@@ -24,15 +24,16 @@ constexpr uint32_t kClocks = 1, kClockId = 1, kClockTimestamp = 2;
 constexpr uint64_t kRealtime = 1, kBoottime = 6;  // boottime: the clock of packets that name none
 }  // namespace clock_snapshot
 namespace descriptor {
-constexpr uint32_t kUuid = 1, kName = 2, kProcess = 3, kParent = 5, kCounter = 8, kChildOrdering = 11, kSiblingOrder = 12,
-                   kProcessOrdering = 19;
+constexpr uint32_t kUuid = 1, kName = 2, kProcess = 3, kParent = 5, kCounter = 8, kChildOrdering = 11,
+                   kSiblingOrder = 12, kProcessOrdering = 19;
 constexpr uint64_t kExplicitOrder = 3, kExplicitProcessOrder = 1, kRoot = 0;
 constexpr uint32_t kPid = 1, kProcessName = 6, kProcessLabels = 8;
 constexpr uint32_t kUnit = 3, kUnitName = 6;
 constexpr uint64_t kNs = 1, kBytes = 3;
 }  // namespace descriptor
 namespace track_event {
-constexpr uint32_t kCategory = 3, kArguments = 4, kType = 9, kNameNumber = 10, kTrack = 11, kName = 23, kCount = 30, kReal = 44, kFlow = 47;
+constexpr uint32_t kCategory = 3, kArguments = 4, kType = 9, kNameNumber = 10, kTrack = 11, kName = 23, kCount = 30,
+                   kReal = 44, kFlow = 47;
 constexpr uint32_t kArgumentNameNumber = 1, kArgumentInteger = 4, kArgumentReal = 5, kArgumentText = 6;
 enum Type { kBegin = 1, kEnd = 2, kInstant = 3, kCounter = 4 };
 }  // namespace track_event
@@ -42,9 +43,11 @@ constexpr uint32_t kCategories = 1, kNames = 2, kArgumentNames = 3, kNumber = 1,
 
 }  // namespace
 
-PerfettoPackets::PerfettoPackets(Sink sink, int64_t origin_ns, int64_t realtime_ns) : sink_(std::move(sink)), origin_ns_(origin_ns) {
+PerfettoPackets::PerfettoPackets(Sink sink, int64_t origin_ns, int64_t realtime_ns)
+    : sink_(std::move(sink)), origin_ns_(origin_ns) {
   Message root;  // no track of its own: it says that processes have an order
-  root.number(descriptor::kUuid, descriptor::kRoot).number(descriptor::kProcessOrdering, descriptor::kExplicitProcessOrder);
+  root.number(descriptor::kUuid, descriptor::kRoot)
+      .number(descriptor::kProcessOrdering, descriptor::kExplicitProcessOrder);
   packet_.message(packet::kTrackDescriptor, root);
   write_packet(packet_);
   if (realtime_ns == 0) return;
@@ -91,7 +94,9 @@ TrackId PerfettoPackets::counter(TrackId parent, std::string_view name, std::str
     counter.number(descriptor::kUnit, descriptor::kNs);
   else if (!unit.empty())
     counter.bytes(descriptor::kUnitName, unit);
-  track.number(descriptor::kUuid, next_track_).bytes(descriptor::kName, clean_text(name)).number(descriptor::kParent, parent);
+  track.number(descriptor::kUuid, next_track_)
+      .bytes(descriptor::kName, clean_text(name))
+      .number(descriptor::kParent, parent);
   track.message(descriptor::kCounter, counter).integer(descriptor::kSiblingOrder, order);
   packet_.message(packet::kTrackDescriptor, track);
   write_packet(packet_);

@@ -1,8 +1,9 @@
-// A trace in Perfetto's format, packet by packet: tracks, slices, instants, counters. Field numbers are those of Perfetto's public
-// protos/perfetto/trace/*.proto; nothing of it is linked.
+// A trace in Perfetto's format, packet by packet: tracks, slices, instants, counters. Field numbers are those of
+// Perfetto's public protos/perfetto/trace/*.proto; nothing of it is linked.
 //
-// All packets form one sequence. Names are interned: the first packet with a name spells it out, later ones give its number. Memory grows
-// with the different names. Texts are cleaned to UTF-8 without control characters. Not thread-safe.
+// All packets form one sequence. Names are interned: the first packet with a name spells it out, later ones
+// give its number. Memory grows with the different names. Texts are cleaned to UTF-8 without control
+// characters. Not thread-safe.
 #pragma once
 
 #include <cstdint>

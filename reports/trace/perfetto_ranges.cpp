@@ -21,22 +21,26 @@ void write_steps(PerfettoTracks& tracks) {
   for (int64_t current = 0; row.next();) {
     if (row.integer(0) != current) {
       current = row.integer(0);
-      lanes.emplace(tracks.packets, tracks.process_tracks.at(current), "steps", PerfettoTracks::order(TrackGroup::kSteps));
+      lanes.emplace(tracks.packets, tracks.process_tracks.at(current), "steps",
+                    PerfettoTracks::order(TrackGroup::kSteps));
     }
     const bool ended = !row.is_null(3);
-    const int64_t start_ns = row.integer(2), end_ns = ended ? start_ns + row.integer(3) : std::max(start_ns, row.integer(4));
+    const int64_t start_ns = row.integer(2),
+                  end_ns = ended ? start_ns + row.integer(3) : std::max(start_ns, row.integer(4));
     Arguments arguments;
     for (int i = 0; const ArgumentColumn& part : kParts) add_argument(arguments, part, row, 5 + i++);
     const std::string name = fmt::format("step {}{}", row.integer(1), ended ? "" : " (never ended)");
-    lanes->add(start_ns, end_ns, {.category = "step", .name = name, .name_is_unique = true, .arguments = std::move(arguments)});
+    lanes->add(start_ns, end_ns,
+               {.category = "step", .name = name, .name_is_unique = true, .arguments = std::move(arguments)});
   }
 }
 
 void write_ranges(PerfettoTracks& tracks) {
-  Query row(tracks.db,
-            "SELECT t.process, e.thread, r.kind, r.name, e.step, e.start_ns, e.duration_ns, e.mpi_ns, e.seq, r.phase"
-            " FROM temp.trace_process t CROSS JOIN range_event e ON e.process = t.process JOIN region r ON r.id = e.region WHERE " +
-                in_window("e") + " ORDER BY t.process, e.thread, e.start_ns, e.duration_ns DESC, e.rowid DESC");
+  Query row(
+      tracks.db,
+      "SELECT t.process, e.thread, r.kind, r.name, e.step, e.start_ns, e.duration_ns, e.mpi_ns, e.seq, r.phase"
+      " FROM temp.trace_process t CROSS JOIN range_event e ON e.process = t.process JOIN region r ON r.id = e.region WHERE " +
+          in_window("e") + " ORDER BY t.process, e.thread, e.start_ns, e.duration_ns DESC, e.rowid DESC");
   std::optional<NestedLanes> lanes;
   for (int64_t process = 0, thread = 0; row.next(); tracks.rows_done(1)) {
     if (row.integer(0) != process || row.integer(1) != thread || !lanes) {
@@ -52,7 +56,8 @@ void write_ranges(PerfettoTracks& tracks) {
     add_argument(arguments, {"mpi_ns"}, row, 7);
     add_argument(arguments, {"seq"}, row, 8);
     const std::string kind = row.text(2), name = row.text(3);
-    lanes->add(row.integer(5), row.integer(5) + row.integer(6), {.category = kind, .name = name, .arguments = std::move(arguments)});
+    lanes->add(row.integer(5), row.integer(5) + row.integer(6),
+               {.category = kind, .name = name, .arguments = std::move(arguments)});
   }
   if (lanes) lanes->finish();
 }

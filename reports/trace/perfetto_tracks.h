@@ -1,5 +1,5 @@
-// What the parts of the Perfetto export share: where packets go, and the order of a rank's tracks. Each part reads one kind of table once,
-// rank by rank.
+// What the parts of the Perfetto export share: where packets go, and the order of a rank's tracks. Each part reads one
+// kind of table once, rank by rank.
 #pragma once
 
 #include <map>

@@ -1,5 +1,5 @@
-// The wire format of protocol buffers for a writer: a message is its fields one behind the other, a field is its number and wire type as a
-// varint, and the value. Writing a trace needs no more, and so no library.
+// The wire format of protocol buffers for a writer: a message is its fields one behind the other, a field is its number
+// and wire type as a varint, and the value. Writing a trace needs no more, and so no library.
 #pragma once
 
 #include <bit>

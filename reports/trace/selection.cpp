@@ -16,7 +16,8 @@ bool is_wanted(const TraceRequest& request, const std::optional<int64_t>& rank) 
 }
 
 [[noreturn]] void refuse_steps(const RunView& run, const TraceRequest::Steps& steps) {
-  Query known(run.db, "SELECT min(s.step), max(s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?");
+  Query known(run.db,
+              "SELECT min(s.step), max(s.step) FROM step s JOIN process p ON p.id = s.process WHERE p.world = ?");
   known.bind(run.world);
   known.next();
   throw Error(fmt::format("no step from {} to {} was recorded", steps.first, steps.last),
@@ -29,9 +30,10 @@ bool is_wanted(const TraceRequest& request, const std::optional<int64_t>& rank) 
 
 std::vector<TraceProcess> select_processes(const RunView& run, const TraceRequest& request) {
   std::vector<TraceProcess> processes;
-  Query row(run.db,
-            "SELECT p.id, p.rank, h.name, p.ended, p.pid, p.start_ns, p.end_ns, p.init_ns, p.finalize_ns, p.keep_level, h.sigma_ns"
-            " FROM process p JOIN host h ON h.id = p.host WHERE p.world = ? ORDER BY p.rank IS NULL, p.rank, p.id");
+  Query row(
+      run.db,
+      "SELECT p.id, p.rank, h.name, p.ended, p.pid, p.start_ns, p.end_ns, p.init_ns, p.finalize_ns, p.keep_level, h.sigma_ns"
+      " FROM process p JOIN host h ON h.id = p.host WHERE p.world = ? ORDER BY p.rank IS NULL, p.rank, p.id");
   row.bind(run.world);
   while (row.next()) {
     TraceProcess p{.id = row.integer(0),
@@ -48,10 +50,11 @@ std::vector<TraceProcess> select_processes(const RunView& run, const TraceReques
     if (is_wanted(request, p.rank)) processes.push_back(std::move(p));
   }
   if (!request.ranks.empty() && request.ranks.back() >= std::max<int64_t>(1, run.expected_ranks))
-    throw Error(fmt::format("there is no rank {}", request.ranks.back()), fmt::format("the run has {} ranks, from 0", run.expected_ranks),
-                ExitCode::kUsage);
+    throw Error(fmt::format("there is no rank {}", request.ranks.back()),
+                fmt::format("the run has {} ranks, from 0", run.expected_ranks), ExitCode::kUsage);
 
-  if (processes.empty()) throw Error("none of these ranks left a recording", "ddl report loss says who is missing", ExitCode::kDataMissing);
+  if (processes.empty())
+    throw Error("none of these ranks left a recording", "ddl report loss says who is missing", ExitCode::kDataMissing);
 
   run.db.exec(R"(
     DROP TABLE IF EXISTS temp.trace_process;

@@ -30,12 +30,13 @@ struct TraceProcess {
   std::optional<double> sigma_ns;  ///< of its host's clock
 };
 
-/// The chosen processes, by rank. Also makes temp.trace_process(process, first_step, last_step, begin_ns, end_ns) for conditions like
-/// in_window(). Throws ddl::Error: no such rank (kUsage), none of them left a recording, or has such a step (kDataMissing).
+/// The chosen processes, by rank. Also makes temp.trace_process(process, first_step, last_step, begin_ns, end_ns) for
+/// conditions like in_window(). Throws ddl::Error: no such rank (kUsage), none of them left a recording, or has such a
+/// step (kDataMissing).
 std::vector<TraceProcess> select_processes(const RunView& run, const TraceRequest& request);
 
-/// SQL condition to export a row of `table`, which has columns step and `time`, with temp.trace_process as t. Rows without a step count by
-/// their time, from the begin of the first step to the end of the last one.
+/// SQL condition to export a row of `table`, which has columns step and `time`, with temp.trace_process as t. Rows
+/// without a step count by their time, from the begin of the first step to the end of the last one.
 std::string in_window(const std::string& table, const std::string& time = "start_ns");
 
 /// The requested ranks that left no recording.

@@ -10,12 +10,14 @@
 
 namespace ddl::reports {
 
-// ---- A run as a trace for Perfetto (ui.perfetto.dev, trace_processor): a process per rank, with tracks of what docs/how-to/export.md lists.
-/// Memory grows with names, tracks and steps, not events. Times are exact. Throws ddl::Error as select_processes() does.
+// ---- A run as a trace for Perfetto (ui.perfetto.dev, trace_processor): a process per rank, with tracks of what
+// docs/how-to/export.md lists.
+/// Memory grows with names, tracks and steps, not events. Times are exact. Throws ddl::Error as
+/// select_processes() does.
 void write_perfetto(const RunView& run, const TraceRequest& request, const Sink& sink, const TraceProgress& progress);
 
-// ---- A rank of a run as a trace in the JSON of PyTorch's profiler (libkineto), for programs that read those: HTA, TraceLens, `ddl import
-// kineto`.
+// ---- A rank of a run as a trace in the JSON of PyTorch's profiler (libkineto), for programs that read those: HTA,
+// TraceLens, `ddl import kineto`.
 class KinetoTraces {
  public:
   /// Throws ddl::Error as select_processes() does.
@@ -34,21 +36,23 @@ class KinetoTraces {
   int64_t epoch_ns_ = 0;  ///< Unix time of the run's zero; 0: unknown
 };
 
-// ---- A run as Chakra execution traces, one a rank, for simulators such as ASTRA-sim: et_def.proto of mlcommons/chakra, as a stream of messages, each behind
-// its length.
+// ---- A run as Chakra execution traces, one a rank, for simulators such as ASTRA-sim: et_def.proto of
+// mlcommons/chakra, as a stream of messages, each behind its length.
 //
 //   COMP_NODE       what a host did between calls; kernels, copies and memsets of GPUs
-//   COMM_COLL_NODE  a collective that all its members have in the window. comm_size: what this rank sends, as simulators take it
+//   COMM_COLL_NODE  a collective that all its members have in the window. comm_size: what this rank sends, as
+//                   simulators take it
 //   COMM_SEND_NODE, COMM_RECV_NODE  a message of which both ends are in the window
-//   data_deps       order: of what the host did, of each stream; kernels wait for their launch; the host for requests that a call completed, and
-//                   for what a synchronisation waited for; streams for streams
+//   data_deps       order: of what the host did, of each stream; kernels wait for their launch; the host for requests
+//                   that a call completed, and for what a synchronisation waited for; streams for streams
 //
-// The host is one line: the work of its threads in sequence. Calls of other threads than the steps' begin when it got there, and nothing
-// waits for them. Times are microseconds from the begin of the window; durations are differences of those, so that rounding errors do not
-// add up.
+// The host is one line: the work of its threads in sequence. Calls of other threads than the steps' begin when it got
+// there, and nothing waits for them. Times are microseconds from the begin of the window; durations are differences of
+// those, so that rounding errors do not add up.
 class ChakraTraces {
  public:
-  /// By default a steady step of median length, without steps the whole run. Throws ddl::Error as select_processes() does.
+  /// By default a steady step of median length, without steps the whole run. Throws ddl::Error as
+  /// select_processes() does.
   ChakraTraces(const RunView& run, TraceRequest request);
 
   size_t size() const { return processes_.size(); }

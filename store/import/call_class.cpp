@@ -9,7 +9,8 @@ namespace ddl::store {
 namespace {
 
 struct ClassifiedCall {
-  std::string_view name;  ///< lower case, without prefix, the I of non-blocking calls, _init of persistent ones and _c of large counts
+  /// lower case, without prefix, the I of non-blocking calls, _init of persistent ones and _c of large counts
+  std::string_view name;
   OpClass op_class;
 };
 

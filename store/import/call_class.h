@@ -12,8 +12,8 @@ struct CallClass {
   bool nonblocking = false;  ///< posts a request, or work for a device: its times are not the operation's
 };
 
-/// As in recordings, for calls that move data, wait for it, or request it, and for MPI's lifecycle: "MPI_Iallreduce", "MPI_Send_init",
-/// "PMPI_Bcast_c", "MPI_Init", "ncclAllGather". kOther: any other name.
+/// As in recordings, for calls that move data, wait for it, or request it, and for MPI's lifecycle: "MPI_Iallreduce",
+/// "MPI_Send_init", "PMPI_Bcast_c", "MPI_Init", "ncclAllGather". kOther: any other name.
 CallClass class_of_call(std::string_view name);
 
 }  // namespace ddl::store

@@ -1,14 +1,17 @@
-// Chakra execution traces (et_def.proto of mlcommons/chakra), a file a rank, whose nodes carry times: as `ddl export chakra` and simulators write them. Unverified
-// on a real file of another program.
+// Chakra execution traces (et_def.proto of mlcommons/chakra), a file a rank, whose nodes carry times: as `ddl export
+// chakra` and simulators write them. Unverified on a real file of another program.
 //
 //   rank             the number before ".et" (NAME.3.et), else that in the name, else the file's place among the files
-//   COMP_NODE        with attribute "stream" a kernel (or copy) of a GPU; without one an operator, or if it is named "host" what lay between calls
+//   COMP_NODE        with attribute "stream" a kernel (or copy) of a GPU; without one an operator, or if it is named
+//                    "host" what lay between calls
 //   COMM_COLL_NODE   with "stream" a kernel of NCCL; without one a call of MPI, numbered by its order on its group
 //   COMM_SEND_NODE, COMM_RECV_NODE   a call of MPI among all ranks
-//   METADATA_NODE    "## process_group:init ##" has the members of groups (pg_name); else they are the ranks whose files name the group
+//   METADATA_NODE    "## process_group:init ##" has the members of groups (pg_name); else they are the ranks whose
+//                    files name the group
 //   attribute step   nodes with one number are a step, which lasts as long as they do
 //
-// Dependencies are not read: times tell more. Nodes without times are refused: PyTorch's own execution traces have none.
+// Dependencies are not read: times tell more. Nodes without times are refused: PyTorch's own execution
+// traces have none.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -190,8 +193,10 @@ class ChakraFiles {
   static std::optional<int64_t> rank_in_name(const std::string& file) {
     if (const size_t end = file.rfind(".et"); end != std::string::npos && end > 0) {
       const size_t dot = file.rfind('.', end - 1);
-      const std::string digits = file.substr(dot == std::string::npos ? 0 : dot + 1, end - (dot == std::string::npos ? 0 : dot + 1));
-      if (!digits.empty() && digits.size() < 7 && digits.find_first_not_of("0123456789") == std::string::npos) return std::stoll(digits);
+      const std::string digits =
+          file.substr(dot == std::string::npos ? 0 : dot + 1, end - (dot == std::string::npos ? 0 : dot + 1));
+      if (!digits.empty() && digits.size() < 7 && digits.find_first_not_of("0123456789") == std::string::npos)
+        return std::stoll(digits);
     }
     return rank_in_trace_name(file);
   }
@@ -259,8 +264,10 @@ class ChakraFiles {
           if (!name || !members || !data.is_list(*members)) continue;
           std::vector<int64_t> ranks;
           for (const auto member : data.members(*members))
-            if (const auto number = data.integer(member); number && *number >= 0 && *number < kMaxRanks) ranks.push_back(*number);
-          if (told_groups_.size() == kMostCommunicators) throw BadRecord{fmt::format("more than {} groups", kMostCommunicators)};
+            if (const auto number = data.integer(member); number && *number >= 0 && *number < kMaxRanks)
+              ranks.push_back(*number);
+          if (told_groups_.size() == kMostCommunicators)
+            throw BadRecord{fmt::format("more than {} groups", kMostCommunicators)};
           told_groups_[std::string(data.text(*name))] = std::move(ranks);
         }
       } catch (const BadData& bad) {
@@ -269,7 +276,8 @@ class ChakraFiles {
     }
     if (e.type != NodeType::kCollective) return;
     seen_groups_[e.group].insert(rank);
-    if (seen_groups_.size() > kMostCommunicators) throw BadRecord{fmt::format("more than {} groups", kMostCommunicators)};
+    if (seen_groups_.size() > kMostCommunicators)
+      throw BadRecord{fmt::format("more than {} groups", kMostCommunicators)};
   }
 
   uint32_t group(const std::string& name, bool of_nccl) {
@@ -285,7 +293,8 @@ class ChakraFiles {
     }
     const auto size = static_cast<int64_t>(ranks.size());
     const std::string label = name.empty() ? "all ranks" : "group " + name;
-    return known->second = run_.communicator(label, label, of_nccl ? CommunicatorOf::kNccl : CommunicatorOf::kProgram, size, ranks);
+    return known->second =
+               run_.communicator(label, label, of_nccl ? CommunicatorOf::kNccl : CommunicatorOf::kProgram, size, ranks);
   }
 
   void tell(const ChakraEvent& e) {
@@ -293,7 +302,8 @@ class ChakraFiles {
       left_ += e.type != NodeType::kMetadata;
       return;
     }
-    const int64_t start_ns = static_cast<int64_t>(e.start_us) * 1000, duration_ns = static_cast<int64_t>(e.duration_us) * 1000;
+    const int64_t start_ns = static_cast<int64_t>(e.start_us) * 1000,
+                  duration_ns = static_cast<int64_t>(e.duration_us) * 1000;
     if (e.step && *e.step >= 0) {
       auto& [begin, end] = steps_.try_emplace(*e.step, start_ns, start_ns + duration_ns).first->second;
       begin = std::min(begin, start_ns);
@@ -304,14 +314,17 @@ class ChakraFiles {
       tell_kernel(e, start_ns, duration_ns);
     } else if (e.type == NodeType::kCompute) {
       run_.moment(process_, start_ns);
-      if (e.name != "host" && !e.name.empty()) run_.range(process_, thread(e), ContextKind::kOperator, e.name, start_ns, duration_ns);
+      if (e.name != "host" && !e.name.empty())
+        run_.range(process_, thread(e), ContextKind::kOperator, e.name, start_ns, duration_ns);
       run_.moment(process_, start_ns + duration_ns);
     } else {
       tell_call(e, start_ns, duration_ns);
     }
   }
 
-  uint32_t thread(const ChakraEvent& e) { return run_.thread(process_, fmt::to_string(e.thread.value_or(0)), e.thread.value_or(0)); }
+  uint32_t thread(const ChakraEvent& e) {
+    return run_.thread(process_, fmt::to_string(e.thread.value_or(0)), e.thread.value_or(0));
+  }
 
   void tell_kernel(const ChakraEvent& e, int64_t start_ns, int64_t duration_ns) {
     GpuActivity a;
@@ -320,8 +333,8 @@ class ChakraFiles {
     a.duration_ns = duration_ns;
     a.device = 0;
     a.stream = e.stream;
-    const CopyName copy =
-        parse_copy_name(e.name.starts_with("[CUDA memcpy ") ? std::string_view(e.name).substr(6) : std::string_view(e.name));
+    const CopyName copy = parse_copy_name(e.name.starts_with("[CUDA memcpy ") ? std::string_view(e.name).substr(6)
+                                                                              : std::string_view(e.name));
     if (e.name.starts_with("[CUDA memcpy ")) {
       a.kind = DeviceKind::kMemcpy;
       a.copy = copy.kind.empty() ? "?" : std::string_view(copy.kind);
@@ -348,13 +361,16 @@ class ChakraFiles {
     if (e.type == NodeType::kCollective) {
       const std::string_view usual = chakra::mpi_operation(e.comm_type.value_or(-1));
       if (usual.empty()) throw BadRecord{"comm_type is missing or unknown to Chakra"};
-      operation.op = chakra::collective_type(e.name) == e.comm_type && call.op_class != OpClass::kOther ? std::string_view(e.name) : usual;
+      operation.op = chakra::collective_type(e.name) == e.comm_type && call.op_class != OpClass::kOther
+                         ? std::string_view(e.name)
+                         : usual;
       operation.communicator = group(e.group, false);
       operation.seq = ++numbers_[operation.communicator];
     } else {
       const bool sends = e.type == NodeType::kSend;
       const auto peer = sends ? e.destination : e.source;
-      if (!peer || *peer < 0 || *peer >= world_size_) throw BadRecord{"the peer of a message is missing or not one of the ranks"};
+      if (!peer || *peer < 0 || *peer >= world_size_)
+        throw BadRecord{"the peer of a message is missing or not one of the ranks"};
       operation.op = call.op_class == (sends ? OpClass::kSend : OpClass::kReceive) ? std::string_view(e.name)
                      : sends                                                       ? "MPI_Send"
                                                                                    : "MPI_Recv";
@@ -366,7 +382,8 @@ class ChakraFiles {
     operation.op_class = known.op_class;
     operation.nonblocking = known.nonblocking;
     operation.payload_bytes = payload(e);
-    run_.call(process_, thread(e), operation, known.nonblocking ? ImportedTiming::kRequest : ImportedTiming::kCall, start_ns, duration_ns);
+    run_.call(process_, thread(e), operation, known.nonblocking ? ImportedTiming::kRequest : ImportedTiming::kCall,
+              start_ns, duration_ns);
   }
 
   ImportedRun& run_;
@@ -385,6 +402,8 @@ class ChakraFiles {
 
 }  // namespace
 
-void read_chakra(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) { ChakraFiles(run, files).read(read); }
+void read_chakra(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
+  ChakraFiles(run, files).read(read);
+}
 
 }  // namespace ddl::store

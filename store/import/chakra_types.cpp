@@ -50,11 +50,13 @@ std::optional<int64_t> collective_type(std::string_view op) {
 }
 
 std::string_view mpi_operation(int64_t type) {
-  return type >= 0 && type < std::ssize(kCollectiveTypes) ? kCollectiveTypes[static_cast<size_t>(type)].mpi : std::string_view();
+  return type >= 0 && type < std::ssize(kCollectiveTypes) ? kCollectiveTypes[static_cast<size_t>(type)].mpi
+                                                          : std::string_view();
 }
 
 std::string_view nccl_operation(int64_t type) {
-  return type >= 0 && type < std::ssize(kCollectiveTypes) ? kCollectiveTypes[static_cast<size_t>(type)].nccl : std::string_view();
+  return type >= 0 && type < std::ssize(kCollectiveTypes) ? kCollectiveTypes[static_cast<size_t>(type)].nccl
+                                                          : std::string_view();
 }
 
 }  // namespace ddl::chakra

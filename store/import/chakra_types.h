@@ -7,7 +7,16 @@
 
 namespace ddl::chakra {
 
-enum class NodeType { kInvalid = 0, kMetadata = 1, kLoad = 2, kStore = 3, kCompute = 4, kSend = 5, kReceive = 6, kCollective = 7 };
+enum class NodeType {
+  kInvalid = 0,
+  kMetadata = 1,
+  kLoad = 2,
+  kStore = 3,
+  kCompute = 4,
+  kSend = 5,
+  kReceive = 6,
+  kCollective = 7
+};
 
 /// Fields of Node and of AttributeProto.
 enum NodeField : uint32_t {
@@ -23,7 +32,8 @@ enum NodeField : uint32_t {
 };
 enum AttributeField : uint32_t { kAttributeName = 1, kInt32 = 7, kInt64 = 9, kBool = 27, kString = 29 };
 
-/// CollectiveCommType of an MPI or NCCL operation, also for non-blocking, persistent and v-variants. Nothing: Chakra lacks the type.
+/// CollectiveCommType of an MPI or NCCL operation, also for non-blocking, persistent and v-variants. Nothing:
+/// Chakra lacks the type.
 std::optional<int64_t> collective_type(std::string_view op);
 /// The operation of a type, "MPI_Allreduce" or "ncclAllReduce"; may be empty.
 std::string_view mpi_operation(int64_t type);

@@ -1,12 +1,14 @@
-// Chrome's trace event format (JSON), as many programs write it for chrome://tracing and Perfetto, built from its documentation. Unverified
-// on a real file of another program.
+// Chrome's trace event format (JSON), as many programs write it for chrome://tracing and Perfetto, built from its
+// documentation. Unverified on a real file of another program.
 //
-//   ph X, or B and E    a range of a thread; names tell steps, phases and layers as those of NVTX do; args may be in B, in E or in both
+//   ph X, or B and E    a range of a thread; names tell steps, phases and layers as those of NVTX do; args may be
+//                       in B, in E or in both
 //   ph b, n, e          asynchronous ranges, which belong to no thread (of old: S, T, p, F): counted, but not read
-//   pid, tid            a process is a rank: the number in its name ("rank 3", metadata event process_name), else its place in the order in
-//                       which pids first appear
+//   pid, tid            a process is a rank: the number in its name ("rank 3", metadata event process_name), else its
+//                       place in the order in which pids first appear
 //   cat mpi, nccl       a call: args.comm, comm_size, seq, bytes, peer, tag where they are known
-//   cat kernel, gpu_memcpy, gpu_memset, cuda_runtime   as in Kineto's traces (kineto.cpp), which are read better by `ddl import kineto`
+//   cat kernel, gpu_memcpy, gpu_memset, cuda_runtime   as in Kineto's traces (kineto.cpp), which are read better by
+//                                                      `ddl import kineto`
 #include <fmt/format.h>
 
 #include <map>
@@ -31,7 +33,8 @@ class ChromeFile : public JsonVisitor {
       : run_(run), unread_(unread), file_(path.filename().string()), bytes_(bytes) {}
 
   void finish() {
-    if (open_ > 0) run_.losses().add({}, "abandoned_calls", open_, "ranges that begin and never end: they are left out");
+    if (open_ > 0)
+      run_.losses().add({}, "abandoned_calls", open_, "ranges that begin and never end: they are left out");
     run_.losses().add({}, "unbalanced_ranges", unbegun_, "range ends without a begin in the trace: they are left out");
   }
   /// PyTorch's profiler wrote it.
@@ -123,10 +126,12 @@ class ChromeFile : public JsonVisitor {
 
   static bool is_call(std::string_view category) { return category == "mpi" || category == "nccl"; }
   static bool is_launch(std::string_view category) { return category == "cuda_runtime" || category == "cuda_driver"; }
-  static bool is_gpu(std::string_view category) { return category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset"; }
+  static bool is_gpu(std::string_view category) {
+    return category == "kernel" || category == "gpu_memcpy" || category == "gpu_memset";
+  }
 
-  /// Those that the event has replace what is known: where B and E both have one, E's counts. Args that the category does not use may have
-  /// any type.
+  /// Those that the event has replace what is known: where B and E both have one, E's counts. Args that the category
+  /// does not use may have any type.
   static void add_arguments(Arguments& known, std::string_view category, const JsonRecord& event) {
     const auto take = [&](std::optional<int64_t>& value, std::string_view path) {
       if (const std::optional<int64_t> told = event.integer(path)) value = told;
@@ -157,7 +162,8 @@ class ChromeFile : public JsonVisitor {
     const RangeName name = parse_range_name(written.data(), written.size(), nullptr);
     if (name.kind == 0) return;
     if (static_cast<ContextKind>(name.kind) != ContextKind::kStep) {
-      run_.range(t.process, t.number, static_cast<ContextKind>(name.kind), {name.text, name.length}, start_ns, duration_ns);
+      run_.range(t.process, t.number, static_cast<ContextKind>(name.kind), {name.text, name.length}, start_ns,
+                 duration_ns);
       return;
     }
     int64_t number = next_step_[t.process];
@@ -166,7 +172,8 @@ class ChromeFile : public JsonVisitor {
     run_.step(t.process, t.number, number, start_ns, duration_ns);
   }
 
-  void add_call(const Thread& t, std::string_view name, int64_t start_ns, int64_t duration_ns, const Arguments& arguments) {
+  void add_call(const Thread& t, std::string_view name, int64_t start_ns, int64_t duration_ns,
+                const Arguments& arguments) {
     ImportedOperation operation;
     operation.op = name;
     const CallClass call = class_of_call(name);
@@ -180,9 +187,10 @@ class ChromeFile : public JsonVisitor {
     const std::optional<int64_t> size = arguments.comm_size;
     if (!comm.empty() && size && *size > 0 && *size <= kMaxRanks) {
       const bool of_nccl = name.starts_with("nccl");
-      operation.communicator = run_.communicator(comm, comm, of_nccl ? CommunicatorOf::kNccl : CommunicatorOf::kProgram, *size, {});
-      // What a call of MPI only posts runs until a request is completed, of which the trace says nothing: it is not an instance of a
-      // collective.
+      operation.communicator =
+          run_.communicator(comm, comm, of_nccl ? CommunicatorOf::kNccl : CommunicatorOf::kProgram, *size, {});
+      // What a call of MPI only posts runs until a request is completed, of which the trace says nothing: it is not an
+      // instance of a collective.
       if (of_nccl || !call.nonblocking) operation.seq = arguments.seq;
     }
     run_.call(t.process, t.number, operation, ImportedTiming::kCall, start_ns, duration_ns);
@@ -191,7 +199,9 @@ class ChromeFile : public JsonVisitor {
   void add_gpu(const Thread& t, std::string_view name, std::string_view category, int64_t start_ns, int64_t duration_ns,
                const Arguments& arguments) {
     GpuActivity a;
-    a.kind = category == "kernel" ? DeviceKind::kKernel : category == "gpu_memcpy" ? DeviceKind::kMemcpy : DeviceKind::kMemset;
+    a.kind = category == "kernel"       ? DeviceKind::kKernel
+             : category == "gpu_memcpy" ? DeviceKind::kMemcpy
+                                        : DeviceKind::kMemset;
     a.start_ns = start_ns;
     a.duration_ns = duration_ns;
     a.correlation = arguments.correlation.value_or(0);
@@ -199,7 +209,8 @@ class ChromeFile : public JsonVisitor {
     a.stream = arguments.stream;
     a.bytes = arguments.bytes;
     const CopyName copy = parse_copy_name(name);
-    const std::string shown = a.kind == DeviceKind::kMemcpy   ? fmt::format("[CUDA memcpy {}]", copy.kind.empty() ? "?" : copy.kind)
+    const std::string shown = a.kind == DeviceKind::kMemcpy
+                                  ? fmt::format("[CUDA memcpy {}]", copy.kind.empty() ? "?" : copy.kind)
                               : a.kind == DeviceKind::kMemset ? "[CUDA memset]"
                                                               : std::string(name);
     a.name = shown;

@@ -13,8 +13,8 @@
 
 namespace ddl::store {
 
-/// Takes threads' activities from the run in order; fills step, range_event, range_profile, event and profile, and gives the run each
-/// launch's place.
+/// Takes threads' activities from the run in order; fills step, range_event, range_profile, event and profile, and
+/// gives the run each launch's place.
 class CpuSweep {
  public:
   CpuSweep(ImportedRun& run, MadeRows& made, const std::function<void(double ratio)>& step_done);
@@ -64,9 +64,10 @@ class CpuSweep {
   std::vector<Open> open_;
   std::map<uint32_t, Totals> ranges_;                                    ///< of the process, by region
   std::map<std::tuple<int64_t, int64_t, uint32_t, int>, Totals> calls_;  ///< by op, communicator, region, size class
-  std::set<int64_t> measured_;                                           ///< numbers of its steps whose use that counts is written
-  size_t open_launches_ = 0;                                             ///< of open_, with launches
-  int64_t events_ = 0;                                                   ///< event.id of the last one
+  /// numbers of its steps whose use that counts is written
+  std::set<int64_t> measured_;
+  size_t open_launches_ = 0;  ///< of open_, with launches
+  int64_t events_ = 0;        ///< event.id of the last one
   Insert insert_step_, insert_source_;
   RowBuffer insert_range_, insert_event_;
 };

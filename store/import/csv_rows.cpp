@@ -38,7 +38,9 @@ CsvRows::CsvRows(InputFile& file, std::string_view remark) : file_(file), remark
   columns_ = fields_;
 }
 
-bool CsvRows::has(std::string_view column) const { return std::find(columns_.begin(), columns_.end(), column) != columns_.end(); }
+bool CsvRows::has(std::string_view column) const {
+  return std::find(columns_.begin(), columns_.end(), column) != columns_.end();
+}
 
 bool CsvRows::line() {
   do {
@@ -53,7 +55,8 @@ bool CsvRows::next() {
     if (!line()) return false;
   } while (line_.empty());
   split();
-  if (fields_.size() != columns_.size()) fail(fmt::format("a row has {} fields, the header {}", fields_.size(), columns_.size()));
+  if (fields_.size() != columns_.size())
+    fail(fmt::format("a row has {} fields, the header {}", fields_.size(), columns_.size()));
   return true;
 }
 

@@ -9,8 +9,8 @@
 
 namespace ddl::store {
 
-/// Takes the next row off `text`, with its line break; quoted fields may hold commas, line breaks and doubled quotes. False: an unclosed
-/// quote.
+/// Takes the next row off `text`, with its line break; quoted fields may hold commas, line breaks and doubled quotes.
+/// False: an unclosed quote.
 bool take_csv_row(std::string_view& text, std::vector<std::string>& fields);
 
 class CsvRows {
@@ -19,7 +19,8 @@ class CsvRows {
   explicit CsvRows(InputFile& file, std::string_view remark = {});
 
   bool has(std::string_view column) const;
-  /// The next row; false at the end. Throws Error, with the byte, if a row's length differs from the header's, or a quote is unclosed.
+  /// The next row; false at the end. Throws Error, with the byte, if a row's length differs from the header's, or a
+  /// quote is unclosed.
   bool next();
   /// For the current row. All throw Error with the row's place if the column is missing, or not such a number.
   const std::string& text(std::string_view column) const;

@@ -1,15 +1,20 @@
-// Dumps of PyTorch's flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE): the last operations that each rank enqueued, a file a rank, as pickle or
-// as JSON (of _dump_nccl_trace_json()). Read as torch/csrc/distributed/c10d/FlightRecorder writes them, versions 1 and 2.
+// Dumps of PyTorch's flight recorder (TORCH_NCCL_TRACE_BUFFER_SIZE): the last operations that each rank enqueued, a
+// file a rank, as pickle or as JSON (of _dump_nccl_trace_json()). Read as torch/csrc/distributed/c10d/FlightRecorder
+// writes them, versions 1 and 2.
 //
-//   rank         "rank" of the dump; else the number behind "rank" in the file's name, else the last number there (_dump_14)
-//   pg_config    groups by name: description and ranks, which come as a text "[0, 1]". An empty list is all ranks. A name may stand for several
-//                groups (split_group): the ranks tell them apart
-//   pg_status    by the process's own number of the group: which that is, is told by the entries (pg_id), and where groups are named by a
-//                counter by the order of both
-//   entries      in the order in which the host enqueued them. Numbers are collective_seq_id, p2p_seq_id and op_id; version 1 has one, seq_id.
-//                A message has its group's number of collectives so far. What was batched (coalesced) has one number, and one entry
-//                "coalesced" behind it that alone has a state
-//   state        scheduled, started (only where events are timed), completed. A collective of which a later one completed has, too
+//   rank         "rank" of the dump; else the number behind "rank" in the file's name, else the last number there
+//                (_dump_14)
+//   pg_config    groups by name: description and ranks, which come as a text "[0, 1]". An empty list is all ranks. A
+//                name may stand for several groups (split_group): the ranks tell them apart
+//   pg_status    by the process's own number of the group: which that is, is told by the entries (pg_id), and where
+//                groups are named by a counter by the order of both
+//   entries      in the order in which the host enqueued them. Numbers are collective_seq_id, p2p_seq_id and op_id;
+//                version 1 has one, seq_id. A message has its group's number of collectives so far. What was batched
+//                (coalesced) has one number, and one entry "coalesced" behind it that alone has a state
+//                A message has its group's number of collectives so far. What was batched (coalesced) has one number,
+//                and one entry "coalesced" behind it that alone has a state
+//   state        scheduled, started (only where events are timed), completed. A collective of which a later one
+//                completed has, too
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -32,7 +37,8 @@ namespace fs = std::filesystem;
 using Id = PlainData::Id;
 
 constexpr uint64_t kMostDumpBytes = 128 << 20;
-constexpr size_t kMostEntries = 1 << 20, kMostGroups = 1 << 20, kMostFrames = 64, kMostTensors = 4096, kMostDimensions = 64;
+constexpr size_t kMostEntries = 1 << 20, kMostGroups = 1 << 20, kMostFrames = 64, kMostTensors = 4096,
+                 kMostDimensions = 64;
 constexpr int64_t kMostNumber = int64_t{1} << 53;  // of operations
 constexpr size_t kMostFramesRead = 16 << 20;       // of a file: a pickle may hold one list many times
 
@@ -89,16 +95,19 @@ class FlightDumps {
 
   void finish() {
     if (dumps_ == 0) {
-      throw Error(fmt::format("{}, byte 0: neither a pickle of protocol 2 to 5 nor JSON", not_dumps_.front()),
-                  "dumps of the flight recorder are what PyTorch writes as TORCH_NCCL_DEBUG_INFO_TEMP_FILE<rank>, or a folder of them",
-                  ExitCode::kDataMissing);
+      throw Error(
+          fmt::format("{}, byte 0: neither a pickle of protocol 2 to 5 nor JSON", not_dumps_.front()),
+          "dumps of the flight recorder are what PyTorch writes as TORCH_NCCL_DEBUG_INFO_TEMP_FILE<rank>, or a folder of them",
+          ExitCode::kDataMissing);
     }
     if (!not_dumps_.empty()) {
-      run_.losses().add({}, "not_dumps", not_dumps_.size(),
-                        fmt::format("files that are not dumps: {}{}", not_dumps_.front(), not_dumps_.size() > 1 ? ", ..." : ""));
+      run_.losses().add(
+          {}, "not_dumps", not_dumps_.size(),
+          fmt::format("files that are not dumps: {}{}", not_dumps_.front(), not_dumps_.size() > 1 ? ", ..." : ""));
     }
     run_.losses().add({}, "stacks", stacks_left_out_, "stacks beyond 64 MiB of different ones: left out");
-    run_.losses().add({}, "pg_status", unmapped_, "ranks whose pg_status cannot be told by group: their entries alone count");
+    run_.losses().add({}, "pg_status", unmapped_,
+                      "ranks whose pg_status cannot be told by group: their entries alone count");
     std::vector<uint32_t> numbers;
     for (Group& group : groups_) {
       if (group.ranks.empty() && is_whole_job(group)) {
@@ -107,11 +116,13 @@ class FlightDumps {
         group.ranks.assign(group.seen.begin(), group.seen.end());
       }
       const std::string& words = group.description;
-      std::string label = words.empty() || words == "undefined" ? "group " + group.name
-                          : words == group.name || words == "default_pg"
-                              ? words
-                              : fmt::format("{} {}", words, group.name.substr(0, std::min<size_t>(group.name.size(), 12)));
-      numbers.push_back(run_.communicator(group.name, label, CommunicatorOf::kNccl, static_cast<int64_t>(group.ranks.size()), group.ranks));
+      std::string label =
+          words.empty() || words == "undefined" ? "group " + group.name
+          : words == group.name || words == "default_pg"
+              ? words
+              : fmt::format("{} {}", words, group.name.substr(0, std::min<size_t>(group.name.size(), 12)));
+      numbers.push_back(run_.communicator(group.name, label, CommunicatorOf::kNccl,
+                                          static_cast<int64_t>(group.ranks.size()), group.ranks));
     }
     for (const auto& [process, rank] : processes_) run_.process(process).world_size = world_size_;
     if (!any_time_) {
@@ -121,9 +132,13 @@ class FlightDumps {
   }
 
  private:
-  bool is_dump(Id id) const { return data_->find(id, "entries") || data_->find(id, "pg_config") || data_->find(id, "pg_status"); }
+  bool is_dump(Id id) const {
+    return data_->find(id, "entries") || data_->find(id, "pg_config") || data_->find(id, "pg_status");
+  }
 
-  bool is_whole_job(const Group& group) const { return group.told || group.description == "default_pg" || group.name == "0"; }
+  bool is_whole_job(const Group& group) const {
+    return group.told || group.description == "default_pg" || group.name == "0";
+  }
 
   /// Several ranks in one file: {"0": {...}, "1": {...}}, or a list of dumps that say their ranks.
   void dumps_by_rank(Id root, const fs::path& path) {
@@ -169,7 +184,8 @@ class FlightDumps {
       for (const Id member : data_->members(*id)) add(data_->integer(member).value_or(-1));
     } else {
       const std::string_view text = data_->text(*id);
-      for (size_t at = text.find_first_of("0123456789"); at != std::string_view::npos; at = text.find_first_of("0123456789", at)) {
+      for (size_t at = text.find_first_of("0123456789"); at != std::string_view::npos;
+           at = text.find_first_of("0123456789", at)) {
         const size_t end = std::min(text.find_first_not_of("0123456789", at), text.size());
         add(end - at > 9 ? -1 : std::stoll(std::string(text.substr(at, end - at))));
         at = end;
@@ -201,7 +217,8 @@ class FlightDumps {
         if (name.empty()) name = fmt::format("{}", data_->integer(members[i - 1]).value_or(0));
         here_ = members[i];
         const std::vector<int64_t> ranks = ranks_of(members[i]);
-        const size_t number = group_of(fmt::format("{}|{}", name, fmt::join(ranks, ",")), name, word(members[i], "desc"), true);
+        const size_t number =
+            group_of(fmt::format("{}|{}", name, fmt::join(ranks, ",")), name, word(members[i], "desc"), true);
         groups_[number].ranks = ranks;
         local[name] = number;
         candidates.insert(ranks.begin(), ranks.end());
@@ -211,7 +228,8 @@ class FlightDumps {
     here_ = root;
     const std::optional<int64_t> told = number(root, "rank");
     const std::optional<int64_t> rank = told && *told >= 0 ? told : rank_of_name;
-    if (!rank || *rank < 0 || *rank >= kMaxRanks) throw BadRecord{"its rank is unknown: end the file's name in the rank, as in _dump_3"};
+    if (!rank || *rank < 0 || *rank >= kMaxRanks)
+      throw BadRecord{"its rank is unknown: end the file's name in the rank, as in _dump_3"};
     if (!candidates.empty() && !candidates.contains(*rank))
       throw BadRecord{fmt::format("its name says rank {}, which is in none of its groups", *rank)};
     world_size_ = std::max(world_size_, *rank + 1);
@@ -223,18 +241,22 @@ class FlightDumps {
     told_process.rank = rank;
     told_process.is_realtime = true;
     for (const char* key : {"version", "nccl_version", "comm_lib_version"})
-      if (!word(root, key).empty()) told_process.facts.emplace_back(fmt::format("flight_recorder.{}", key), word(root, key));
+      if (!word(root, key).empty())
+        told_process.facts.emplace_back(fmt::format("flight_recorder.{}", key), word(root, key));
     const size_t process = run_.add_process(std::move(told_process));
     processes_.emplace_back(process, *rank);
 
     std::map<int64_t, size_t> by_id;  // groups by the process's own number
-    if (const auto list = data_->find(root, "entries"); list && data_->is_list(*list)) entries(process, *rank, *list, local, by_id);
-    if (const auto status = data_->find(root, "pg_status"); status && data_->is_dict(*status)) states(process, *status, local, by_id);
+    if (const auto list = data_->find(root, "entries"); list && data_->is_list(*list))
+      entries(process, *rank, *list, local, by_id);
+    if (const auto status = data_->find(root, "pg_status"); status && data_->is_dict(*status))
+      states(process, *status, local, by_id);
   }
 
   // ---------------------------------------------------------------------------------------------- entries
 
-  void entries(size_t process, int64_t rank, Id list, std::map<std::string, size_t, std::less<>>& local, std::map<int64_t, size_t>& by_id) {
+  void entries(size_t process, int64_t rank, Id list, std::map<std::string, size_t, std::less<>>& local,
+               std::map<int64_t, size_t>& by_id) {
     const std::vector<Id>& members = data_->members(list);
     if (members.size() > kMostEntries) throw BadRecord{fmt::format("more than {} entries", kMostEntries)};
     std::vector<Entry> rows;
@@ -244,7 +266,8 @@ class FlightDumps {
       if (!data_->is_dict(member)) throw BadRecord{"an entry is not a dictionary"};
       rows.push_back(entry(rank, member, rows.size(), local, by_id));
     }
-    std::stable_sort(rows.begin(), rows.end(), [](const Entry& a, const Entry& b) { return a.row.record < b.row.record; });
+    std::stable_sort(rows.begin(), rows.end(),
+                     [](const Entry& a, const Entry& b) { return a.row.record < b.row.record; });
     settle_batches(rows);
     settle_order(rows);
     for (Entry& e : rows) {
@@ -261,11 +284,13 @@ class FlightDumps {
     }
   }
 
-  Entry entry(int64_t rank, Id id, size_t place, std::map<std::string, size_t, std::less<>>& local, std::map<int64_t, size_t>& by_id) {
+  Entry entry(int64_t rank, Id id, size_t place, std::map<std::string, size_t, std::less<>>& local,
+              std::map<int64_t, size_t>& by_id) {
     Entry e;
     FlightEntry& row = e.row;
     std::string name, description;
-    if (const auto group = data_->find(id, "process_group"); group && data_->is_list(*group) && !data_->members(*group).empty()) {
+    if (const auto group = data_->find(id, "process_group");
+        group && data_->is_list(*group) && !data_->members(*group).empty()) {
       const std::vector<Id>& words = data_->members(*group);
       name = data_->text(words[0]);
       if (words.size() > 1) description = data_->text(words[1]);
@@ -299,7 +324,8 @@ class FlightDumps {
     if (!row.seq && only && !row.is_message) row.seq = only;
     if (!row.p2p_seq && only && row.is_message) row.p2p_seq = only;
     if (!row.is_message) row.p2p_seq = std::nullopt;
-    if (e.is_coalesced && !flag && !row.is_message) row.is_message = true;  // nobody says whose: of messages not all ranks take part
+    // nobody says whose: of messages not all ranks take part
+    if (e.is_coalesced && !flag && !row.is_message) row.is_message = true;
     e.number = (row.is_message && !e.is_coalesced ? row.p2p_seq : row.seq).value_or(0);
     if (e.is_coalesced && row.is_message) e.number = row.p2p_seq.value_or(row.seq.value_or(0));
     if (row.is_message) {
@@ -391,14 +417,15 @@ class FlightDumps {
       Entry& e = rows[i];
       std::vector<size_t>& batch = batches[static_cast<int64_t>(e.row.group)];
       if (!e.is_coalesced) {
-        const bool joins =
-            !batch.empty() && rows[batch.front()].number == e.number && rows[batch.front()].row.is_message == e.row.is_message;
+        const bool joins = !batch.empty() && rows[batch.front()].number == e.number &&
+                           rows[batch.front()].row.is_message == e.row.is_message;
         if (!joins) batch.clear();
         batch.push_back(i);
         continue;
       }
-      if (!batch.empty() && (rows[batch.front()].number == e.number || rows[batch.front()].number == e.row.p2p_seq.value_or(-1) ||
-                             rows[batch.front()].number == e.row.seq.value_or(-1))) {
+      if (!batch.empty() &&
+          (rows[batch.front()].number == e.number || rows[batch.front()].number == e.row.p2p_seq.value_or(-1) ||
+           rows[batch.front()].number == e.row.seq.value_or(-1))) {
         e.row.is_message = rows[batch.front()].row.is_message;
         for (const size_t child : batch) {
           rows[child].done = e.done;
@@ -422,7 +449,8 @@ class FlightDumps {
 
   // ---------------------------------------------------------------------------------------------- pg_status
 
-  void states(size_t process, Id status, const std::map<std::string, size_t, std::less<>>& local, std::map<int64_t, size_t>& by_id) {
+  void states(size_t process, Id status, const std::map<std::string, size_t, std::less<>>& local,
+              std::map<int64_t, size_t>& by_id) {
     std::map<int64_t, Id> states;
     const std::vector<Id>& members = data_->members(status);
     for (size_t i = 1; i < members.size(); i += 2)
@@ -436,8 +464,8 @@ class FlightDumps {
         all = false;
         continue;
       }
-      run_.flight_status(process, group->second, number(state, "last_enqueued_collective"), number(state, "last_started_collective"),
-                         number(state, "last_completed_collective"));
+      run_.flight_status(process, group->second, number(state, "last_enqueued_collective"),
+                         number(state, "last_started_collective"), number(state, "last_completed_collective"));
     }
     if (!all) ++unmapped_;
   }

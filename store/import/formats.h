@@ -1,4 +1,5 @@
-// The importers, one function a format. Each is a ReadTraces (store/import.h): it throws Error with file and byte for what it cannot read.
+// The importers, one function a format. Each is a ReadTraces (store/import.h): it throws Error with file and byte for
+// what it cannot read.
 #pragma once
 
 #include <cstdint>

@@ -1,13 +1,15 @@
 // The timeline of Horovod (store/import/horovod_timeline.h) as a run.
 //
-// Rows. Each rank that negotiation names becomes a rank of the run. An operation lasts on a rank from when its last tensor of the batch was
-// ready there to the end, as rank 0 saw both. For operations that the cache answered only rank 0's part is known, from the begin of the operation.
+// Rows. Each rank that negotiation names becomes a rank of the run. An operation lasts on a rank from when its last
+// tensor of the batch was ready there to the end, as rank 0 saw both. For operations that the cache answered only rank
+// 0's part is known, from the begin of the operation.
 //
-// Steps. A tensor is reduced once in a step, so that a step ends where the name of a tensor comes back. The timeline does not say what the
-// training thread does. It is taken to compute until it has handed over its last tensor of the step, and to wait in `synchronize` then
-// until all are reduced, as Horovod's optimizers do: rows of an operation "synchronize" that completes the others. Where nobody knows who was
-// ready, rank 0 is taken to wait from when the first rank was, since some rank does; how much of it is waiting is not known then. A rank has
-// steps if at least half of them are known of it.
+// Steps. A tensor is reduced once in a step, so that a step ends where the name of a tensor comes back. The timeline
+// does not say what the training thread does. It is taken to compute until it has handed over its last tensor of the
+// step, and to wait in `synchronize` then until all are reduced, as Horovod's optimizers do: rows of an operation
+// "synchronize" that completes the others. Where nobody knows who was ready, rank 0 is taken to wait from when the
+// first rank was, since some rank does; how much of it is waiting is not known then. A rank has steps if at least half
+// of them are known of it.
 
 #include <algorithm>
 #include <map>
@@ -40,7 +42,9 @@ class TimelineReader : public HorovodTimeline {
     const uint32_t everybody = run_.communicator("horovod", "horovod", CommunicatorOf::kProgram, size, ranks);
     if (everybody != kEverybody) throw BadRecord{"another communicator came first"};
     for (const auto& [number, process] : ranks_) run_.process(process).world_size = size;
-    if (open() > 0) run_.losses().add({}, "abandoned_calls", open(), "operations that the timeline does not see ending: they are left out");
+    if (open() > 0)
+      run_.losses().add({}, "abandoned_calls", open(),
+                        "operations that the timeline does not see ending: they are left out");
     if (cached_ > 0)
       run_.losses().add(
           {}, "negotiations", cached_,
@@ -94,7 +98,8 @@ class TimelineReader : public HorovodTimeline {
     ImportedOperation operation;
     operation.op = range.name;
     operation.payload_bytes.reset();
-    run_.call(rank(0), run_.thread(rank(0), "background", 0), operation, ImportedTiming::kCall, range.start_ns, end_ns - range.start_ns);
+    run_.call(rank(0), run_.thread(rank(0), "background", 0), operation, ImportedTiming::kCall, range.start_ns,
+              end_ns - range.start_ns);
   }
 
   void on_batch(const std::shared_ptr<HorovodBatch>& batch) override {
@@ -109,7 +114,8 @@ class TimelineReader : public HorovodTimeline {
     std::map<int64_t, int64_t> begin_ns = batch->ready_ns;
     begin_ns.try_emplace(0, batch->start_ns);
     for (const auto& [number, ready_ns] : begin_ns)
-      run_.call(rank(number), training(number), operation, ImportedTiming::kRequest, ready_ns, batch->end_ns - ready_ns);
+      run_.call(rank(number), training(number), operation, ImportedTiming::kRequest, ready_ns,
+                batch->end_ns - ready_ns);
     if (batch->round != 0 && batch->round == round_) {
       batches_.push_back(batch);
     } else {
@@ -136,7 +142,8 @@ class TimelineReader : public HorovodTimeline {
       }
     Round round{round_start_ns_, INT64_MIN, {}};
     for (const auto& [number, ns] : last_ready_ns) round.ranks.insert(number);
-    std::stable_sort(batches_.begin(), batches_.end(), [](const auto& a, const auto& b) { return a->end_ns < b->end_ns; });
+    std::stable_sort(batches_.begin(), batches_.end(),
+                     [](const auto& a, const auto& b) { return a->end_ns < b->end_ns; });
     round.end_ns = batches_.back()->end_ns;
     if (!last_ready_ns.contains(0)) {
       int64_t& from_ns = last_ready_ns[0] = INT64_MIN;
@@ -172,7 +179,8 @@ class TimelineReader : public HorovodTimeline {
       if (number != 0 && known * 2 < rounds_.size()) continue;
       for (size_t i = 0; i < rounds_.size(); ++i)
         if (number == 0 || has(rounds_[i]))
-          run_.step(process, training(number), static_cast<int64_t>(i), rounds_[i].start_ns, rounds_[i].end_ns - rounds_[i].start_ns);
+          run_.step(process, training(number), static_cast<int64_t>(i), rounds_[i].start_ns,
+                    rounds_[i].end_ns - rounds_[i].start_ns);
     }
   }
 
@@ -194,8 +202,8 @@ class TimelineReader : public HorovodTimeline {
 
 void read_horovod(ImportedRun& run, const std::vector<std::filesystem::path>& files, const BytesRead& read) {
   if (files.size() > 1)
-    throw Error("several files given: a Horovod timeline is one file", "rank 0 writes it for all ranks: ddl import horovod timeline.json",
-                ExitCode::kUsage);
+    throw Error("several files given: a Horovod timeline is one file",
+                "rank 0 writes it for all ranks: ddl import horovod timeline.json", ExitCode::kUsage);
   InputFile file(files[0], read);
   TimelineReader timeline(run, files[0], file_bytes(files[0]));
   read_json(file, kTraceEvents, timeline);

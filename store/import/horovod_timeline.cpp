@@ -14,20 +14,22 @@ namespace {
 
 constexpr std::string_view kNegotiate = "NEGOTIATE_";
 
-constexpr HorovodOp kOps[] = {{"ALLREDUCE", OpClass::kAllToAll}, {"ADASUM", OpClass::kAllToAll},        {"ALLGATHER", OpClass::kAllToAll},
-                              {"ALLTOALL", OpClass::kAllToAll},  {"REDUCESCATTER", OpClass::kAllToAll}, {"BROADCAST", OpClass::kRootToAll},
+constexpr HorovodOp kOps[] = {{"ALLREDUCE", OpClass::kAllToAll},     {"ADASUM", OpClass::kAllToAll},
+                              {"ALLGATHER", OpClass::kAllToAll},     {"ALLTOALL", OpClass::kAllToAll},
+                              {"REDUCESCATTER", OpClass::kAllToAll}, {"BROADCAST", OpClass::kRootToAll},
                               {"BARRIER", OpClass::kBarrier}};
 
 std::optional<int64_t> bytes_of(std::string_view type) {
-  static const std::map<std::string_view, int64_t> kBytes = {{"uint8", 1},   {"int8", 1},    {"bool", 1},     {"uint16", 2},
-                                                             {"int16", 2},   {"float16", 2}, {"bfloat16", 2}, {"int32", 4},
-                                                             {"float32", 4}, {"int64", 8},   {"float64", 8}};
+  static const std::map<std::string_view, int64_t> kBytes = {
+      {"uint8", 1},    {"int8", 1},  {"bool", 1},    {"uint16", 2}, {"int16", 2},  {"float16", 2},
+      {"bfloat16", 2}, {"int32", 4}, {"float32", 4}, {"int64", 8},  {"float64", 8}};
   const auto found = kBytes.find(type);
   return found == kBytes.end() ? std::nullopt : std::optional(found->second);
 }
 
 const HorovodOp* known_op(std::string_view name) {
-  const auto known = std::find_if(std::begin(kOps), std::end(kOps), [&](const HorovodOp& op) { return op.name == name; });
+  const auto known =
+      std::find_if(std::begin(kOps), std::end(kOps), [&](const HorovodOp& op) { return op.name == name; });
   return known == std::end(kOps) ? nullptr : known;
 }
 
@@ -54,7 +56,8 @@ std::optional<int64_t> payload_of(const JsonRecord& end) {
   const std::optional<int64_t> size = bytes_of(end.word("args.dtype"));
   if (!size) return std::nullopt;
   int64_t bytes = 0;
-  if (__builtin_mul_overflow(elements_of(end.word("args.shape")), *size, &bytes)) throw BadRecord{"its shape is out of range"};
+  if (__builtin_mul_overflow(elements_of(end.word("args.shape")), *size, &bytes))
+    throw BadRecord{"its shape is out of range"};
   return bytes;
 }
 
@@ -71,7 +74,8 @@ void HorovodTimeline::on_record(const JsonRecord& event) {
   const std::string key(event.word("pid"));
   if (phase == "M") {
     if (event.word("name") == "process_name") tensors_[key].name = event.word("args.name");
-    if (const auto start_ns = event.decimal("args.start_time_since_epoch_in_micros", kMicrosecondsToNs)) on_epoch(*start_ns);
+    if (const auto start_ns = event.decimal("args.start_time_since_epoch_in_micros", kMicrosecondsToNs))
+      on_epoch(*start_ns);
     return;
   }
   if (phase != "B" && phase != "E" && phase != "X") return;
@@ -117,7 +121,8 @@ void HorovodTimeline::begin(Tensor& tensor, const std::string& key, std::string_
   join(tensor, key, gathering_);
 }
 
-/// The first activity of a tensor says which of the tensors that have begun are a batch: those in which it begins in a row.
+/// The first activity of a tensor says which of the tensors that have begun are a batch: those in which it begins in a
+/// row.
 void HorovodTimeline::begin_activity(Tensor& tensor, const std::string& key, std::string_view name) {
   if (tensor.batch != gathering_) return;
   if (!starting_ || activity_ != name) {
@@ -136,7 +141,8 @@ void HorovodTimeline::end(Tensor& tensor, const std::string& key, int64_t end_ns
   const HorovodRange range = tensor.open.back();
   tensor.open.pop_back();
   if (!tensor.open.empty()) {
-    if (tensor.batch && tensor.batch->tensors.front() == key && tensor.open.size() == 1) on_activity(*tensor.batch, range, end_ns);
+    if (tensor.batch && tensor.batch->tensors.front() == key && tensor.open.size() == 1)
+      on_activity(*tensor.batch, range, end_ns);
     return;
   }
   --open_;
@@ -151,7 +157,8 @@ void HorovodTimeline::end(Tensor& tensor, const std::string& key, int64_t end_ns
   batch->round = std::max(batch->round, batch->op->op_class == OpClass::kRootToAll ? 0 : tensor.round);
   const std::optional<int64_t> bytes = payload_of(event);
   if (!bytes) batch->bytes.reset();
-  if (batch->bytes && __builtin_add_overflow(*batch->bytes, *bytes, &*batch->bytes)) throw BadRecord{"its shape is out of range"};
+  if (batch->bytes && __builtin_add_overflow(*batch->bytes, *bytes, &*batch->bytes))
+    throw BadRecord{"its shape is out of range"};
   for (const auto& [number, ready_ns] : tensor.ready_ns) {
     int64_t& last_ns = batch->ready_ns.try_emplace(number, ready_ns).first->second;
     last_ns = std::max(last_ns, ready_ns);

@@ -1,16 +1,21 @@
-// The timeline of Horovod (HOROVOD_TIMELINE), as 0.28.1 writes it over MPI, for `ddl import horovod` and for runs of `ddl record
-// --horovod-timeline`.
+// The timeline of Horovod (HOROVOD_TIMELINE), as 0.28.1 writes it over MPI, for `ddl import horovod` and for runs of
+// `ddl record --horovod-timeline`.
 //
-// Rank 0 writes it, as Chrome trace events. Each tensor is a "process" there, named by a metadata event; its events nest:
+// Rank 0 writes it, as Chrome trace events. Each tensor is a "process" there, named by a metadata event; its events
+// nest:
 //
-//   NEGOTIATE_ALLREDUCE   from the first rank that is ready to the last; inside, an instant event named after each rank when it
-//                         became ready - unless the response cache answered, which counts ranks without asking who they are
-//   ALLREDUCE             the operation, with activities inside (MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE, QUEUE, NCCL_ALLREDUCE, ...); its
-//                         end tells type and shape of the tensor, those of broadcasts excepted
+//   NEGOTIATE_ALLREDUCE   from the first rank that is ready to the last; inside, an instant event named after each
+//                         rank when it became ready - unless the response cache answered, which counts ranks
+//                         without asking who they are
+//                         became ready - unless the response cache answered, which counts ranks without
+//                         asking who they are
+//   ALLREDUCE             the operation, with activities inside (MEMCPY_IN_FUSION_BUFFER, MPI_ALLREDUCE,
+//                         QUEUE, NCCL_ALLREDUCE, ...); its end tells type and shape of the tensor, those of
+//                         broadcasts excepted
 //
-// Batches. Fused tensors repeat the events of their common operation: all begin, then each activity begins and ends in all of them. Such a
-// batch is one operation here, with the bytes of all. The first activity tells which tensors belong together, since that of one batch may
-// begin (a thread waits for the GPU) when the next batch has begun.
+// Batches. Fused tensors repeat the events of their common operation: all begin, then each activity begins and ends in
+// all of them. Such a batch is one operation here, with the bytes of all. The first activity tells which tensors belong
+// together, since that of one batch may begin (a thread waits for the GPU) when the next batch has begun.
 #pragma once
 
 #include <cstdint>
@@ -41,8 +46,9 @@ struct HorovodBatch {
   int64_t start_ns = INT64_MAX, end_ns = 0;
   std::optional<int64_t> bytes = 0;     ///< of all; unset: unknown
   std::map<int64_t, int64_t> ready_ns;  ///< by rank: its last tensor; empty: the response cache answered
-  int64_t negotiated_ns = INT64_MIN;    ///< begin of the last tensor's negotiation, when its first rank was ready; INT64_MIN: not seen
-  size_t round = 0;                     ///< the latest of its tensors'; 0: none had one
+  /// begin of the last tensor's negotiation, when its first rank was ready; INT64_MIN: not seen
+  int64_t negotiated_ns = INT64_MIN;
+  size_t round = 0;  ///< the latest of its tensors'; 0: none had one
 };
 
 /// Something with a begin and an end inside of a tensor's events.

@@ -27,24 +27,27 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr ImportFormat kFormats[] = {
-    {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON", "worker*.pt.trace.json.gz", ".json .json.gz",
-     store::read_kineto},
-    {"nsys", "reports of Nsight Systems, exported with nsys export --type sqlite", "report*.sqlite", ".sqlite", store::read_nsys},
-    {"rocm", "traces of AMD's profilers: databases of rocprofv3 (rocpd) and of RPD, JSON of rocprofv3", "*_results.db", ".db .rpd .json",
-     store::read_rocm},
-    {"nvprof", "traces of nvprof --print-gpu-trace --csv, a file a process", "nvprof.%p.csv", ".csv", store::read_nvprof},
+    {"kineto", "traces of PyTorch's profiler (Kineto), a file a rank: JSON", "worker*.pt.trace.json.gz",
+     ".json .json.gz", store::read_kineto},
+    {"nsys", "reports of Nsight Systems, exported with nsys export --type sqlite", "report*.sqlite", ".sqlite",
+     store::read_nsys},
+    {"rocm", "traces of AMD's profilers: databases of rocprofv3 (rocpd) and of RPD, JSON of rocprofv3", "*_results.db",
+     ".db .rpd .json", store::read_rocm},
+    {"nvprof", "traces of nvprof --print-gpu-trace --csv, a file a process", "nvprof.%p.csv", ".csv",
+     store::read_nvprof},
     {"horovod", "the timeline of Horovod, which rank 0 writes", "timeline.json", ".json .json.gz", store::read_horovod},
-    {"nccl-inspector", "JSON lines of NCCL's Inspector plugin, a file a process", "nccl-inspector-*/*.log", ".log .log.gz",
-     store::read_nccl_inspector},
-    {"flight-recorder", "dumps of PyTorch's flight recorder of a job that hangs, a file a rank: pickles or JSON", "nccl_trace_rank_*", "",
-     store::read_flight_recorder},
-    {"nccl-ras", "the answer of NCCL's RAS about a job that runs or hangs: text or JSON", "ras.txt", ".txt .json", store::read_nccl_ras},
+    {"nccl-inspector", "JSON lines of NCCL's Inspector plugin, a file a process", "nccl-inspector-*/*.log",
+     ".log .log.gz", store::read_nccl_inspector},
+    {"flight-recorder", "dumps of PyTorch's flight recorder of a job that hangs, a file a rank: pickles or JSON",
+     "nccl_trace_rank_*", "", store::read_flight_recorder},
+    {"nccl-ras", "the answer of NCCL's RAS about a job that runs or hangs: text or JSON", "ras.txt", ".txt .json",
+     store::read_nccl_ras},
     {"chakra", "Chakra execution traces with times, a file a rank: as ddl export chakra writes them", "ddl.*.et", ".et",
      store::read_chakra},
-    {"chrome", "Chrome trace events (JSON), a process a rank: as ddl and many other programs write them", "trace.json", ".json .json.gz",
-     store::read_chrome},
-    {"pipedream", "CSV: layers of PipeDream's profiler, or operations of a what-if straggler analysis", "trace.csv", ".csv",
-     store::read_pipedream},
+    {"chrome", "Chrome trace events (JSON), a process a rank: as ddl and many other programs write them", "trace.json",
+     ".json .json.gz", store::read_chrome},
+    {"pipedream", "CSV: layers of PipeDream's profiler, or operations of a what-if straggler analysis", "trace.csv",
+     ".csv", store::read_pipedream},
 };
 
 bool is_of(const ImportFormat& format, const std::string& name) {
@@ -68,14 +71,16 @@ std::vector<fs::path> files_in(const ImportFormat& format, const std::vector<fs:
     }
     std::vector<fs::path> inside;
     for (const auto& entry : fs::directory_iterator(path, error))
-      if (entry.is_regular_file(error) && is_of(format, entry.path().filename().string())) inside.push_back(entry.path());
+      if (entry.is_regular_file(error) && is_of(format, entry.path().filename().string()))
+        inside.push_back(entry.path());
     if (error)
-      throw Error(fmt::format("cannot read {}: {}", path.string(), error.message()), "name the files, or a folder that you may read",
-                  ExitCode::kDataMissing);
+      throw Error(fmt::format("cannot read {}: {}", path.string(), error.message()),
+                  "name the files, or a folder that you may read", ExitCode::kDataMissing);
     if (inside.empty())
-      throw Error(
-          fmt::format("{}: a folder without files of {}{}{}", path.string(), format.name, *format.endings ? ": " : "", format.endings),
-          fmt::format("name the files, e.g. ddl import {} {}", format.name, format.files), ExitCode::kDataMissing);
+      throw Error(fmt::format("{}: a folder without files of {}{}{}", path.string(), format.name,
+                              *format.endings ? ": " : "", format.endings),
+                  fmt::format("name the files, e.g. ddl import {} {}", format.name, format.files),
+                  ExitCode::kDataMissing);
     std::sort(inside.begin(), inside.end());
     files.insert(files.end(), inside.begin(), inside.end());
   }
@@ -85,8 +90,8 @@ std::vector<fs::path> files_in(const ImportFormat& format, const std::vector<fs:
 constexpr uint64_t kImportReportEveryBytes = 1 << 20;
 constexpr int kSqliteInstructionsBetweenReports = 1 << 20;  // some hundredths of a second
 
-/// While it lives, calls `report` as SQLite works: sorting and indexing can take minutes in one call. What it throws ends that call, and is kept
-/// in `thrown`.
+/// While it lives, calls `report` as SQLite works: sorting and indexing can take minutes in one call. What it throws
+/// ends that call, and is kept in `thrown`.
 class SqliteReports {
  public:
   SqliteReports(SQLite::Database& db, std::function<void()> report, std::exception_ptr& thrown)
@@ -116,7 +121,8 @@ class SqliteReports {
 
 std::span<const ImportFormat> import_formats() { return kFormats; }
 
-ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::path>& paths, const ImportOptions& options) {
+ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::path>& paths,
+                            const ImportOptions& options) {
   const std::vector<fs::path> files = files_in(format, paths);
   uint64_t total_bytes = 0, done_bytes = 0, reported = 0;
   for (const fs::path& file : files) total_bytes += store::file_bytes(file);
@@ -145,7 +151,8 @@ ImportSummary import_traces(const ImportFormat& format, const std::vector<fs::pa
     SQLite::Database db = create_store(draft.path());
     SQLite::Transaction transaction(db);
     const std::string first = files.front().filename().string();
-    store::ImportedRun run(db, format.name, files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1));
+    store::ImportedRun run(db, format.name,
+                           files.size() == 1 ? first : fmt::format("{} and {} more", first, files.size() - 1));
     run.fact("ingested_at", fmt::to_string(now_ns));
     if (options.one_clock) run.share_clock();
     run.limit_events(options.most_events);

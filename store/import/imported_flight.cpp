@@ -17,19 +17,22 @@ void ImportedRun::flight(size_t process, const FlightEntry& e) {
     db_.exec(
         "CREATE TEMP TABLE stage_flight(process, grp, record, seq, p2p_seq, op_id, op, peer, is_message, state, open, retired, created,"
         " started, completed, timeout, input_sizes, output_sizes, input_elements, output_elements, input_types, output_types, stack)");
-    insert_flight_.emplace(db_,
-                           "INSERT INTO temp.stage_flight VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+    insert_flight_.emplace(
+        db_,
+        "INSERT INTO temp.stage_flight VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   }
-  const auto text = [](const std::string& value) { return value.empty() ? std::nullopt : std::optional(clean_text(value)); };
-  insert_flight_->row(process, e.group, e.record, e.seq, e.p2p_seq, e.op_id, clean_name(e.op), e.peer, e.is_message, clean_name(e.state),
-                      e.is_open, e.retired, e.created_ns, e.started_ns, e.completed_ns, e.timeout_ms, text(e.input_sizes),
-                      text(e.output_sizes), text(e.input_elements), text(e.output_elements), text(e.input_types), text(e.output_types),
-                      e.stack);
+  const auto text = [](const std::string& value) {
+    return value.empty() ? std::nullopt : std::optional(clean_text(value));
+  };
+  insert_flight_->row(process, e.group, e.record, e.seq, e.p2p_seq, e.op_id, clean_name(e.op), e.peer, e.is_message,
+                      clean_name(e.state), e.is_open, e.retired, e.created_ns, e.started_ns, e.completed_ns,
+                      e.timeout_ms, text(e.input_sizes), text(e.output_sizes), text(e.input_elements),
+                      text(e.output_elements), text(e.input_types), text(e.output_types), e.stack);
   ++flight_rows_;
 }
 
-void ImportedRun::flight_status(size_t process, size_t group, std::optional<int64_t> enqueued, std::optional<int64_t> started,
-                                std::optional<int64_t> completed) {
+void ImportedRun::flight_status(size_t process, size_t group, std::optional<int64_t> enqueued,
+                                std::optional<int64_t> started, std::optional<int64_t> completed) {
   if (!insert_flight_status_) {
     db_.exec("CREATE TEMP TABLE stage_flight_status(process, grp, enqueued, started, completed)");
     insert_flight_status_.emplace(db_, "INSERT INTO temp.stage_flight_status VALUES (?, ?, ?, ?, ?)");
@@ -64,7 +67,8 @@ void ImportedRun::place_flight() {
     Insert insert(db_, "INSERT INTO temp.flight_shift VALUES (?, ?)");
     for (size_t i = 0; i < processes_.size(); ++i) insert.row(i, processes_[i].shift_ns);
   }
-  const bool entries = db_.execAndGet("SELECT count(*) FROM temp.sqlite_master WHERE name = 'stage_flight'").getInt() != 0;
+  const bool entries =
+      db_.execAndGet("SELECT count(*) FROM temp.sqlite_master WHERE name = 'stage_flight'").getInt() != 0;
   if (entries) {
     // CROSS JOIN: entries once, each with what it refers to; SQLite would else read them once for each process.
     db_.exec(

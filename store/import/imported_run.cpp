@@ -26,7 +26,8 @@ constexpr size_t kMaxTexts = 1 << 16;    // of other columns
 constexpr size_t kMaxRegions = 1 << 16;  // as recorders
 constexpr int64_t kMaxMembers = 1 << 20;
 constexpr uint64_t kEventsBetweenReports = 1 << 14;
-constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;          // about the year 2096; the difference of two is an int64_t
+// about the year 2096; the difference of two is an int64_t
+constexpr int64_t kLatestNs = 4'000'000'000'000'000'000;
 constexpr int64_t kLongestNs = int64_t{12} * 86'400'000'000'000;  // of a trace
 
 template <class T>
@@ -44,7 +45,9 @@ void set(int64_t& value, bool& is_set, const std::optional<int64_t>& given) {
   is_set = given.has_value();
 }
 
-std::optional<std::string_view> unless_empty(std::string_view text) { return text.empty() ? std::nullopt : std::optional(text); }
+std::optional<std::string_view> unless_empty(std::string_view text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
 
 }  // namespace
 
@@ -63,7 +66,8 @@ ImportedRun::ImportedRun(SQLite::Database& db, std::string format, std::string s
 }
 
 void ImportedRun::refuse_more_than(uint64_t most, const char* what) const {
-  throw Error(fmt::format("{}: there are more than {} {}", source_, most, what), "take a part of the trace", ExitCode::kDataMissing);
+  throw Error(fmt::format("{}: there are more than {} {}", source_, most, what), "take a part of the trace",
+              ExitCode::kDataMissing);
 }
 
 // ------------------------------------------------------------------------------------------------ what the trace says
@@ -91,7 +95,8 @@ void ImportedRun::name_thread(size_t process, uint32_t thread, std::string_view 
 }
 
 uint32_t ImportedRun::name_id(std::string_view name) {
-  if (const auto known = name_ids_.find(name); known != name_ids_.end() && name.size() <= kMaxCleanNameBytes) return known->second;
+  if (const auto known = name_ids_.find(name); known != name_ids_.end() && name.size() <= kMaxCleanNameBytes)
+    return known->second;
   std::string text = clean_name(name);
   if (names_.size() >= kMaxNames && !name_ids_.contains(text)) {
     ++unnamed_;
@@ -118,7 +123,8 @@ uint32_t ImportedRun::text_id(std::string_view text) {
 }
 
 int64_t ImportedRun::op_id(const ImportedOperation& o, ImportedTiming timing) {
-  if (ops_.size() == kMostOperations && !ops_.contains(clean_name(o.op))) refuse_more_than(kMostOperations, "operations");
+  if (ops_.size() == kMostOperations && !ops_.contains(clean_name(o.op)))
+    refuse_more_than(kMostOperations, "operations");
   const Op op{static_cast<int64_t>(ops_.size() + 1), o.op_class, o.nonblocking || timing != ImportedTiming::kCall};
   return ops_.try_emplace(clean_name(o.op), op).first->second.id;
 }
@@ -152,11 +158,12 @@ void ImportedRun::step(size_t process, uint32_t thread, int64_t number, int64_t 
   cpu_->add({start_ns, duration_ns, static_cast<uint32_t>(process), thread, number, CpuKind::kStep});
 }
 
-void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
-                        std::optional<int64_t> seq, const ImportedOperation* launches) {
+void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns,
+                        int64_t duration_ns, std::optional<int64_t> seq, const ImportedOperation* launches) {
   if (!seen(process, start_ns, duration_ns)) return;
   ++cpu_rows_;
-  CpuRecord r{start_ns, duration_ns, static_cast<uint32_t>(process), thread, static_cast<int64_t>(kind), CpuKind::kRange};
+  CpuRecord r{start_ns,       duration_ns, static_cast<uint32_t>(process), thread, static_cast<int64_t>(kind),
+              CpuKind::kRange};
   if (launches != nullptr) {
     check_bytes(launches->payload_bytes);
     r.op = static_cast<uint32_t>(op_id(*launches, ImportedTiming::kNcclProfiler));
@@ -169,7 +176,8 @@ void ImportedRun::range(size_t process, uint32_t thread, ContextKind kind, std::
   cpu_->add(r);
 }
 
-void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns, bool is_kernel) {
+void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns,
+                         bool is_kernel) {
   if (!seen(process, start_ns, duration_ns)) return;
   ++cpu_rows_;
   ++launches_;
@@ -178,12 +186,13 @@ void ImportedRun::launch(size_t process, uint32_t thread, int64_t correlation, i
   cpu_->add(r);
 }
 
-void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation& o, ImportedTiming timing, int64_t start_ns,
-                       int64_t duration_ns) {
+void ImportedRun::call(size_t process, uint32_t thread, const ImportedOperation& o, ImportedTiming timing,
+                       int64_t start_ns, int64_t duration_ns) {
   if (!seen(process, start_ns, duration_ns)) return;
   check_bytes(o.payload_bytes);
   ++cpu_rows_;
-  CpuRecord r{start_ns, duration_ns, static_cast<uint32_t>(process), thread, static_cast<int64_t>(timing), CpuKind::kCall};
+  CpuRecord r{start_ns,      duration_ns, static_cast<uint32_t>(process), thread, static_cast<int64_t>(timing),
+              CpuKind::kCall};
   if (!o.layer.empty()) r.name = name_id(o.layer);
   r.op = static_cast<uint32_t>(op_id(o, timing));
   r.comm = o.communicator;
@@ -240,7 +249,8 @@ void ImportedRun::value(size_t process, int64_t time_ns, std::string_view name, 
   insert_value_->row(static_cast<int64_t>(process), time_ns, text_id(name), number);
 }
 
-void ImportedRun::kernel_counter(size_t process, std::string_view counter, int64_t start_ns, int64_t duration_ns, int64_t value) {
+void ImportedRun::kernel_counter(size_t process, std::string_view counter, int64_t start_ns, int64_t duration_ns,
+                                 int64_t value) {
   if (!seen(process, start_ns, duration_ns)) return;
   ++counters_;
   insert_counter_->row(static_cast<int64_t>(process), text_id(counter), start_ns, duration_ns, value);
@@ -269,9 +279,10 @@ void ImportedRun::write_counters() {
     bool is_counted;  ///< of operators inside each other the outermost is, as in column layer
   };
   std::map<int64_t, Parent> parents;
-  SQLite::Statement regions(db_,
-                            "SELECT r.id, coalesce(r.parent, 0), r.kind = 'operator' AND p.kind = 'operator' FROM region r"
-                            " LEFT JOIN region p ON p.id = r.parent");
+  SQLite::Statement regions(
+      db_,
+      "SELECT r.id, coalesce(r.parent, 0), r.kind = 'operator' AND p.kind = 'operator' FROM region r"
+      " LEFT JOIN region p ON p.id = r.parent");
   while (regions.executeStep())
     parents[regions.getColumn(0).getInt64()] = {regions.getColumn(1).getInt64(), regions.getColumn(2).getInt() == 0};
   Insert insert_name(db_, "INSERT INTO counter VALUES (?, ?, ?, 'cupti', NULL)"),
@@ -295,12 +306,15 @@ void ImportedRun::write_counters() {
     rows.bind(2, p.id);
     rows.bind(3, is_placed ? 1 : 0);
     while (rows.executeStep()) {
-      const auto [entry, is_new] = numbers.try_emplace(rows.getColumn(0).getInt64(), static_cast<int64_t>(numbers.size()));
-      const int64_t counter = entry->second, start_ns = rows.getColumn(1).getInt64(), value = rows.getColumn(3).getInt64();
+      const auto [entry, is_new] =
+          numbers.try_emplace(rows.getColumn(0).getInt64(), static_cast<int64_t>(numbers.size()));
+      const int64_t counter = entry->second, start_ns = rows.getColumn(1).getInt64(),
+                    value = rows.getColumn(3).getInt64();
       if (is_new) insert_name.row(p.id, counter, text_of(static_cast<uint32_t>(entry->first)).text);
       int64_t region = rows.getColumn(5).getInt64();
-      insert_event.row(p.id, rows.getColumn(4).getInt64(), region, is_placed ? maybe_integer(rows, 6) : step_at(number, start_ns),
-                       start_ns + p.shift_ns, rows.getColumn(2).getInt64(), counter, value);
+      insert_event.row(p.id, rows.getColumn(4).getInt64(), region,
+                       is_placed ? maybe_integer(rows, 6) : step_at(number, start_ns), start_ns + p.shift_ns,
+                       rows.getColumn(2).getInt64(), counter, value);
       do {
         const Parent& parent = parents.at(region);
         if (parent.is_counted) {
@@ -317,18 +331,20 @@ void ImportedRun::write_counters() {
       {}, "counters", unplaced,
       "kernels of which counters were read, in a process that launched more or fewer of them: which operator they belong to is not known");
   for (SQLite::Statement* statement : {&kernels, &launches, &rows, &regions}) statement->reset();
-  db_.exec("DROP TABLE temp.stage_kernel; DROP TABLE temp.stage_launched; DROP TABLE temp.stage_counter; DROP TABLE temp.stage_counted");
+  db_.exec(
+      "DROP TABLE temp.stage_kernel; DROP TABLE temp.stage_launched; DROP TABLE temp.stage_counter; DROP TABLE temp.stage_counted");
 }
 
 void ImportedRun::write_values() {
-  SQLite::Statement rows(db_, "SELECT process, time_ns, name, number FROM temp.stage_value ORDER BY process, time_ns, rowid");
+  SQLite::Statement rows(
+      db_, "SELECT process, time_ns, name, number FROM temp.stage_value ORDER BY process, time_ns, rowid");
   Insert insert(db_, "INSERT INTO value VALUES (?, ?, ?, ?, ?)");
   while (rows.executeStep()) {
     const auto number = static_cast<size_t>(rows.getColumn(0).getInt64());
     const int64_t time_ns = rows.getColumn(1).getInt64();
     const Process& p = processes_[number];
-    insert.row(p.id, step_at(number, time_ns), time_ns + p.shift_ns, text_of(static_cast<uint32_t>(rows.getColumn(2).getInt64())).text,
-               rows.getColumn(3).getInt64());
+    insert.row(p.id, step_at(number, time_ns), time_ns + p.shift_ns,
+               text_of(static_cast<uint32_t>(rows.getColumn(2).getInt64())).text, rows.getColumn(3).getInt64());
   }
   rows.reset();
   db_.exec("DROP TABLE temp.stage_value");
@@ -346,16 +362,19 @@ uint32_t ImportedRun::communicator(std::string_view name, std::string_view label
 
 std::optional<int64_t> ImportedRun::step_at(size_t process, int64_t time_ns) const {
   const std::vector<Step>& steps = processes_[process].steps;
-  auto after = std::upper_bound(steps.begin(), steps.end(), time_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
+  auto after =
+      std::upper_bound(steps.begin(), steps.end(), time_ns, [](int64_t ns, const Step& s) { return ns < s.start_ns; });
   if (after == steps.begin()) return std::nullopt;
   const Step& step = *(after - 1);
-  const bool is_counted = time_ns < step.start_ns + step.duration_ns && time_ns >= step.counted_begin_ns && time_ns < step.counted_end_ns;
+  const bool is_counted =
+      time_ns < step.start_ns + step.duration_ns && time_ns >= step.counted_begin_ns && time_ns < step.counted_end_ns;
   return is_counted ? std::optional(step.number) : std::nullopt;
 }
 
 bool ImportedRun::is_counted_step(size_t process, int64_t number, int64_t start_ns) const {
   const std::vector<Step>& steps = processes_[process].steps;
-  auto step = std::lower_bound(steps.begin(), steps.end(), start_ns, [](const Step& s, int64_t ns) { return s.start_ns < ns; });
+  auto step =
+      std::lower_bound(steps.begin(), steps.end(), start_ns, [](const Step& s, int64_t ns) { return s.start_ns < ns; });
   for (; step != steps.end() && step->start_ns == start_ns; ++step)
     if (step->number == number) return step->counted_begin_ns == start_ns;
   return true;
@@ -374,7 +393,7 @@ uint32_t ImportedRun::region(uint32_t parent, ContextKind kind, uint32_t name) {
   return id;
 }
 
-// ------------------------------------------------------------------------------------------------ from there to the tables
+// -------------------------------------------------------------------------------------------- from there to the tables
 
 /// Who is which rank, when the run began, and what each process's times are off by.
 void ImportedRun::settle() {
@@ -384,7 +403,8 @@ void ImportedRun::settle() {
     if (!rank) continue;
     const auto [entry, is_new] = by_rank.try_emplace(*rank, i);
     if (!is_new) {
-      throw Error(fmt::format("{} and {} are both traces of rank {}", processes_[entry->second].told.file, processes_[i].told.file, *rank),
+      throw Error(fmt::format("{} and {} are both traces of rank {}", processes_[entry->second].told.file,
+                              processes_[i].told.file, *rank),
                   "import one run at a time, with one trace of each rank", ExitCode::kDataMissing);
     }
   }
@@ -401,7 +421,8 @@ void ImportedRun::settle() {
     order_.push_back(i);
     p.id = static_cast<int64_t>(order_.size());
     world_size_ = std::max(world_size_, std::max(p.told.world_size.value_or(0), rank + 1));
-    std::stable_sort(p.steps.begin(), p.steps.end(), [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
+    std::stable_sort(p.steps.begin(), p.steps.end(),
+                     [](const Step& a, const Step& b) { return a.start_ns < b.start_ns; });
     std::unordered_map<int64_t, const Step*> first;
     for (Step& step : p.steps) {
       const Step& counted = *first.try_emplace(step.number, &step).first->second;
@@ -410,19 +431,19 @@ void ImportedRun::settle() {
     }
     if (!p.begin_ns) continue;
     if (std::abs(p.told.base_ns) > kLatestNs || std::abs(p.told.base_ns + *p.begin_ns) > kLatestNs)
-      throw Error(fmt::format("{} begins at a time that is out of range", p.told.file), "leave it out, or correct its times",
-                  ExitCode::kDataMissing);
+      throw Error(fmt::format("{} begins at a time that is out of range", p.told.file),
+                  "leave it out, or correct its times", ExitCode::kDataMissing);
     first_ns = std::min(first_ns.value_or(INT64_MAX), p.told.base_ns + *p.begin_ns);
   }
   if (!first_ns) {
-    throw Error(fmt::format("{} has no event that ddl knows", source_), fmt::format("is it a trace of {}? see: ddl import --help", format_),
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("{} has no event that ddl knows", source_),
+                fmt::format("is it a trace of {}? see: ddl import --help", format_), ExitCode::kDataMissing);
   }
   epoch_ns_ = *first_ns;
   for (const Process& p : processes_) {
     if (!p.begin_ns || p.told.base_ns + *p.begin_ns - epoch_ns_ <= kLongestNs) continue;
-    throw Error(fmt::format("{} begins more than twelve days after the other files", p.told.file), "import the traces of one run at a time",
-                ExitCode::kDataMissing);
+    throw Error(fmt::format("{} begins more than twelve days after the other files", p.told.file),
+                "import the traces of one run at a time", ExitCode::kDataMissing);
   }
   db_.exec("CREATE TEMP TABLE stage_process(stage INTEGER PRIMARY KEY, id)");
   Insert insert(db_, "INSERT INTO temp.stage_process VALUES (?, ?)");
@@ -437,8 +458,9 @@ std::string ImportedRun::host_of(const Process& process) const {
 }
 
 bool ImportedRun::is_one_clock() const {
-  return one_clock_ ||
-         std::all_of(order_.begin(), order_.end(), [&](size_t i) { return host_of(processes_[i]) == host_of(processes_[order_.front()]); });
+  return one_clock_ || std::all_of(order_.begin(), order_.end(), [&](size_t i) {
+           return host_of(processes_[i]) == host_of(processes_[order_.front()]);
+         });
 }
 
 void ImportedRun::write_hosts_and_processes() {
@@ -451,8 +473,8 @@ void ImportedRun::write_hosts_and_processes() {
   const bool single = is_one_clock();
   Insert insert_host(db_, "INSERT INTO host VALUES (?, ?, '', 'imported', 1e9, NULL, ?, ?, ?, ?)");
   for (const std::string& name : names) {
-    insert_host.row(hosts[name], name, -epoch_ns_, single ? std::optional(0.0) : std::nullopt, single ? std::optional(0.0) : std::nullopt,
-                    single ? "single-host" : "realtime");
+    insert_host.row(hosts[name], name, -epoch_ns_, single ? std::optional(0.0) : std::nullopt,
+                    single ? std::optional(0.0) : std::nullopt, single ? "single-host" : "realtime");
   }
   Insert insert(
       db_,
@@ -463,8 +485,8 @@ void ImportedRun::write_hosts_and_processes() {
   for (const size_t i : order_) {
     const Process& p = processes_[i];
     insert.row(p.id, *p.told.rank, world_size_, hosts[host_of(p)], p.told.pid.value_or(0),
-               p.begin_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns, p.end_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns,
-               clean_text(p.told.file), p.told.file_bytes);
+               p.begin_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns,
+               p.end_ns.value_or(epoch_ns_ - p.told.base_ns) + p.shift_ns, clean_text(p.told.file), p.told.file_bytes);
     for (const auto& [key, value] : p.told.facts) insert_fact.row(p.id, key, clean_text(value));
     for (size_t t = 0; t < p.thread_rows.size(); ++t)
       insert_thread.row(p.id, t, p.thread_rows[t].first, unless_empty(p.thread_rows[t].second));
@@ -479,7 +501,8 @@ void ImportedRun::write_hosts_and_processes() {
       missing.push_back(rank);
     }
   }
-  const uint64_t absent = static_cast<uint64_t>(world_size_) - std::min<uint64_t>(order_.size(), static_cast<uint64_t>(world_size_));
+  const uint64_t absent =
+      static_cast<uint64_t>(world_size_) - std::min<uint64_t>(order_.size(), static_cast<uint64_t>(world_size_));
   if (!missing.empty()) {
     losses_.add({0, {}}, "missing_rank", absent,
                 fmt::format("of {} ranks without a trace: rank {}{}", world_size_, fmt::join(missing, ", "),
@@ -497,7 +520,8 @@ void ImportedRun::number_communicators() {
     if ((members += static_cast<size_t>(c.size)) > kMostCommunicatorMembers) continue;
     for (int64_t rank = 0; rank < c.size; ++rank) c.ranks.push_back(rank);
   }
-  std::stable_sort(by_size.begin(), by_size.end(), [&](size_t a, size_t b) { return communicators_[a].size > communicators_[b].size; });
+  std::stable_sort(by_size.begin(), by_size.end(),
+                   [&](size_t a, size_t b) { return communicators_[a].size > communicators_[b].size; });
   for (size_t i = 0; i < by_size.size(); ++i) communicators_[by_size[i]].id = static_cast<int64_t>(i + 1);
 }
 
@@ -534,8 +558,8 @@ void ImportedRun::write_operations() {
 }
 
 void ImportedRun::write_meta() {
-  const bool realtime =
-      std::all_of(processes_.begin(), processes_.end(), [](const Process& p) { return !p.begin_ns || p.told.is_realtime; });
+  const bool realtime = std::all_of(processes_.begin(), processes_.end(),
+                                    [](const Process& p) { return !p.begin_ns || p.told.is_realtime; });
   meta_["schema_version"] = fmt::to_string(kSchemaVersion);
   if (realtime) meta_["epoch_realtime_ns"] = fmt::to_string(epoch_ns_);
   meta_["imported_from"] = format_;

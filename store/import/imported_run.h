@@ -1,10 +1,11 @@
-// A store from another tool's trace: importers report ranks, ranges, launches, GPUs and collectives in any order and in the trace's own
-// time; this makes the tables of a recorded run (schema.sql).
+// A store from another tool's trace: importers report ranks, ranges, launches, GPUs and collectives in any order and in
+// the trace's own time; this makes the tables of a recorded run (schema.sql).
 //
-// Events wait in files first, as records of a fixed size, because they depend on later ones: which process is rank 0, in which range a
-// launch lay, which launch a kernel belongs to, when the run began. finish() sorts them and fills the tables, so that memory is bounded by
-// the sorted blocks, SQLite's cache, and the numbers of names, ranges of the tree, steps and communicators; never by events. Some importers
-// hold more: nsys all texts of StringIds, nccl-inspector the members of communicators.
+// Events wait in files first, as records of a fixed size, because they depend on later ones: which process is rank 0,
+// in which range a launch lay, which launch a kernel belongs to, when the run began. finish() sorts them and fills the
+// tables, so that memory is bounded by the sorted blocks, SQLite's cache, and the numbers of names, ranges of the tree,
+// steps and communicators; never by events. Some importers hold more: nsys all texts of StringIds, nccl-inspector the
+// members of communicators.
 //
 // Times are ns on a clock of the trace. Ranks of one call to add_process() are one file's. Not thread-safe.
 #pragma once
@@ -32,10 +33,11 @@
 namespace ddl::store {
 
 /// Sources of memory growth, over all files: a trace with more is refused.
-constexpr size_t kMostProcesses = 1 << 17, kMostImportedThreads = 1 << 18, kMostSteps = 1 << 21, kMostCommunicators = 1 << 16,
-                 kMostOperations = 1 << 16;
+constexpr size_t kMostProcesses = 1 << 17, kMostImportedThreads = 1 << 18, kMostSteps = 1 << 21,
+                 kMostCommunicators = 1 << 16, kMostOperations = 1 << 16;
 constexpr size_t kMostCommunicatorMembers = size_t{1} << 24;  ///< over all communicators; beyond it members are unknown
-constexpr int64_t kMaxRanks = 1 << 24;                        ///< a trace with more is damaged, and must not cause allocations
+/// a trace with more is damaged, and must not cause allocations
+constexpr int64_t kMaxRanks = 1 << 24;
 
 struct ImportedProcess {
   std::string file;  ///< for people
@@ -58,7 +60,8 @@ struct GpuActivity {
   std::optional<int64_t> device, context, stream, bytes, graph_node;
   std::string_view copy, source, destination;  ///< empty: NULL
   int64_t correlation = 0;                     ///< 0: none
-  bool is_of_call = false;                     ///< a synchronisation known from its call: counts unless the device reports it, too
+  /// a synchronisation known from its call: counts unless the device reports it, too
+  bool is_of_call = false;
 };
 
 /// A stream that waits for another: a row of stream_wait.
@@ -69,11 +72,13 @@ struct ImportedWait {
 
 /// A collective or message, by a call or carried out by a kernel.
 struct ImportedOperation {
-  std::string_view op;  ///< MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own; empty: unknown (kernels)
+  /// MPI_Allreduce, ncclAllReduce, ...: the exact C name, else the trace's own; empty: unknown (kernels)
+  std::string_view op;
   OpClass op_class = OpClass::kOther;
-  bool nonblocking = false;                  ///< it posts a request, or work for a device
-  uint32_t communicator = 0;                 ///< 0: none or unknown
-  std::optional<int64_t> seq;                ///< number of a collective on the communicator; kernels get it from finish()
+  bool nonblocking = false;   ///< it posts a request, or work for a device
+  uint32_t communicator = 0;  ///< 0: none or unknown
+  /// number of a collective on the communicator; kernels get it from finish()
+  std::optional<int64_t> seq;
   std::optional<int64_t> payload_bytes = 0;  ///< unset: unknown
   std::optional<int64_t> peer, tag;
   uint32_t datatype = 0;            ///< core/names.h; 0: none
@@ -82,8 +87,8 @@ struct ImportedOperation {
   std::string_view layer{};
 };
 
-/// The meaning of an operation's times: a call, from post to completion, or NCCL's timers (exact in length, approximate in place). Numbers
-/// as in event.kind.
+/// The meaning of an operation's times: a call, from post to completion, or NCCL's timers (exact in length, approximate
+/// in place). Numbers as in event.kind.
 enum class ImportedTiming { kCall = 1, kRequest = 2, kNcclProfiler = 4 };
 
 /// An operation from a flight recorder: a row of flight_entry. `group`: in the importer's numbering.
@@ -110,23 +115,26 @@ class ImportedRun {
 
   void step(size_t process, uint32_t thread, int64_t number, int64_t start_ns, int64_t duration_ns);
   /// `launches`: the operation of NCCL kernels launched in it that do not name it themselves.
-  void range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns, int64_t duration_ns,
-             std::optional<int64_t> seq = std::nullopt, const ImportedOperation* launches = nullptr);
+  void range(size_t process, uint32_t thread, ContextKind kind, std::string_view name, int64_t start_ns,
+             int64_t duration_ns, std::optional<int64_t> seq = std::nullopt,
+             const ImportedOperation* launches = nullptr);
   /// A call that launches GPU work. `is_kernel`: a kernel, to which counters may belong.
-  void launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns, bool is_kernel = false);
+  void launch(size_t process, uint32_t thread, int64_t correlation, int64_t start_ns, int64_t duration_ns,
+              bool is_kernel = false);
   /// Increments of GPU counters in a kernel: one kernel's have one begin. Their order gives the launch.
   void kernel_counter(size_t process, std::string_view counter, int64_t start_ns, int64_t duration_ns, int64_t value);
-  void call(size_t process, uint32_t thread, const ImportedOperation& operation, ImportedTiming timing, int64_t start_ns,
-            int64_t duration_ns);
-  /// `operation`: a NCCL kernel's. Without a communicator, that of the range around its launch counts, else the kernel is matched by order
-  /// (inferred_communicators.cpp).
+  void call(size_t process, uint32_t thread, const ImportedOperation& operation, ImportedTiming timing,
+            int64_t start_ns, int64_t duration_ns);
+  /// `operation`: a NCCL kernel's. Without a communicator, that of the range around its launch counts, else the kernel
+  /// is matched by order (inferred_communicators.cpp).
   void gpu(size_t process, const GpuActivity& activity, const ImportedOperation* operation = nullptr);
   void stream_wait(size_t process, const ImportedWait& wait);
   /// A row of table value.
   void value(size_t process, int64_t time_ns, std::string_view name, int64_t number);
 
   /// The same number for the same name, kind and members. `ranks`: in the order of their ranks in it; empty: unknown.
-  uint32_t communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size, const std::vector<int64_t>& ranks);
+  uint32_t communicator(std::string_view name, std::string_view label, CommunicatorOf of, int64_t size,
+                        const std::vector<int64_t>& ranks);
 
   void flight(size_t process, const FlightEntry& entry);
   void flight_status(size_t process, size_t group, std::optional<int64_t> enqueued, std::optional<int64_t> started,
@@ -151,8 +159,8 @@ class ImportedRun {
   void report_events(std::function<void()> told) { told_ = std::move(told); }
   void share_clock() { one_clock_ = true; }
 
-  /// Fills the store except the analyzer's part. `step_done(ratio)` reports progress. Returns the number of events. Throws Error if two
-  /// files have one rank, or all are empty.
+  /// Fills the store except the analyzer's part. `step_done(ratio)` reports progress. Returns the number of events.
+  /// Throws Error if two files have one rank, or all are empty.
   uint64_t finish(const std::function<void(double ratio)>& step_done);
 
   /// The step at a moment of a process, in its own time.
@@ -164,7 +172,8 @@ class ImportedRun {
   friend class CpuSweep;
   struct Step {
     int64_t start_ns, duration_ns, number;
-    int64_t counted_begin_ns = 0, counted_end_ns = 0;  ///< of the first use of its number (StepIndex), once settle() has run
+    /// of the first use of its number (StepIndex), once settle() has run
+    int64_t counted_begin_ns = 0, counted_end_ns = 0;
   };
   struct Process {
     ImportedProcess told;

@@ -1,20 +1,24 @@
-// The part of ImportedRun::finish() that finds the communicators of NCCL's kernels in traces that do not tell them (PyTorch up to 2.1).
+// The part of ImportedRun::finish() that finds the communicators of NCCL's kernels in traces that do not tell them
+// (PyTorch up to 2.1).
 //
-// torch gives each communicator a stream of its own, and the collectives of a stream run in the order of their launches. If the ranks show
-// the same sequence of kinds (and of bytes, where they are told) in a step, the k-th of the step on one rank is taken to be the k-th on the
-// others. A step in which they differ is left out. Ranks with several streams of NCCL have several communicators: streams belong together
-// if just one of each rank shows that sequence, or if just one of each rank is left over.
+// torch gives each communicator a stream of its own, and the collectives of a stream run in the order of their
+// launches. If the ranks show the same sequence of kinds (and of bytes, where they are told) in a step, the k-th of the
+// step on one rank is taken to be the k-th on the others. A step in which they differ is left out. Ranks with several
+// streams of NCCL have several communicators: streams belong together if just one of each rank shows that sequence, or
+// if just one of each rank is left over.
 //
-// Equal sequences do not make a communicator of all ranks: groups of ranks that run the same program (tensor parallelism) show them as well.
-// What tells them apart is how collectives end. Nobody leaves before everybody has entered, and then all leave together, however late the
-// last one was; ranks of different groups leave by different clocks of their own. A stream with more than a few exceptions is left out. What
-// passes nevertheless can be wrong by no more than the ranks leave apart.
+// Equal sequences do not make a communicator of all ranks: groups of ranks that run the same program (tensor
+// parallelism) show them as well. What tells them apart is how collectives end. Nobody leaves before everybody has
+// entered, and then all leave together, however late the last one was; ranks of different groups leave by different
+// clocks of their own. A stream with more than a few exceptions is left out. What passes nevertheless can be wrong by
+// no more than the ranks leave apart.
 //
-// Between hosts whose clocks are not known, the clocks are set so that the ranks leave together in the median collective. Two groups that
-// are always late by the same time would look like one then; but waiting is told by the shortest member there, which needs no clock either.
+// Between hosts whose clocks are not known, the clocks are set so that the ranks leave together in the median
+// collective. Two groups that are always late by the same time would look like one then; but waiting is told by the
+// shortest member there, which needs no clock either.
 //
-// If half of the ranks or more are missing, the rest may be a group as well as all of one: their streams get communicators whose members are
-// not known, of one rank each.
+// If half of the ranks or more are missing, the rest may be a group as well as all of one: their streams get
+// communicators whose members are not known, of one rank each.
 #include <SQLiteCpp/Statement.h>
 #include <fmt/format.h>
 
@@ -32,9 +36,11 @@ namespace {
 
 constexpr double kMostExceptions = 0.05;     // of the collectives of a stream
 constexpr uint64_t kFewestAcrossClocks = 8;  // collectives that clocks can be set by, and leave something to see
-constexpr int64_t kLeastApartNs = 20'000;    // ranks leave that far apart by latency, and by the error of the devices' stamps
-constexpr int64_t kMostApartNs = 200'000;    // ... and no farther, however long the transfer
-constexpr int64_t kApartOfTransfer = 8;      // between them: this part of the transfer, for ranks get the last piece one behind the other
+// ranks leave that far apart by latency, and by the error of the devices' stamps
+constexpr int64_t kLeastApartNs = 20'000;
+constexpr int64_t kMostApartNs = 200'000;  // ... and no farther, however long the transfer
+// between them: this part of the transfer, for ranks get the last piece one behind the other
+constexpr int64_t kApartOfTransfer = 8;
 
 struct NcclStream {
   int64_t number, process;
@@ -63,7 +69,8 @@ int64_t match_streams(std::vector<NcclStream>& streams, size_t processes) {
   std::map<uint64_t, std::map<int64_t, size_t>> of_sequence;  // and process
   for (const NcclStream& s : streams) ++of_sequence[s.sequence][s.process];
   const auto once_each = [&](const std::map<int64_t, size_t>& counts) {
-    return counts.size() == processes && std::all_of(counts.begin(), counts.end(), [](const auto& entry) { return entry.second == 1; });
+    return counts.size() == processes &&
+           std::all_of(counts.begin(), counts.end(), [](const auto& entry) { return entry.second == 1; });
   };
   int64_t groups = 0;
   std::map<uint64_t, int64_t> group_of;
@@ -85,7 +92,8 @@ int64_t match_streams(std::vector<NcclStream>& streams, size_t processes) {
   return groups;
 }
 
-/// temp.nccl_instance: the collectives in steps, with their place in the step. temp.nccl_step_out: steps in which the ranks of a group differ.
+/// temp.nccl_instance: the collectives in steps, with their place in the step. temp.nccl_step_out: steps in which the
+/// ranks of a group differ.
 void place_in_steps(SQLite::Database& db, size_t processes, int64_t exchange) {
   db.exec(fmt::format(R"(
     CREATE TEMP TABLE nccl_instance AS
@@ -139,7 +147,8 @@ std::map<int64_t, Endings> read_endings(SQLite::Database& db, const std::string&
     Endings& of_group = endings[rows.getColumn(0).getInt64()];
     const int64_t entered_ns = rows.getColumn(2).getInt64(), first_left_ns = rows.getColumn(3).getInt64();
     const int64_t apart_ns = rows.getColumn(4).getInt64() - first_left_ns;
-    const bool is_apart = apart_ns > std::clamp((first_left_ns - entered_ns) / kApartOfTransfer, kLeastApartNs, kMostApartNs);
+    const bool is_apart =
+        apart_ns > std::clamp((first_left_ns - entered_ns) / kApartOfTransfer, kLeastApartNs, kMostApartNs);
     const bool is_exchange = rows.getColumn(1).getInt64() == exchange;
     ++of_group.instances;
     of_group.left_early += first_left_ns < entered_ns;
@@ -156,9 +165,11 @@ void ImportedRun::infer_communicators() {
   db_.exec(
       "UPDATE temp.kernel_collective SET payload = NULL WHERE nccl_range IN"
       " (SELECT nccl_range FROM temp.kernel_collective WHERE nccl_range IS NOT NULL GROUP BY nccl_range HAVING count(*) > 1)");
-  // One stream of NCCL is one communicator: what lies beside kernels that tell theirs belongs to those, at a place that is not known.
+  // One stream of NCCL is one communicator: what lies beside kernels that tell theirs belongs to those, at a place
+  // that is not known.
   const auto leave_out = [&](const std::string& which, const std::string& note) {
-    losses_.add({}, "nccl_kernels", static_cast<uint64_t>(db_.exec("DELETE FROM temp.kernel_collective WHERE comm IS NULL AND " + which)),
+    losses_.add({}, "nccl_kernels",
+                static_cast<uint64_t>(db_.exec("DELETE FROM temp.kernel_collective WHERE comm IS NULL AND " + which)),
                 "collectives of NCCL whose process group the trace does not tell, " + note);
   };
   leave_out("stream IN (SELECT stream FROM temp.kernel_collective WHERE comm IS NOT NULL)",
@@ -170,15 +181,16 @@ void ImportedRun::infer_communicators() {
   const int64_t exchange = ops_.contains("ncclAlltoAll") ? ops_.at("ncclAlltoAll").id : 0;
   {
     // Payloads of all-to-alls differ from rank to rank.
-    SQLite::Statement rows(db_, fmt::format("SELECT stream, process, bucket, op, iif(op = {}, NULL, payload) FROM temp.kernel_collective"
-                                            " WHERE comm IS NULL AND bucket IS NOT NULL ORDER BY process, stream, start, event",
-                                            exchange));
+    SQLite::Statement rows(
+        db_, fmt::format("SELECT stream, process, bucket, op, iif(op = {}, NULL, payload) FROM temp.kernel_collective"
+                         " WHERE comm IS NULL AND bucket IS NOT NULL ORDER BY process, stream, start, event",
+                         exchange));
     while (rows.executeStep()) {
       const int64_t number = rows.getColumn(0).getInt64();
       if (streams.empty() || streams.back().number != number) streams.push_back({number, rows.getColumn(1).getInt64()});
       uint64_t& sequence = streams.back().sequence;
-      sequence =
-          mixed(mixed(mixed(sequence, rows.getColumn(2).getInt64()), rows.getColumn(3).getInt64()), maybe_integer(rows, 4).value_or(-1));
+      sequence = mixed(mixed(mixed(sequence, rows.getColumn(2).getInt64()), rows.getColumn(3).getInt64()),
+                       maybe_integer(rows, 4).value_or(-1));
     }
   }
   if (streams.empty()) return;
@@ -192,7 +204,8 @@ void ImportedRun::infer_communicators() {
     for (const NcclStream& s : streams) {
       const int64_t rank = *processes_[order_[static_cast<size_t>(s.process - 1)]].told.rank;
       const std::optional<int64_t>& number = nccl_streams_[static_cast<size_t>(s.number)];
-      const std::string label = fmt::format("NCCL stream {}of rank {} (members unknown)", number ? fmt::format("{} ", *number) : "", rank);
+      const std::string label =
+          fmt::format("NCCL stream {}of rank {} (members unknown)", number ? fmt::format("{} ", *number) : "", rank);
       insert.row(s.number, std::nullopt, 0, add_inferred_communicator(label, 0));
     }
   } else {
@@ -201,10 +214,12 @@ void ImportedRun::infer_communicators() {
     for (const NcclStream& s : streams) {
       if (s.group == 0) continue;
       const std::string host = one_clock ? "" : host_of(processes_[order_[static_cast<size_t>(s.process - 1)]]);
-      insert.row(s.number, s.group, clocks.try_emplace(host, static_cast<int64_t>(clocks.size())).first->second, std::nullopt);
+      insert.row(s.number, s.group, clocks.try_emplace(host, static_cast<int64_t>(clocks.size())).first->second,
+                 std::nullopt);
     }
-    leave_out("stream NOT IN (SELECT stream FROM temp.nccl_stream)",
-              "on streams that are not matched: the ranks' sequences differ, several streams of a rank show the same, or a rank has none");
+    leave_out(
+        "stream NOT IN (SELECT stream FROM temp.nccl_stream)",
+        "on streams that are not matched: the ranks' sequences differ, several streams of a rank show the same, or a rank has none");
     place_in_steps(db_, files, exchange);
     std::string strict;
     for (const auto& [name, op] : ops_)
@@ -218,7 +233,8 @@ void ImportedRun::infer_communicators() {
       const auto known = endings.find(group);
       const Endings e = known == endings.end() ? Endings() : known->second;
       // All-to-alls tell who leaves with whom only if nothing better does.
-      const uint64_t judged = e.others > 0 ? e.others : e.exchanges, apart = e.others > 0 ? e.others_apart : e.exchanges_apart;
+      const uint64_t judged = e.others > 0 ? e.others : e.exchanges,
+                     apart = e.others > 0 ? e.others_apart : e.exchanges_apart;
       const auto is_more_than_few = [](uint64_t exceptions, uint64_t of) {
         return static_cast<double>(exceptions) > kMostExceptions * static_cast<double>(of);
       };
@@ -228,9 +244,12 @@ void ImportedRun::infer_communicators() {
       } else if (files > 1 && e.instances < (clocks.size() > 1 ? kFewestAcrossClocks : 1)) {
         leave_out(of_group, "on streams with too few collectives to see that all ranks take part");
       } else if (files > 1 && (is_more_than_few(e.left_early, e.instances) || is_more_than_few(apart, judged))) {
-        leave_out(of_group, fmt::format("on streams that do not belong to one communicator of all ranks: of {} collectives, some rank left "
-                                        "{} before all had entered, and {} of {} apart from the others",
-                                        e.instances, e.left_early, apart, judged));
+        leave_out(
+            of_group,
+            fmt::format(
+                "on streams that do not belong to one communicator of all ranks: of {} collectives, some rank left "
+                "{} before all had entered, and {} of {} apart from the others",
+                e.instances, e.left_early, apart, judged));
       } else {
         const int64_t comm = add_inferred_communicator("world (inferred)", world_size_);
         db_.exec(fmt::format("UPDATE temp.nccl_stream SET comm = {} WHERE grp = {}", comm, group));
@@ -245,8 +264,9 @@ void ImportedRun::infer_communicators() {
               FROM temp.nccl_stream s
                    CROSS JOIN temp.nccl_step_out o ON o.grp = s.grp
               WHERE s.stream = kernel_collective.stream AND o.bucket = kernel_collective.bucket))");
-    losses_.add({}, "nccl_kernels", static_cast<uint64_t>(unmatched),
-                "kernels of NCCL in steps in which the ranks show other collectives, or other bytes: which belong together is not known");
+    losses_.add(
+        {}, "nccl_kernels", static_cast<uint64_t>(unmatched),
+        "kernels of NCCL in steps in which the ranks show other collectives, or other bytes: which belong together is not known");
     db_.exec("DROP TABLE temp.nccl_instance; DROP TABLE temp.nccl_step_out; DROP TABLE temp.nccl_clock");
   }
   db_.exec(R"(

@@ -27,7 +27,11 @@ uint64_t file_bytes(const std::filesystem::path& path) {
 }
 
 InputFile::InputFile(const std::filesystem::path& path, std::function<void(uint64_t)> progress, NamedBy by)
-    : path_(path), progress_(std::move(progress)), block_(kBlockBytes + kBehindBlock), next_(block_.data()), end_(block_.data()) {
+    : path_(path),
+      progress_(std::move(progress)),
+      block_(kBlockBytes + kBehindBlock),
+      next_(block_.data()),
+      end_(block_.data()) {
   const int fd = open_regular_file(path.string(), by);
   file_ = gzdopen(fd, "rb");  // reads what is not packed as it is
   if (file_ == nullptr) {
@@ -50,16 +54,19 @@ void InputFile::fill() {
     const char* why = gzerror(file_, &code);
     if (code == Z_ERRNO) throw cannot_read(path_, std::strerror(errno));
     if (code != Z_OK && code != Z_STREAM_END && bytes <= 0)
-      fail(block_offset_, code == Z_BUF_ERROR ? "the gzip file is truncated" : fmt::format("cannot be unpacked: {}", why));
+      fail(block_offset_,
+           code == Z_BUF_ERROR ? "the gzip file is truncated" : fmt::format("cannot be unpacked: {}", why));
   }
   if (progress_) {
     const int64_t place = gzoffset(file_);
-    const int64_t read = place >= 0 ? place : static_cast<int64_t>(block_offset_) + std::max(0, bytes);  // a pipe knows no places
+    // a pipe knows no places
+    const int64_t read = place >= 0 ? place : static_cast<int64_t>(block_offset_) + std::max(0, bytes);
     if (progress_ && read > reported_) progress_(static_cast<uint64_t>(read - reported_));
     reported_ = std::max<int64_t>(read, reported_);
   }
   if (block_offset_ > mark_ + kMaxPieceBytes)
-    fail(mark_, fmt::format("the record that begins here is longer than {} MiB: not a trace of this format", kMaxPieceBytes >> 20));
+    fail(mark_, fmt::format("the record that begins here is longer than {} MiB: not a trace of this format",
+                            kMaxPieceBytes >> 20));
 }
 
 bool InputFile::line(std::string& text) {

@@ -28,7 +28,8 @@ uint64_t file_bytes(const std::filesystem::path& path);
 class InputFile {
  public:
   /// `progress`, if set, gets the bytes of the file read since last time. Throws Error if the file cannot be opened.
-  InputFile(const std::filesystem::path& path, std::function<void(uint64_t bytes)> progress, NamedBy by = NamedBy::kUser);
+  InputFile(const std::filesystem::path& path, std::function<void(uint64_t bytes)> progress,
+            NamedBy by = NamedBy::kUser);
   ~InputFile();
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;

@@ -26,7 +26,9 @@ class DocumentBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, D
   bool Int64(int64_t i) { return put(here().integer_of(i)); }
   bool Uint64(uint64_t u) { return Double(static_cast<double>(u)); }  // one that fits into int64_t does not come here
   bool Double(double d) { return put(std::isfinite(d) ? here().real(d) : here().none()); }
-  bool String(const char* text, rapidjson::SizeType length, bool) { return put(here().text_of(std::string(text, length))); }
+  bool String(const char* text, rapidjson::SizeType length, bool) {
+    return put(here().text_of(std::string(text, length)));
+  }
   bool StartObject() { return open(&PlainData::dict); }
   bool EndObject(rapidjson::SizeType) { return close(); }
   bool StartArray() { return open(&PlainData::list); }
@@ -49,7 +51,8 @@ class DocumentBuilder : public rapidjson::BaseReaderHandler<rapidjson::UTF8<>, D
     return true;
   }
   bool open(PlainData::Id (PlainData::*make)()) {
-    if (open_.size() > kMostLevels) throw BadData{text_.Tell(), fmt::format("nested deeper than {} levels", kMostLevels)};
+    if (open_.size() > kMostLevels)
+      throw BadData{text_.Tell(), fmt::format("nested deeper than {} levels", kMostLevels)};
     data_.at(text_.Tell() - 1);  // its first byte
     const PlainData::Id id = (data_.*make)();
     put(id);
@@ -76,7 +79,8 @@ void add_commas(std::string& text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (is_quoted && c == '\\') ++i;
-    if (!is_quoted && c == '"' && i > 0 && is_one_of(text[i - 1], kBlanks) && !is_one_of(before, "{[,:")) text[i - 1] = ',';
+    if (!is_quoted && c == '"' && i > 0 && is_one_of(text[i - 1], kBlanks) && !is_one_of(before, "{[,:"))
+      text[i - 1] = ',';
     if (c == '"') is_quoted = !is_quoted;
     if (!is_one_of(c, kBlanks)) before = c;
   }
@@ -90,9 +94,11 @@ PlainData::Id read_json_document(std::string_view text, PlainData& data, bool co
   rapidjson::MemoryStream stream(whole.data(), whole.size());
   DocumentBuilder builder(stream, data);
   rapidjson::Reader reader;
-  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag | rapidjson::kParseFullPrecisionFlag;
+  constexpr unsigned kFlags =
+      rapidjson::kParseIterativeFlag | rapidjson::kParseNanAndInfFlag | rapidjson::kParseFullPrecisionFlag;
   const rapidjson::ParseResult result = reader.Parse<kFlags>(stream, builder);
-  if (result.IsError() && result.Offset() >= text.size()) throw BadData{result.Offset(), "the file ends in the middle of a document"};
+  if (result.IsError() && result.Offset() >= text.size())
+    throw BadData{result.Offset(), "the file ends in the middle of a document"};
   if (result.IsError()) throw BadData{result.Offset(), rapidjson::GetParseError_En(result.Code())};
   return builder.root();
 }

@@ -23,8 +23,9 @@ constexpr size_t kMostPlainDepth = 16;
   constexpr size_t kShown = 40;
   std::string shown(field.text.substr(0, kShown));
   if (field.text.size() > kShown) shown += "...";
-  throw BadRecord{fmt::format("{}{}{} is {}, which is not a {}", field.outer, field.outer.empty() ? "" : ".", field.path,
-                              field.kind == JsonKind::kText ? fmt::format("\"{}\"", shown) : shown, wanted)};
+  throw BadRecord{fmt::format("{}{}{} is {}, which is not a {}", field.outer, field.outer.empty() ? "" : ".",
+                              field.path, field.kind == JsonKind::kText ? fmt::format("\"{}\"", shown) : shown,
+                              wanted)};
 }
 
 }  // namespace
@@ -80,8 +81,11 @@ class JsonRecords {
   bool Uint(unsigned) { return false; }
   bool Int64(int64_t) { return false; }
   bool Uint64(uint64_t) { return false; }
-  bool Double(double d) { return value(JsonKind::kText, fmt::format("{}", d)); }  // NaN and Inf, which are not JSON and no numbers
-  bool RawNumber(const char* text, rapidjson::SizeType length, bool) { return value(JsonKind::kNumber, {text, length}); }
+  // NaN and Inf, which are not JSON and no numbers
+  bool Double(double d) { return value(JsonKind::kText, fmt::format("{}", d)); }
+  bool RawNumber(const char* text, rapidjson::SizeType length, bool) {
+    return value(JsonKind::kNumber, {text, length});
+  }
   bool String(const char* text, rapidjson::SizeType length, bool) { return value(JsonKind::kText, {text, length}); }
   bool Key(const char* text, rapidjson::SizeType length, bool) {
     file_.mark();
@@ -203,15 +207,17 @@ class JsonRecords {
     record_.kept_count_ = 0;
   }
   void add_field(JsonKind kind, std::string_view text) {
-    if (record_.fields_.size() == kMaxFields) file_.fail(record_offset_, fmt::format("an object has more than {} members", kMaxFields));
+    if (record_.fields_.size() == kMaxFields)
+      file_.fail(record_offset_, fmt::format("an object has more than {} members", kMaxFields));
     record_.fields_.push_back({{}, record_.kept(path_), kind, record_.kept(text)});
   }
 
-  // RapidJSON asks for one byte at a time, and for a handler's call for each value. Nearly all records lie whole in the file's buffer and have nothing
-  // in them but the plain forms of JSON, no backslash and no exponent: those are read here, and RapidJSON is left an empty object. All others, and
-  // whatever may be wrong, are left to it.
+  // RapidJSON asks for one byte at a time, and for a handler's call for each value. Nearly all records lie whole in the
+  // file's buffer and have nothing in them but the plain forms of JSON, no backslash and no exponent: those are read
+  // here, and RapidJSON is left an empty object. All others, and whatever may be wrong, are left to it.
 
-  /// At the begin of a record: what is left of it then is its last two bytes, of which RapidJSON takes the first for the begin.
+  /// At the begin of a record: what is left of it then is its last two bytes, of which RapidJSON takes the
+  /// first for the begin.
   void read_plain() {
     const char* const begin = file_.buffered().data();
     at_ = begin;
@@ -223,7 +229,8 @@ class JsonRecords {
     list_depth_ = 0;
   }
 
-  // Each of these passes over what it is called after, and returns false where it is not plain. The buffer ends with a NUL, which is plain nowhere.
+  // Each of these passes over what it is called after, and returns false where it is not plain. The buffer ends with a
+  // NUL, which is plain nowhere.
 
   void skip_blanks() {
     while (*at_ == ' ' || *at_ == '\n' || *at_ == '\r' || *at_ == '\t') ++at_;
@@ -235,7 +242,9 @@ class JsonRecords {
     const char* p = ++at_;
     for (uint64_t bytes;; p += sizeof bytes) {
       std::memcpy(&bytes, p, sizeof bytes);
-      if ((((bytes - kOnes * 0x20) & ~bytes & kHigh) | has_zero(bytes ^ kOnes * '"') | has_zero(bytes ^ kOnes * '\\')) != 0) break;
+      if ((((bytes - kOnes * 0x20) & ~bytes & kHigh) | has_zero(bytes ^ kOnes * '"') |
+           has_zero(bytes ^ kOnes * '\\')) != 0)
+        break;
     }
     while (*p != '"' && *p != '\\' && static_cast<unsigned char>(*p) >= 0x20) ++p;
     if (*p != '"') return false;
@@ -300,7 +309,8 @@ class JsonRecords {
       skip_blanks();
       if (*at_ == '{') {
         const bool is_inner = told && !outer.empty();
-        if (!plain_object(is_inner ? record_.kept(std::string(outer).append(".").append(key)) : key, depth + 1, told)) return false;
+        if (!plain_object(is_inner ? record_.kept(std::string(outer).append(".").append(key)) : key, depth + 1, told))
+          return false;
       } else if (*at_ == '[') {
         const bool wanted = told && visitor_.wants_list(path_of(outer, key));
         if (wanted) list_ = "[";
@@ -358,7 +368,9 @@ class JsonRecords {
     if (!outer.empty()) list_path_ += '.';
     return list_path_.append(key);
   }
-  bool is_record() const { return in_ == In::kDocument ? levels_.empty() : records_depth_ > 0 && levels_.size() == records_depth_; }
+  bool is_record() const {
+    return in_ == In::kDocument ? levels_.empty() : records_depth_ > 0 && levels_.size() == records_depth_;
+  }
 
   bool value(JsonKind kind, std::string_view text) {
     begin_element();
@@ -426,14 +438,16 @@ class Bytes {
 };
 
 void parse(InputFile& file, JsonRecords& records) {
-  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag | rapidjson::kParseNanAndInfFlag |
-                              rapidjson::kParseTrailingCommasFlag | rapidjson::kParseStopWhenDoneFlag;
+  constexpr unsigned kFlags = rapidjson::kParseIterativeFlag | rapidjson::kParseNumbersAsStringsFlag |
+                              rapidjson::kParseNanAndInfFlag | rapidjson::kParseTrailingCommasFlag |
+                              rapidjson::kParseStopWhenDoneFlag;
   rapidjson::Reader reader;
   Bytes bytes(file);
   const rapidjson::ParseResult result = reader.Parse<kFlags>(bytes, records);
   if (!result.IsError() || (file.at_end() && records.is_open())) return;
-  file.fail(result.Offset(), file.at_end() ? "the file ends in the middle of a record: it is truncated, or still being written"
-                                           : fmt::format("invalid JSON: {}", rapidjson::GetParseError_En(result.Code())));
+  file.fail(result.Offset(), file.at_end()
+                                 ? "the file ends in the middle of a record: it is truncated, or still being written"
+                                 : fmt::format("invalid JSON: {}", rapidjson::GetParseError_En(result.Code())));
 }
 
 void skip_blanks(InputFile& file) {

@@ -1,8 +1,9 @@
 // JSON as a stream of flat records, as traces have it, in the memory of one record.
 //
-// A record is an object: each element of the array `records` at the top of a file ({"traceEvents": [{..}, ..]}, or a bare array of
-// objects), or a whole document (JSON lines). Its members are reported by path ("args.stream"); arrays inside are skipped unless the
-// visitor asks for them. Values outside of records are reported one by one ("distributedInfo.pg_config.0.ranks.5").
+// A record is an object: each element of the array `records` at the top of a file ({"traceEvents": [{..}, ..]}, or a
+// bare array of objects), or a whole document (JSON lines). Its members are reported by path ("args.stream"); arrays
+// inside are skipped unless the visitor asks for them. Values outside of records are reported one by one
+// ("distributedInfo.pg_config.0.ranks.5").
 //
 // Numbers stay text (decimal.h). Nesting and text lengths are bounded.
 #pragma once
@@ -53,7 +54,8 @@ class JsonVisitor {
   virtual void on_record(const JsonRecord& record) = 0;
   /// A value outside of records.
   virtual void on_fact(const JsonField& fact) = 0;
-  /// For read_json() without a name: whether the elements of the array at this path are records. Called before the first one.
+  /// For read_json() without a name: whether the elements of the array at this path are records. Called
+  /// before the first one.
   virtual bool begins_records(std::string_view path) {
     (void)path;
     return false;
@@ -65,8 +67,8 @@ class JsonVisitor {
   }
 };
 
-/// Reads one file of a document with records. A bare array may end after any record, as while it is being written. All throw Error, with
-/// file and byte, for invalid JSON, missing records, and the visitor's BadRecord.
+/// Reads one file of a document with records. A bare array may end after any record, as while it is being written. All
+/// throw Error, with file and byte, for invalid JSON, missing records, and the visitor's BadRecord.
 void read_json(InputFile& file, std::string_view records, JsonVisitor& visitor);
 /// With records in arrays anywhere, as the visitor chooses.
 void read_json(InputFile& file, JsonVisitor& visitor);

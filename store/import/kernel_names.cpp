@@ -43,11 +43,13 @@ struct Type {
   std::string_view name;
   TorchType type;
 };
-// Codes of core/names.h. Signed integers of 16 bits, complex numbers and truth values are none of NCCL's types: torch sends their bytes.
+// Codes of core/names.h. Signed integers of 16 bits, complex numbers and truth values are none of NCCL's types: torch
+// sends their bytes.
 constexpr Type kTypes[] = {
-    {"Char", {64, 1}},        {"Byte", {65, 1}},  {"Bool", {65, 1}},        {"Int", {66, 4}},           {"Long", {68, 8}},
-    {"Half", {70, 2}},        {"Float", {71, 4}}, {"Double", {72, 8}},      {"BFloat16", {73, 2}},      {"Float8_e4m3fn", {74, 1}},
-    {"Float8_e5m2", {75, 1}}, {"Short", {0, 2}},  {"ComplexFloat", {0, 8}}, {"ComplexDouble", {0, 16}},
+    {"Char", {64, 1}},        {"Byte", {65, 1}},          {"Bool", {65, 1}},        {"Int", {66, 4}},
+    {"Long", {68, 8}},        {"Half", {70, 2}},          {"Float", {71, 4}},       {"Double", {72, 8}},
+    {"BFloat16", {73, 2}},    {"Float8_e4m3fn", {74, 1}}, {"Float8_e5m2", {75, 1}}, {"Short", {0, 2}},
+    {"ComplexFloat", {0, 8}}, {"ComplexDouble", {0, 16}},
 };
 
 /// As C++ spells them, which is how torch names them in "Input type".
@@ -71,14 +73,16 @@ constexpr Type kCppTypes[] = {
     {"c10::complex<double>", {0, 16}},
 };
 
-/// What names of kernels call operations, and torch's name of each. The first that fits counts: ReduceScatter before Reduce.
+/// What names of kernels call operations, and torch's name of each. The first that fits counts:
+/// ReduceScatter before Reduce.
 constexpr std::pair<std::string_view, std::string_view> kKernelOperations[] = {{"AllReduce", "allreduce"},
                                                                                {"AllGather", "allgather"},
                                                                                {"ReduceScatter", "reduce_scatter"},
                                                                                {"Broadcast", "broadcast"},
                                                                                {"Reduce", "reduce"}};
 
-constexpr std::string_view kAlgorithms[] = {"RING", "TREE", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS_TREE", "NVLS", "PAT"};
+constexpr std::string_view kAlgorithms[] = {"RING", "TREE", "COLLNET_DIRECT", "COLLNET_CHAIN", "NVLS_TREE",
+                                            "NVLS", "PAT"};
 constexpr std::string_view kProtocols[] = {"LL128", "LL", "SIMPLE"};
 
 constexpr int64_t kMostTensorBytes = int64_t{1} << 46;  // more than any GPU has: damaged
@@ -110,7 +114,8 @@ CopyName parse_copy_name(std::string_view name) {
   if (name.starts_with("Memcpy ")) {
     const std::string_view rest = name.substr(7);
     const std::string_view kind = rest.substr(0, rest.find(' '));
-    for (const std::string_view known : {"HtoD", "DtoH", "DtoD", "PtoP", "HtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA"})
+    for (const std::string_view known :
+         {"HtoD", "DtoH", "DtoD", "PtoP", "HtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA"})
       if (kind == known) copy.kind = kind;
   }
   if (arrow != std::string_view::npos) {
@@ -187,7 +192,8 @@ TorchTensors parse_tensors(std::string_view dims, std::string_view types) {
     if (!take(dims, '[') || !take(types, '"')) return {};
     const std::string_view name = types.substr(0, types.find('"'));
     types.remove_prefix(name.size());
-    const Type* type = std::find_if(std::begin(kCppTypes), std::end(kCppTypes), [&](const Type& known) { return known.name == name; });
+    const Type* type =
+        std::find_if(std::begin(kCppTypes), std::end(kCppTypes), [&](const Type& known) { return known.name == name; });
     if (!take(types, '"') || type == std::end(kCppTypes)) return {};
     int64_t bytes = type->type.bytes;
     for (bool is_first_extent = true; !take(dims, ']'); is_first_extent = false) {

@@ -1,5 +1,5 @@
-// Names as profilers write them: NCCL kernels, copies, torch's collectives and types. Shared by the importers and the export to Kineto's
-// format.
+// Names as profilers write them: NCCL kernels, copies, torch's collectives and types. Shared by the importers and the
+// export to Kineto's format.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +24,9 @@ struct TorchCollective {
   std::string_view op;    ///< NCCL's operation
   OpClass op_class;
 };
-/// "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "ncclKernel_AllReduce_RING_LL_Sum_float(...)": empty if the name lacks it.
-/// "ncclAllReduceRingLLKernel_sum_f32(...)" (NCCL up to 2.7) has the operation only: one kernel of each was compiled, for all algorithms.
+/// "ncclDevKernel_AllReduce_Sum_f32_RING_LL(...)", "ncclKernel_AllReduce_RING_LL_Sum_float(...)": empty if the name
+/// lacks it. "ncclAllReduceRingLLKernel_sum_f32(...)" (NCCL up to 2.7) has the operation only: one kernel of each was
+/// compiled, for all algorithms.
 struct NcclKernel {
   bool is_nccl = false;
   const TorchCollective* collective = nullptr;  ///< null: SendRecv, Generic and the like carry out several kinds

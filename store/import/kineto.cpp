@@ -1,23 +1,36 @@
-// Traces of PyTorch's profiler (libkineto's JSON), as of 2021 and as of today. Verified on the traces that HTA and the profiler's
-// TensorBoard plugin are tested with.
+// Traces of PyTorch's profiler (libkineto's JSON), as of 2021 and as of today. Verified on the traces that HTA and the
+// profiler's TensorBoard plugin are tested with.
 //
 //   times          us with up to three digits behind the point, since the Unix epoch, or since "baseTimeNanoseconds"
-//   categories     kernel, gpu_memcpy, gpu_memset, cuda_sync, overhead on the device; cpu_op, user_annotation, python_function (of which
-//                  nn.Module tells layers), cuda_runtime, cuda_driver on the host. In 2021: Kernel, Memcpy, Memset, Operator, Runtime
+//   categories     kernel, gpu_memcpy, gpu_memset, cuda_sync, overhead on the device; cpu_op, user_annotation,
+//                  python_function (of which nn.Module tells layers), cuda_runtime, cuda_driver on the host. In 2021:
+//                  Kernel, Memcpy, Memset, Operator, Runtime
+//                  nn.Module tells layers), cuda_runtime, cuda_driver on the host. In 2021: Kernel, Memcpy, Memset,
+//                  Operator, Runtime
 //   memory         instant events "[memory]" (profile_memory=True)
 //   launch         "correlation" is the same in the call and in what it launched
-//   steps          ranges named ProfilerStep#N. A profiler without a schedule marks none: then a step ends with the optimizer's
-//                  (Optimizer.step#SGD.step) and begins where the last one ended, as under ddl record
+//   steps          ranges named ProfilerStep#N. A profiler without a schedule marks none: then a step ends with the
+//                  optimizer's (Optimizer.step#SGD.step) and begins where the last one ended, as under ddl record
 //   rank           "distributedInfo" of the file; else a number in its name (worker3, rank-34)
-//   collectives    kernels named after NCCL; newer traces say of them, or of the record_param_comms around their launch, group, elements and
-//                  type, and since PyTorch 2.5 of messages the other rank ("Src Rank", "Dst Rank"); not of kernels that carry out several
-//                  messages (batch_isend_irecv), which are launched behind those ranges. Older ones have the range nccl:all_reduce around the launch, with "Input Dims" and "Input type" if shapes were
+//   collectives    kernels named after NCCL; newer traces say of them, or of the record_param_comms around their
+//                  launch, group, elements and type, and since PyTorch 2.5 of messages the other rank ("Src Rank", "Dst
+//                  Rank"); not of kernels that carry out several messages (batch_isend_irecv), which are launched
+//                  behind those ranges. Older ones have the range nccl:all_reduce around the launch, with "Input Dims"
+//                  and "Input type" if shapes were recorded; which ranks take part is then found by order
+//                  (inferred_communicators.cpp)
+//                  type, and since PyTorch 2.5 of messages the other rank ("Src Rank", "Dst Rank"); not of kernels that
+//                  carry out several messages (batch_isend_irecv), which are launched behind those ranges. Older ones
+//                  have the range nccl:all_reduce around the launch, with "Input Dims" and "Input type" if shapes were
 //                  recorded; which ranks take part is then found by order (inferred_communicators.cpp)
-//   old format     of PyTorch's profiler before Kineto, and of a PyTorch without it: no categories, processes "CPU functions" and "CUDA
-//                  functions"; refused, since it has no steps and tells of no collective
-//   Gloo           the ranges gloo:all_reduce of its threads are the collectives themselves, with "Input Dims" and "Input type" if shapes were recorded.
-//                  They name no group: it is that of distributedInfo if there is one of Gloo, else not known. They are numbered by step and begin
-//   MPI            categories mpi and mpi_request, which only `ddl export chrome-json` writes (reports/trace/kineto.cpp)
+//   old format     of PyTorch's profiler before Kineto, and of a PyTorch without it: no categories, processes "CPU
+//                  functions" and "CUDA functions"; refused, since it has no steps and tells of no collective
+//   Gloo           the ranges gloo:all_reduce of its threads are the collectives themselves, with "Input Dims" and
+//                  "Input type" if shapes were recorded. They name no group: it is that of distributedInfo if there is
+//                  one of Gloo, else not known. They are numbered by step and begin
+//                  They name no group: it is that of distributedInfo if there is one of Gloo, else not known. They are
+//                  numbered by step and begin
+//   MPI            categories mpi and mpi_request, which only `ddl export chrome-json` writes
+//                  (reports/trace/kineto.cpp)
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -107,7 +120,12 @@ bool gives_work(std::string_view name) {
 /// As torch writes it; `type`: its DeviceType.
 std::string device_name(int64_t type, int64_t number) {
   if (type == 0) return "cpu";
-  return fmt::format("{}:{}", type == 1 ? "cuda" : type == 6 ? "hip" : type == 12 ? "xpu" : fmt::format("device{}", type), number);
+  return fmt::format("{}:{}",
+                     type == 1    ? "cuda"
+                     : type == 6  ? "hip"
+                     : type == 12 ? "xpu"
+                                  : fmt::format("device{}", type),
+                     number);
 }
 
 constexpr std::string_view kTensorDims = "args.Input Dims", kTensorTypes = "args.Input type";
@@ -130,7 +148,8 @@ struct ProcessGroup {
 
 class KinetoFile : public JsonVisitor {
  public:
-  KinetoFile(ImportedRun& run, UnreadEvents& unread, const fs::path& path, uint64_t bytes) : run_(run), unread_(unread) {
+  KinetoFile(ImportedRun& run, UnreadEvents& unread, const fs::path& path, uint64_t bytes)
+      : run_(run), unread_(unread) {
     ImportedProcess process;
     process.file = path.filename().string();
     process.file_bytes = bytes;
@@ -202,9 +221,10 @@ class KinetoFile : public JsonVisitor {
   std::vector<GlooCall> gloo_;                      ///< held until it is known which step each begins in
   std::vector<std::pair<int64_t, int64_t>> steps_;  ///< begin, number
   std::vector<OptimizerStep> optimizer_steps_;
-  std::unordered_map<std::string, uint32_t> communicators_;  ///< by what kernels say of them: a list of thousands of ranks is read once
-  std::string key_;                                          // of a communicator
-  std::string key_of_last_;                                  ///< of the thread that was asked for last; empty: none was
+  /// by what kernels say of them: a list of thousands of ranks is read once
+  std::unordered_map<std::string, uint32_t> communicators_;
+  std::string key_;          // of a communicator
+  std::string key_of_last_;  ///< of the thread that was asked for last; empty: none was
   uint32_t last_thread_ = 0;
 };
 
@@ -260,8 +280,8 @@ void KinetoFile::on_fact(const JsonField& fact) {
 
 uint32_t KinetoFile::thread_of(const JsonRecord& event) {
   const std::string_view pid = event.word("pid"), tid = event.word("tid");
-  const bool is_last = key_of_last_.size() == pid.size() + 1 + tid.size() && key_of_last_.starts_with(pid) && key_of_last_.ends_with(tid) &&
-                       key_of_last_[pid.size()] == '/';
+  const bool is_last = key_of_last_.size() == pid.size() + 1 + tid.size() && key_of_last_.starts_with(pid) &&
+                       key_of_last_.ends_with(tid) && key_of_last_[pid.size()] == '/';
   if (is_last) return last_thread_;
   key_of_last_.assign(pid).append("/").append(tid);
   return last_thread_ = run_.thread(process_, key_of_last_, whole(tid).value_or(0));
@@ -292,7 +312,8 @@ void KinetoFile::on_record(const JsonRecord& event) {
   first_ns_ = std::min(first_ns_, *start_ns);
   switch (category) {
     case Category::kRuntime:
-      if (const std::optional<int64_t> correlation = event.integer("args.correlation"); correlation && gives_work(event.word("name")))
+      if (const std::optional<int64_t> correlation = event.integer("args.correlation");
+          correlation && gives_work(event.word("name")))
         on_runtime(event, *correlation, *start_ns, *duration_ns);
       break;
     case Category::kOperator:
@@ -314,18 +335,22 @@ void KinetoFile::on_record(const JsonRecord& event) {
   }
 }
 
-/// Memory that an allocator gave or took back. Since PyTorch 1.13 or so with what it holds then; before, only by how much that changed.
+/// Memory that an allocator gave or took back. Since PyTorch 1.13 or so with what it holds then; before, only by how
+/// much that changed.
 void KinetoFile::on_memory(const JsonRecord& event) {
   const std::optional<int64_t> time_ns = event.decimal("ts", kMicrosecondsToNs), bytes = event.integer("args.Bytes"),
                                type = event.integer("args.Device Type");
   if (!time_ns || !bytes || !type) return;
-  const std::optional<int64_t> allocated = event.integer("args.Total Allocated"), reserved = event.integer("args.Total Reserved");
+  const std::optional<int64_t> allocated = event.integer("args.Total Allocated"),
+                               reserved = event.integer("args.Total Reserved");
   const std::string device = device_name(*type, event.integer("args.Device Id").value_or(-1));
-  run_.value(process_, *time_ns, fmt::format("memory {} {}", allocated ? "allocated" : "change", device), allocated.value_or(*bytes));
+  run_.value(process_, *time_ns, fmt::format("memory {} {}", allocated ? "allocated" : "change", device),
+             allocated.value_or(*bytes));
   if (reserved) run_.value(process_, *time_ns, fmt::format("memory reserved {}", device), *reserved);
 }
 
-/// A kernel under CUPTI's profiler, which runs them one by one. All its numbers are counters; it does not tell the launch.
+/// A kernel under CUPTI's profiler, which runs them one by one. All its numbers are counters; it does not tell the
+/// launch.
 void KinetoFile::on_counters(const JsonRecord& event, int64_t start_ns, int64_t duration_ns) {
   constexpr std::string_view kArguments = "args";
   for (const JsonField& field : event.fields()) {
@@ -343,10 +368,12 @@ void KinetoFile::on_counters(const JsonRecord& event, int64_t start_ns, int64_t 
   }
 }
 
-/// A call that gives work to a device, or waits for it. What it waited for the device tells (cuda_sync) in few traces only.
+/// A call that gives work to a device, or waits for it. What it waited for the device tells (cuda_sync) in few traces
+/// only.
 void KinetoFile::on_runtime(const JsonRecord& event, int64_t correlation, int64_t start_ns, int64_t duration_ns) {
   const std::string_view name = event.word("name");
-  run_.launch(process_, thread_of(event), correlation, start_ns, duration_ns, name.find("LaunchKernel") != std::string_view::npos);
+  run_.launch(process_, thread_of(event), correlation, start_ns, duration_ns,
+              name.find("LaunchKernel") != std::string_view::npos);
   const size_t end = name.find("Synchronize");
   if (end == std::string_view::npos) return;
   GpuActivity wait;
@@ -370,7 +397,8 @@ void KinetoFile::on_range(const JsonRecord& event, Category category, int64_t st
     run_.range(process_, thread_of(event), ContextKind::kLayer, written, start_ns, duration_ns);
     return;
   }
-  if (written.starts_with("## ") && written.ends_with(" ##") && written.size() > 6) written = written.substr(3, written.size() - 6);
+  if (written.starts_with("## ") && written.ends_with(" ##") && written.size() > 6)
+    written = written.substr(3, written.size() - 6);
   const RangeName name = parse_range_name(written.data(), written.size(), nullptr);
   auto kind = static_cast<ContextKind>(name.kind);
   if (name.kind == 0) return;
@@ -384,18 +412,19 @@ void KinetoFile::on_range(const JsonRecord& event, Category category, int64_t st
   if (keep_gloo(event, written, start_ns, duration_ns)) return;
   if (written.starts_with("Optimizer.step#"))
     optimizer_steps_.push_back({start_ns, start_ns + duration_ns, thread_of(event), std::string(written)});
-  const bool of_framework = category == Category::kOperator || written.starts_with("nccl:") || written.starts_with("gloo:");
+  const bool of_framework =
+      category == Category::kOperator || written.starts_with("nccl:") || written.starts_with("gloo:");
   if (kind == ContextKind::kLayer && of_framework) kind = ContextKind::kOperator;
   const std::optional<ImportedOperation> launches = launched_in(event, written);
-  run_.range(process_, thread_of(event), kind, {name.text, name.length}, start_ns, duration_ns, event.integer("args.Sequence number"),
-             launches ? &*launches : nullptr);
+  run_.range(process_, thread_of(event), kind, {name.text, name.length}, start_ns, duration_ns,
+             event.integer("args.Sequence number"), launches ? &*launches : nullptr);
 }
 
 /// A collective of Gloo, which runs from the range's begin to its end.
 bool KinetoFile::keep_gloo(const JsonRecord& event, std::string_view range, int64_t start_ns, int64_t duration_ns) {
   if (!range.starts_with("gloo:")) return false;
-  const GlooRange* known =
-      std::find_if(std::begin(kGlooRanges), std::end(kGlooRanges), [&](const GlooRange& r) { return r.range == range.substr(5); });
+  const GlooRange* known = std::find_if(std::begin(kGlooRanges), std::end(kGlooRanges),
+                                        [&](const GlooRange& r) { return r.range == range.substr(5); });
   if (known == std::end(kGlooRanges)) return false;
   GlooCall call = {start_ns, duration_ns, thread_of(event), known, std::nullopt, 0};
   const JsonField *dims = event.find(kTensorDims), *types = event.find(kTensorTypes);
@@ -416,8 +445,9 @@ void KinetoFile::add_steps_of_optimizer() {
   if (!steps_.empty()) return;
   std::sort(optimizer_steps_.begin(), optimizer_steps_.end(),
             [](const OptimizerStep& a, const OptimizerStep& b) { return a.start_ns < b.start_ns; });
-  std::erase_if(optimizer_steps_, [first = optimizer_steps_.empty() ? OptimizerStep() : optimizer_steps_.front()](
-                                      const OptimizerStep& step) { return step.name != first.name || step.thread != first.thread; });
+  std::erase_if(optimizer_steps_,
+                [first = optimizer_steps_.empty() ? OptimizerStep() : optimizer_steps_.front()](
+                    const OptimizerStep& step) { return step.name != first.name || step.thread != first.thread; });
   if (optimizer_steps_.size() < kFewest) return;
   int64_t begin_ns = first_ns_;
   for (const OptimizerStep& step : optimizer_steps_) {
@@ -438,11 +468,14 @@ void KinetoFile::add_gloo_calls() {
     ++groups;
     of_gloo = &group;
   }
-  const bool is_known = groups == 1 && of_gloo->size > 0 && static_cast<int64_t>(of_gloo->ranks.size()) == of_gloo->size;
-  const uint32_t communicator =
-      is_known ? run_.communicator(of_gloo->name, of_gloo->label, CommunicatorOf::kProgram, of_gloo->size, of_gloo->ranks) : 0;
+  const bool is_known =
+      groups == 1 && of_gloo->size > 0 && static_cast<int64_t>(of_gloo->ranks.size()) == of_gloo->size;
+  const uint32_t communicator = is_known ? run_.communicator(of_gloo->name, of_gloo->label, CommunicatorOf::kProgram,
+                                                             of_gloo->size, of_gloo->ranks)
+                                         : 0;
   std::sort(steps_.begin(), steps_.end());
-  std::stable_sort(gloo_.begin(), gloo_.end(), [](const GlooCall& a, const GlooCall& b) { return a.start_ns < b.start_ns; });
+  std::stable_sort(gloo_.begin(), gloo_.end(),
+                   [](const GlooCall& a, const GlooCall& b) { return a.start_ns < b.start_ns; });
   constexpr int64_t kMostInStep = 1 << 20;
   int64_t number = 0, step = -1;
   size_t next = 0;
@@ -501,8 +534,9 @@ void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t star
   a.copy = copy.kind;
   a.source = copy.source;
   a.destination = copy.destination;
-  const std::string shown =
-      category == Category::kMemcpy ? fmt::format("[CUDA memcpy {}]", copy.kind.empty() ? "?" : copy.kind) : "[CUDA memset]";
+  const std::string shown = category == Category::kMemcpy
+                                ? fmt::format("[CUDA memcpy {}]", copy.kind.empty() ? "?" : copy.kind)
+                                : "[CUDA memset]";
   a.name = shown;
   if (category == Category::kMemcpy && a.copy.empty()) a.copy = "?";
   run_.gpu(process_, a);
@@ -510,11 +544,12 @@ void KinetoFile::on_gpu(const JsonRecord& event, Category category, int64_t star
 
 /// For a stream. Which recording of the event was meant Kineto has found out.
 void KinetoFile::on_wait(const JsonRecord& event, const GpuActivity& wait) {
-  const std::optional<int64_t> context = event.integer("args.context"), on_stream = event.integer("args.wait_on_stream"),
+  const std::optional<int64_t> context = event.integer("args.context"),
+                               on_stream = event.integer("args.wait_on_stream"),
                                recorded = event.integer("args.wait_on_cuda_event_record_corr_id");
   if (!context || !on_stream || !recorded || *on_stream < 0 || *recorded <= 0 || *recorded >= wait.correlation) return;
-  run_.stream_wait(process_, {*context, *wait.stream, wait.correlation, event.integer("args.wait_on_context").value_or(*context),
-                              *on_stream, *recorded});
+  run_.stream_wait(process_, {*context, *wait.stream, wait.correlation,
+                              event.integer("args.wait_on_context").value_or(*context), *on_stream, *recorded});
 }
 
 void KinetoFile::on_call(const JsonRecord& event, ImportedTiming timing, int64_t start_ns, int64_t duration_ns) {
@@ -557,14 +592,15 @@ uint32_t KinetoFile::group_of(const JsonRecord& event, CommunicatorOf of) {
   return communicators_[key_] = run_.communicator(name, label, of, *size, ranks);
 }
 
-/// The two ranks of a message in a larger group, as a communicator of their own, which torch makes of them, too; 0: the trace does not tell
-/// them, or the group has no others.
+/// The two ranks of a message in a larger group, as a communicator of their own, which torch makes of them, too; 0: the
+/// trace does not tell them, or the group has no others.
 uint32_t KinetoFile::pair_of(const JsonRecord& event, int64_t peer) {
   const std::optional<int64_t> size = event.integer("args.Group size");
   const ImportedProcess& p = run_.process(process_);
   const std::optional<int64_t> own = p.rank ? p.rank : rank_in_trace_name(p.file);
   if (!own || !size || *size <= 2 || peer < 0 || peer >= kMaxRanks || peer == *own) return 0;
-  const std::string_view name = event.word("args.Process Group Name"), said = event.word("args.Process Group Description");
+  const std::string_view name = event.word("args.Process Group Name"),
+                         said = event.word("args.Process Group Description");
   const auto [first, second] = std::minmax(*own, peer);
   key_.assign("2|").append(name).append("|").append(fmt::format_int(peer).c_str());
   const auto known = communicators_.find(key_);
@@ -573,7 +609,8 @@ uint32_t KinetoFile::pair_of(const JsonRecord& event, int64_t peer) {
   for (const auto& [place, group] : groups_)
     if (said.empty() && group.name == name && !group.label.empty()) label = group.label;
   return communicators_[key_] = run_.communicator(fmt::format("{} {}-{}", name, first, second),
-                                                  fmt::format("{} {}-{}", label, first, second), CommunicatorOf::kNccl, 2, {first, second});
+                                                  fmt::format("{} {}-{}", label, first, second), CommunicatorOf::kNccl,
+                                                  2, {first, second});
 }
 
 /// What the trace says of a collective by its metadata.
@@ -588,7 +625,8 @@ std::optional<ImportedOperation> KinetoFile::collective_of(const JsonRecord& eve
   if (operation.communicator == 0) return std::nullopt;
   if (known->op_class == OpClass::kDeviceMessage) {
     operation.peer = event.integer(operation.op == "ncclSend" ? "args.Dst Rank" : "args.Src Rank");
-    if (const uint32_t pair = operation.peer ? pair_of(event, *operation.peer) : 0; pair != 0) operation.communicator = pair;
+    if (const uint32_t pair = operation.peer ? pair_of(event, *operation.peer) : 0; pair != 0)
+      operation.communicator = pair;
   }
   const TorchType type = find_torch_type(event.word("args.dtype"));
   operation.datatype = type.code;
@@ -630,7 +668,8 @@ std::optional<ImportedOperation> KinetoFile::launched_in(const JsonRecord& event
   // The shapes that torch gives a scatter are those of what each rank gets.
   if (operation.op == "ncclScatter") return operation;
   const JsonField *dims = event.find(kTensorDims), *types = event.find(kTensorTypes);
-  if (dims == nullptr || types == nullptr || dims->kind != JsonKind::kList || types->kind != JsonKind::kList) return operation;
+  if (dims == nullptr || types == nullptr || dims->kind != JsonKind::kList || types->kind != JsonKind::kList)
+    return operation;
   const TorchTensors tensors = parse_tensors(dims->text, types->text);
   operation.payload_bytes = tensors.bytes;
   operation.datatype = tensors.datatype;
@@ -646,11 +685,13 @@ void read_kineto(ImportedRun& run, const std::vector<fs::path>& files, const Byt
     KinetoFile trace(run, unread, path, file_bytes(path));
     read_json(file, kTraceEvents, trace);
     if (trace.is_old_format()) {
-      throw Error(fmt::format("{} is in the format of PyTorch's profiler before Kineto: functions without steps, ranks or collectives",
-                              path.filename().string()),
-                  "torch.autograd.profiler writes it, and torch.profiler where torch.profiler.kineto_available() is False: trace with a "
-                  "PyTorch that has Kineto, or mark steps with ddl_annotate.py and ddl record",
-                  ExitCode::kDataMissing);
+      throw Error(
+          fmt::format(
+              "{} is in the format of PyTorch's profiler before Kineto: functions without steps, ranks or collectives",
+              path.filename().string()),
+          "torch.autograd.profiler writes it, and torch.profiler where torch.profiler.kineto_available() is False: trace with a "
+          "PyTorch that has Kineto, or mark steps with ddl_annotate.py and ddl record",
+          ExitCode::kDataMissing);
     }
     try {
       trace.finish();

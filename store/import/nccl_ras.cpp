@@ -1,9 +1,12 @@
-// An answer of NCCL's RAS about a job: of each communicator how many operations of each kind ranks launched, and who did not answer. `ncclras -f json`
-// (NCCL 2.28.7 and later) tells all of that, its text (2.24 and later) as much as a person needs: nccl_ras_json.cpp, nccl_ras_text.cpp.
+// An answer of NCCL's RAS about a job: of each communicator how many operations of each kind ranks launched, and who
+// did not answer. `ncclras -f json` (NCCL 2.28.7 and later) tells all of that, its text (2.24 and later) as much as a
+// person needs: nccl_ras_json.cpp, nccl_ras_text.cpp.
 //
-//   rank         a GPU of a process (host, pid, cuda_dev). Its number is that in the largest communicator that the answer tells of; others follow behind
-//   counts       ranks that launched more than the least of a communicator are taken to wait in the first operation that the others lack: RAS does
-//                not say what completed. In a job that goes on, too, counts differ in most moments
+//   rank         a GPU of a process (host, pid, cuda_dev). Its number is that in the largest communicator that the
+//                answer tells of; others follow behind
+//   counts       ranks that launched more than the least of a communicator are taken to wait in the first
+//                operation that the others lack: RAS does not say what completed. In a job that goes on, too,
+//                counts differ in most moments
 //   missing      ranks of a communicator that answered nowhere: dead, or unresponsive
 #include <fmt/format.h>
 
@@ -51,7 +54,8 @@ class RasFile {
  private:
   void tell_all() {
     std::vector<RasCommunicator>& communicators = answer_.communicators;
-    std::stable_sort(communicators.begin(), communicators.end(), [](const auto& a, const auto& b) { return a.size > b.size; });
+    std::stable_sort(communicators.begin(), communicators.end(),
+                     [](const auto& a, const auto& b) { return a.size > b.size; });
     for (const RasCommunicator& c : communicators)
       for (const RasRank& r : c.ranks) answered_.insert(r.gpu);
     number_ranks();
@@ -82,22 +86,26 @@ class RasFile {
   }
 
   static std::string text_of(const std::vector<std::string>& texts) {
-    const std::vector<std::string> shown(texts.begin(), texts.begin() + static_cast<ptrdiff_t>(std::min(texts.size(), kMostRasSaid)));
+    const std::vector<std::string> shown(texts.begin(),
+                                         texts.begin() + static_cast<ptrdiff_t>(std::min(texts.size(), kMostRasSaid)));
     return fmt::format("{}{}", fmt::join(shown, ", "), texts.size() > shown.size() ? ", ..." : "");
   }
 
   void tell_losses() {
     if (!answer_.errors.empty())
-      run_.losses().add({}, "ras_errors", answer_.error_count,
-                        fmt::format("ranks of communicators that report an error of NCCL: {}", text_of(answer_.errors)));
-    run_.losses().add({}, "ras_silent", silent_.size(), fmt::format("ranks that do not answer RAS: {}", text_of(silent_)));
+      run_.losses().add(
+          {}, "ras_errors", answer_.error_count,
+          fmt::format("ranks of communicators that report an error of NCCL: {}", text_of(answer_.errors)));
+    run_.losses().add({}, "ras_silent", silent_.size(),
+                      fmt::format("ranks that do not answer RAS: {}", text_of(silent_)));
     run_.losses().add({}, "ras_status", states_.size(),
                       fmt::format("ranks of communicators that most others are not like: {}", text_of(states_)));
     for (const RasAnswer::Loss& loss : answer_.losses) run_.losses().add({}, loss.kind, loss.count, loss.note);
     if (answer_.gpus > next_rank_)
-      run_.losses().add({}, "ras_ranks", static_cast<uint64_t>(answer_.gpus - next_rank_),
-                        fmt::format("of {} GPUs of the job of which the text says nothing: ranks are those of communicator {}",
-                                    answer_.gpus, answer_.communicators.front().hash));
+      run_.losses().add(
+          {}, "ras_ranks", static_cast<uint64_t>(answer_.gpus - next_rank_),
+          fmt::format("of {} GPUs of the job of which the text says nothing: ranks are those of communicator {}",
+                      answer_.gpus, answer_.communicators.front().hash));
   }
 
   void number_ranks() {
@@ -109,8 +117,9 @@ class RasFile {
           ranks_.try_emplace(r.gpu, first ? r.number : next_rank_ + (ranks_.contains(r.gpu) ? 0 : numbered_++));
     }
     next_rank_ += numbered_;
-    run_.losses().add({}, "ras_ranks", static_cast<uint64_t>(numbered_),
-                      "ranks that the largest communicator does not have, or that cannot be told from its own: numbered behind");
+    run_.losses().add(
+        {}, "ras_ranks", static_cast<uint64_t>(numbered_),
+        "ranks that the largest communicator does not have, or that cannot be told from its own: numbered behind");
   }
 
   /// Ranks whose status is another than that of most ranks of the communicator.
@@ -119,7 +128,9 @@ class RasFile {
     for (const RasRank& r : c.ranks)
       if (!r.status.empty()) ++ranks[r.status];
     if (ranks.size() < 2) return;
-    const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->first;
+    const auto most = std::max_element(ranks.begin(), ranks.end(), [](const auto& a, const auto& b) {
+                        return a.second < b.second;
+                      })->first;
     for (const RasRank& r : c.ranks)
       if (!r.status.empty() && r.status != most)
         states_.push_back(fmt::format("rank {} of {} ({}, not {})", r.number, c.hash, r.status, most));
@@ -135,9 +146,9 @@ class RasFile {
       members.emplace_back(r.number, ranks_.at(r.gpu));
       silent = true;
       if (silent_ranks_.insert(ranks_.at(r.gpu)).second) {
-        silent_.push_back(
-            fmt::format("{}{}", ranks_.at(r.gpu),
-                        r.gpu.pid < 0 ? "" : fmt::format(" (process {} on {}, GPU {})", r.gpu.pid, r.gpu.host, r.gpu.device)));
+        silent_.push_back(fmt::format(
+            "{}{}", ranks_.at(r.gpu),
+            r.gpu.pid < 0 ? "" : fmt::format(" (process {} on {}, GPU {})", r.gpu.pid, r.gpu.host, r.gpu.device)));
       }
     }
     std::sort(members.begin(), members.end());
@@ -189,8 +200,8 @@ class RasFile {
   }
 
   size_t add_group(const RasCommunicator& c, const std::string& op, const std::vector<int64_t>& ranks) {
-    numbers_.push_back(
-        run_.communicator(c.hash + "/" + op, "communicator " + c.hash, CommunicatorOf::kNccl, static_cast<int64_t>(ranks.size()), ranks));
+    numbers_.push_back(run_.communicator(c.hash + "/" + op, "communicator " + c.hash, CommunicatorOf::kNccl,
+                                         static_cast<int64_t>(ranks.size()), ranks));
     return numbers_.size() - 1;
   }
 

@@ -22,8 +22,9 @@ struct RasGpu {
 struct RasRank {
   int64_t number = 0;  ///< in its communicator
   RasGpu gpu;
-  std::map<std::string, int64_t> launched{};  ///< by operation, where known; for some ranks of a text at least that many
-  std::string status{};                       ///< INIT, RUNNING, FINALIZE or ABORT; empty: unknown
+  /// by operation, where known; for some ranks of a text at least that many
+  std::map<std::string, int64_t> launched{};
+  std::string status{};  ///< INIT, RUNNING, FINALIZE or ABORT; empty: unknown
 };
 
 struct RasCommunicator {

@@ -1,4 +1,5 @@
-// The answer of `ncclras -f json`, as src/ras/client_support.cc of NCCL writes it since 2.28.7; 2.28.9 leaves out a comma.
+// The answer of `ncclras -f json`, as src/ras/client_support.cc of NCCL writes it since 2.28.7; 2.28.9
+// leaves out a comma.
 #include <fmt/format.h>
 
 #include <set>
@@ -39,13 +40,15 @@ class RasJson {
   int64_t number(Id dict, std::string_view key, int64_t least, int64_t most) const {
     const auto id = data_.find(dict, key);
     const auto value = id ? data_.integer(*id) : std::nullopt;
-    if (!value || *value < least || *value > most) throw BadRasRecord{fmt::format("{} is missing or out of range", key)};
+    if (!value || *value < least || *value > most)
+      throw BadRasRecord{fmt::format("{} is missing or out of range", key)};
     return *value;
   }
 
   void document(Id root) {
     const auto communicators = data_.find(root, "communicators");
-    if (!communicators || !data_.is_list(*communicators)) throw BadRasRecord{"not an NCCL RAS answer: no communicators"};
+    if (!communicators || !data_.is_list(*communicators))
+      throw BadRasRecord{"not an NCCL RAS answer: no communicators"};
     for (const Id id : data_.members(*communicators)) answer_.communicators.push_back(communicator(id));
     answer_.version = word(root, "nccl_version");
   }
@@ -63,7 +66,8 @@ class RasJson {
         here_ = member;
         if (!answers && is_only_no_member(member)) continue;
         ranks.push_back(rank(member, c, answers));
-        if (!seen.insert(ranks.back().number).second) throw BadRasRecord{fmt::format("rank {} occurs twice", ranks.back().number)};
+        if (!seen.insert(ranks.back().number).second)
+          throw BadRasRecord{fmt::format("rank {} occurs twice", ranks.back().number)};
       }
     };
     read("ranks", c.ranks, true);
@@ -91,7 +95,8 @@ class RasJson {
       const std::vector<Id>& members = data_.members(*counts);
       for (size_t i = 1; i < members.size(); i += 2) {
         const auto count = data_.integer(members[i]);
-        if (!count || *count < 0 || *count > kMostRasLaunched) throw BadRasRecord{"a count of operations is out of range"};
+        if (!count || *count < 0 || *count > kMostRasLaunched)
+          throw BadRasRecord{"a count of operations is out of range"};
         r.launched[std::string(data_.text(members[i - 1]))] = *count;
       }
     }

@@ -1,11 +1,19 @@
 // The answer of `ncclras`, or of `echo verbose status | nc localhost 28028`, as src/ras/client_support.cc of NCCL writes it since 2.24.
 //
-//   table        of groups of communicators that are alike: how many, of how many ranks, what is wrong with them. No hash, no rank
-//   sections     one for each communicator with an error or a warning: "#GROUP-NUMBER (HASH) INCOMPLETE". Ranks of which most others differ are named,
-//                with GPU, process and node (2.24 and 2.25: of missing ones numbers only), all ranks else by their number
-//   who else     ranks of a communicator are 0 to size - 1: those that no line names are those of the one line without names. Of several such lines it
-//                is not known who is meant: if the fewest operations are among them, nothing is told of that kind of operation, and a loss says so
-//   counts       only those in which ranks differ are printed. Of all others it is known that they are equal (2.24 and 2.25: all kinds together)
+//   table        of groups of communicators that are alike: how many, of how many ranks, what is wrong with
+//                them. No hash, no rank
+//   sections     one for each communicator with an error or a warning: "#GROUP-NUMBER (HASH) INCOMPLETE". Ranks of
+//                which most others differ are named, with GPU, process and node (2.24 and 2.25: of missing ones numbers
+//                only), all ranks else by their number
+//                with GPU, process and node (2.24 and 2.25: of missing ones numbers only), all ranks else by their
+//                number
+//   who else     ranks of a communicator are 0 to size - 1: those that no line names are those of the one line without
+//                names. Of several such lines it is not known who is meant: if the fewest operations are among them,
+//                nothing is told of that kind of operation, and a loss says so
+//                is not known who is meant: if the fewest operations are among them, nothing is told of that kind of
+//                operation, and a loss says so
+//   counts       only those in which ranks differ are printed. Of all others it is known that they are equal (2.24 and
+//                2.25: all kinds together)
 //   else         a line that is none of these is counted. What contradicts itself is left out, and counted
 #include <fmt/format.h>
 
@@ -126,14 +134,17 @@ class RasText {
       return true;
     }
     if (line == "No communicator data collected!") return has_table_ = is_answer_ = true;
-    if (line.starts_with("Nodes ") || line.starts_with("Processes ") || line.starts_with("per node") || line == "per process") return true;
+    if (line.starts_with("Nodes ") || line.starts_with("Processes ") || line.starts_with("per node") ||
+        line == "per process")
+      return true;
     if (line.starts_with("(total)")) return totals_follow_ = true;
     if (line == "Errors" || line == "Warnings") {
       section_ = nullptr;
       return true;
     }
-    return line.starts_with("# ") || line.find_first_not_of('=') == std::string_view::npos || line.starts_with("CUDA runtime version ") ||
-           line == "The outlier node:" || line == "The outlier nodes:" || line.starts_with("Node ");
+    return line.starts_with("# ") || line.find_first_not_of('=') == std::string_view::npos ||
+           line.starts_with("CUDA runtime version ") || line == "The outlier node:" || line == "The outlier nodes:" ||
+           line.starts_with("Node ");
   }
 
   /// Nodes, ..., processes, GPUs. Rows that are no totals are not of interest.
@@ -150,8 +161,9 @@ class RasText {
     const size_t last = numbers.size() - 1;
     answer_.gpus = numbers[last];
     if (answer_.gpus > kMaxRanks) fail(fmt::format("the job's {} GPUs are out of range", answer_.gpus));
-    answer_.facts = {
-        {"nodes", fmt::to_string(numbers[0])}, {"processes", fmt::to_string(numbers[last - 1])}, {"gpus", fmt::to_string(numbers[last])}};
+    answer_.facts = {{"nodes", fmt::to_string(numbers[0])},
+                     {"processes", fmt::to_string(numbers[last - 1])},
+                     {"gpus", fmt::to_string(numbers[last])}};
     return true;
   }
 
@@ -166,12 +178,15 @@ class RasText {
     const auto number = [&](size_t i) {
       RasLine l(words[i]);
       const auto value = l.number();
-      if (!value || !l.at_end() || *value > kMaxRanks) fail(fmt::format("column {} of the table of communicators is not a number", i + 1));
+      if (!value || !l.at_end() || *value > kMaxRanks)
+        fail(fmt::format("column {} of the table of communicators is not a number", i + 1));
       return *value;
     };
     if (words.size() != 8) fail("a row of the table of communicators does not have 8 columns");
-    if (number(0) != static_cast<int64_t>(groups_.size())) fail("the groups of communicators are not numbered 0, 1, ...");
-    if (groups_.size() == kMostCommunicators) fail(fmt::format("more than {} groups of communicators", kMostCommunicators));
+    if (number(0) != static_cast<int64_t>(groups_.size()))
+      fail("the groups of communicators are not numbered 0, 1, ...");
+    if (groups_.size() == kMostCommunicators)
+      fail(fmt::format("more than {} groups of communicators", kMostCommunicators));
     groups_.push_back({number(1), number(4), std::string(words[6]), std::string(words[7])});
     return true;
   }
@@ -184,8 +199,8 @@ class RasText {
     const auto number = group && l.word("-") ? l.number() : std::nullopt;
     if (!number || !l.word(" (")) fail("expected a communicator, such as #0-0 (hash)");
     const std::string_view hash = l.until(")");
-    if (hash.empty() || hash.size() > 16 || hash.find_first_not_of("0123456789abcdef") != std::string_view::npos || !l.word(") ") ||
-        l.at_end()) {
+    if (hash.empty() || hash.size() > 16 || hash.find_first_not_of("0123456789abcdef") != std::string_view::npos ||
+        !l.word(") ") || l.at_end()) {
       fail("invalid communicator hash");
     }
     if (*group >= static_cast<int64_t>(groups_.size()) || *number >= groups_[static_cast<size_t>(*group)].communicators)
@@ -210,8 +225,10 @@ class RasText {
     }
     if (section_ != nullptr) return false;
     RasLine l(line);
-    if (l.word("Missing communicator data from ") && l.number() && l.words(" job process", " job processes")) return true;
-    if (RasLine dead(line); dead.number() && dead.words(" job process is", " job processes are") && dead.word(" considered dead"))
+    if (l.word("Missing communicator data from ") && l.number() && l.words(" job process", " job processes"))
+      return true;
+    if (RasLine dead(line);
+        dead.number() && dead.words(" job process is", " job processes are") && dead.word(" considered dead"))
       return true;
     if (RasLine process(line); process.word("Process ")) {
       const auto pid = process.number();
@@ -243,9 +260,11 @@ class RasText {
       topic_ = Topic::kMissing;
       return true;
     }
-    if (RasLine l(line); l.words("The missing rank: ", "The missing ranks: ")) return numbers(l, section_->missing_named);
+    if (RasLine l(line); l.words("The missing rank: ", "The missing ranks: "))
+      return numbers(l, section_->missing_named);
     if (RasLine l(line); l.word("The unknown ranks: ")) {
-      if (topic_ != Topic::kStatus || classes_ == nullptr || classes_->empty()) fail("unknown ranks without a line that introduces them");
+      if (topic_ != Topic::kStatus || classes_ == nullptr || classes_->empty())
+        fail("unknown ranks without a line that introduces them");
       return numbers(l, classes_->back().named);
     }
     if (RasLine l(line); l.word("Communicator ranks have different ")) {
@@ -262,7 +281,8 @@ class RasText {
       return true;
     }
     RasLine errors(line);
-    if (errors.words("Initialization error", "Initialization errors") || errors.words("Asynchronous error", "Asynchronous errors")) {
+    if (errors.words("Initialization error", "Initialization errors") ||
+        errors.words("Asynchronous error", "Asynchronous errors")) {
       if (!errors.word(" on ")) return false;
       answer_.error_count += static_cast<uint64_t>(count(errors));
       topic_ = Topic::kErrors;
@@ -309,7 +329,8 @@ class RasText {
     return true;
   }
 
-  /// "Rank 7 has launched up to operation 60 -- GPU 3 managed by process 1650386 on node 10.0.0.1", or without its own words, as one of several.
+  /// "Rank 7 has launched up to operation 60 -- GPU 3 managed by process 1650386 on node 10.0.0.1", or without its own
+  /// words, as one of several.
   void rank(RasLine l) {
     if (section_->size == 0) return;  // of a communicator that is none: NCCL 2.27.3 prints some
     l.word("Rank ");
@@ -336,7 +357,8 @@ class RasText {
     const auto device = l.number();
     l.until(" managed by process ");
     const auto pid = l.word(" managed by process ") ? l.number() : std::nullopt;
-    if (!device || *device > 1 << 20 || !pid || *pid > INT32_MAX || !l.word(" on node ")) fail("a rank without GPU, process or node");
+    if (!device || *device > 1 << 20 || !pid || *pid > INT32_MAX || !l.word(" on node "))
+      fail("a rank without GPU, process or node");
     if (l.rest().size() > 255 || l.at_end()) fail("a node without a name");
     section_->gpus[*number] = {std::string(l.rest()), *pid, *device};
     if (++named_ > kMostRasRanks) fail(fmt::format("more than {} ranks", kMostRasRanks));
@@ -362,32 +384,38 @@ class RasText {
     for (size_t g = 0; g < groups_.size(); ++g) {
       const RasGroup& group = groups_[g];
       if (texts.size() < 64)
-        texts.push_back(fmt::format("{} of {} ranks {} {}", group.communicators, group.size, group.status, group.errors));
+        texts.push_back(
+            fmt::format("{} of {} ranks {} {}", group.communicators, group.size, group.status, group.errors));
       if (group.errors == "OK") continue;
       const auto of_group = [&](size_t number) { return sections_.lower_bound({static_cast<int64_t>(number), 0}); };
       cut += group.communicators - std::distance(of_group(g), of_group(g + 1));
     }
     answer_.facts.emplace_back("communicators", fmt::format("{}", fmt::join(texts, "; ")));
-    lose("ras_cut", cut, "communicators with errors of which the text says no more: it was cut, or they are in order by now");
+    lose("ras_cut", cut,
+         "communicators with errors of which the text says no more: it was cut, or they are in order by now");
     for (auto& [key, s] : sections_) {
-      if ((ranks += s.size) > kMostRasRanks) fail(fmt::format("communicators of more than {} ranks in all", kMostRasRanks));
+      if ((ranks += s.size) > kMostRasRanks)
+        fail(fmt::format("communicators of more than {} ranks in all", kMostRasRanks));
       if (s.size > 0) communicator(s);
     }
-    const auto none = std::count_if(sections_.begin(), sections_.end(), [](const auto& s) { return s.second.size == 0; });
+    const auto none =
+        std::count_if(sections_.begin(), sections_.end(), [](const auto& s) { return s.second.size == 0; });
     lose("ras_odd", none + odd_, "communicators or kinds of operations whose numbers of ranks do not add up: left out");
-    lose("not_understood", unread_, fmt::format("lines of the text that ddl does not know, the first: {}", first_unread_));
+    lose("not_understood", unread_,
+         fmt::format("lines of the text that ddl does not know, the first: {}", first_unread_));
     lose("ras_unnamed", static_cast<int64_t>(unnamed_.size()),
          fmt::format("times ranks lag behind or are missing, and the text does not name them all: {}{}; {}",
-                     fmt::join(unnamed_.begin(), unnamed_.begin() + static_cast<ptrdiff_t>(std::min<size_t>(unnamed_.size(), 4)), ", "),
+                     fmt::join(unnamed_.begin(),
+                               unnamed_.begin() + static_cast<ptrdiff_t>(std::min<size_t>(unnamed_.size(), 4)), ", "),
                      unnamed_.size() > 4 ? ", ..." : "", kAskMore));
     if (answer_.communicators.empty()) whole_communicator();
-    const bool any =
-        std::any_of(answer_.communicators.begin(), answer_.communicators.end(), [](const auto& c) { return !c.ranks.empty(); });
+    const bool any = std::any_of(answer_.communicators.begin(), answer_.communicators.end(),
+                                 [](const auto& c) { return !c.ranks.empty(); });
     if (!any) {
-      fail(silent_processes_.empty()
-               ? fmt::format("the answer names no rank: {}", kAskMore)
-               : fmt::format("the answer names no rank, only processes that do not answer: {}{}", fmt::join(silent_processes_, ", "),
-                             silent_count_ > silent_processes_.size() ? ", ..." : ""));
+      fail(silent_processes_.empty() ? fmt::format("the answer names no rank: {}", kAskMore)
+                                     : fmt::format("the answer names no rank, only processes that do not answer: {}{}",
+                                                   fmt::join(silent_processes_, ", "),
+                                                   silent_count_ > silent_processes_.size() ? ", ..." : ""));
     }
   }
 
@@ -397,8 +425,8 @@ class RasText {
 
   /// Nothing is wrong that it speaks of: the ranks of the largest communicator.
   void whole_communicator() {
-    const auto largest =
-        std::max_element(groups_.begin(), groups_.end(), [](const RasGroup& a, const RasGroup& b) { return a.size < b.size; });
+    const auto largest = std::max_element(groups_.begin(), groups_.end(),
+                                          [](const RasGroup& a, const RasGroup& b) { return a.size < b.size; });
     if (largest == groups_.end() || largest->size == 0 || largest->size > kMostRasRanks ||
         largest->errors.find("INCOMPLETE") != std::string::npos)
       return;
@@ -461,7 +489,8 @@ class RasText {
         continue;
       }
       if (!absent_are_named || !tell(op, classes, absent, c)) {
-        const auto least = std::min_element(classes.begin(), classes.end(), [](const auto& a, const auto& b) { return a.value < b.value; });
+        const auto least = std::min_element(classes.begin(), classes.end(),
+                                            [](const auto& a, const auto& b) { return a.value < b.value; });
         unnamed_.push_back(fmt::format("{} of {} launched up to {} number {}", least->count, s.hash, op, least->value));
       }
     }
@@ -469,7 +498,8 @@ class RasText {
   }
 
   /// How many each rank launched. False: it is not known who launched the fewest.
-  bool tell(const std::string& op, const std::vector<RasClass>& classes, const std::vector<char>& absent, RasCommunicator& c) {
+  bool tell(const std::string& op, const std::vector<RasClass>& classes, const std::vector<char>& absent,
+            RasCommunicator& c) {
     std::map<int64_t, int64_t> launched;  // by rank
     int64_t least = INT64_MAX, unnamed = 0, least_unnamed = INT64_MAX;
     for (const RasClass& k : classes) {
@@ -481,7 +511,8 @@ class RasText {
       }
       if (static_cast<int64_t>(k.named.size()) != k.count) return ++odd_, true;
       for (const int64_t rank : k.named)
-        if (rank >= c.size || absent[static_cast<size_t>(rank)] || !launched.emplace(rank, k.value).second) return ++odd_, true;
+        if (rank >= c.size || absent[static_cast<size_t>(rank)] || !launched.emplace(rank, k.value).second)
+          return ++odd_, true;
     }
     if (unnamed > 1 && least_unnamed == least) return false;
     for (RasRank& r : c.ranks) {

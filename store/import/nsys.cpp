@@ -1,22 +1,25 @@
-// Reports of Nsight Systems as `nsys export --type sqlite` writes them, built from the documentation of their tables; tried on an export
-// of 2024.5 (tests/import/public_traces_test.cpp).
+// Reports of Nsight Systems as `nsys export --type sqlite` writes them, built from the documentation of their tables;
+// tried on an export of 2024.5 (tests/import/public_traces_test.cpp).
 //
-// Every table may be absent, and columns have come and gone over the years: what is not there is left out. Times are ns since the session
-// began. Processes are told by globalPid (vm, pid). Their ranks are those of MPI_RANKS; else those of the launcher's variables in the
-// environment that nsys was started in, if each file has one process and each tells another rank; else, of the processes of one file, those
-// of their GPUs, if each has one of its own; else the order in which the tables first name them (those of a file follow those of the files
-// before it). StringIds, and the names of threads, are held in memory.
+// Every table may be absent, and columns have come and gone over the years: what is not there is left out. Times are ns
+// since the session began. Processes are told by globalPid (vm, pid). Their ranks are those of MPI_RANKS; else those of
+// the launcher's variables in the environment that nsys was started in, if each file has one process and each tells
+// another rank; else, of the processes of one file, those of their GPUs, if each has one of its own; else the order in
+// which the tables first name them (those of a file follow those of the files before it). StringIds, and the names of
+// threads, are held in memory.
 //
 //   CUPTI_ACTIVITY_KIND_KERNEL, _MEMCPY, _MEMSET, _SYNCHRONIZATION    what GPUs did; names in StringIds
 //   CUPTI_ACTIVITY_KIND_RUNTIME                                       launches, by correlationId
 //   NVTX_EVENTS                                                       ranges: 59 push/pop, 60 start/end
 //   CUPTI_ACTIVITY_KIND_GRAPH_TRACE                                   graphs as a whole, without what ran in them
 //   MPI_COLLECTIVES_EVENTS, MPI_P2P_EVENTS                            calls of MPI, with bytes and tag. Not read: commHandle, a value of its
-//                                                                     process, and the ranks in that communicator (remoteRank, rootRank)
+//                                                                     process, and the ranks in that communicator
+//                                                                     (remoteRank, rootRank)
 //   MPI_START_WAIT_EVENTS, MPI_OTHER_EVENTS                           more calls of MPI; a wait has a row for each of its requests
 //   TARGET_INFO_GPU, TARGET_INFO_SYSTEM_ENV, TARGET_INFO_SESSION_START_TIME, META_DATA_CAPTURE (the environment)
 //
-// Kernels of NCCL tell by their names what they carry out; which belong together is found by order (inferred_communicators.cpp).
+// Kernels of NCCL tell by their names what they carry out; which belong together is found by order
+// (inferred_communicators.cpp).
 #include <SQLiteCpp/Exception.h>
 #include <fmt/format.h>
 
@@ -43,7 +46,8 @@ namespace fs = std::filesystem;
 constexpr int64_t kThreadBits = 24;  // globalTid = globalPid with the thread in its lowest bits
 constexpr int64_t kPidMask = (int64_t{1} << 24) - 1;
 
-constexpr const char* kNsysCopies[] = {"?", "HtoD", "DtoH", "HtoA", "AtoH", "AtoA", "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
+constexpr const char* kNsysCopies[] = {"?",    "HtoD", "DtoH", "HtoA", "AtoH", "AtoA",
+                                       "AtoD", "DtoA", "DtoD", "HtoH", "PtoP"};
 constexpr const char* kNsysMemories[] = {"pageable", "pinned", "device", "array", "managed", "device", "managed"};
 
 template <size_t N>
@@ -58,13 +62,15 @@ class NsysFile {
 
   void read() {
     if (!db_.has("StringIds")) db_.fail("no table StringIds: not a report of Nsight Systems");
-    each("StringIds", {"id", "value"}, [&](const TraceRows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
+    each("StringIds", {"id", "value"},
+         [&](const TraceRows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
     each("TARGET_INFO_SYSTEM_ENV", {"name", "value"}, [&](const TraceRows& row) {
       if (row.text(0) == "Hostname") host_ = row.text(1);
     });
     each("TARGET_INFO_SESSION_START_TIME", {"utcEpochNs"},
          [&](const TraceRows& row) { base_ns_ = time_in_range(row.maybe(0).value_or(0)); });
-    each("TARGET_INFO_GPU", {"id", "name"}, [&](const TraceRows& row) { gpus_[row.integer(0)] = row.text(1).value_or(""); });
+    each("TARGET_INFO_GPU", {"id", "name"},
+         [&](const TraceRows& row) { gpus_[row.integer(0)] = row.text(1).value_or(""); });
     each("MPI_RANKS", {"globalTid", "globalPid", "rank"}, [&](const TraceRows& row) {
       const std::optional<int64_t> thread = row.maybe(0);
       run_.process(process(thread ? *thread : row.integer(1))).rank = rank_in(row.integer(2));
@@ -77,7 +83,8 @@ class NsysFile {
       const int64_t tid = row.integer(0);
       names_of_threads_[tid] = string(row.maybe(1)).value_or("");
     });
-    each("NVTX_EVENTS", {"start", "end", "eventType", "globalTid", "text", "textId"}, [&](const TraceRows& row) { add_range(row); });
+    each("NVTX_EVENTS", {"start", "end", "eventType", "globalTid", "text", "textId"},
+         [&](const TraceRows& row) { add_range(row); });
     each("CUPTI_ACTIVITY_KIND_RUNTIME", {"start", "end", "globalTid", "correlationId"}, [&](const TraceRows& row) {
       const auto [p, thread] = place(row.integer(2));
       if (const auto correlation = row.maybe(3)) run_.launch(p, thread, *correlation, start(row), span(row));
@@ -125,7 +132,8 @@ class NsysFile {
       a.name = "[CUDA synchronisation]";
       run_.gpu(of_gpu(row), a);
     });
-    each("MPI_COLLECTIVES_EVENTS", {"start", "end", "globalTid", "textId", "size"}, [&](const TraceRows& row) { add_call(row); });
+    each("MPI_COLLECTIVES_EVENTS", {"start", "end", "globalTid", "textId", "size"},
+         [&](const TraceRows& row) { add_call(row); });
     each("MPI_P2P_EVENTS", {"start", "end", "globalTid", "textId", "size", "tag"},
          [&](const TraceRows& row) { add_call(row, row.maybe(5)); });
     const std::vector<std::string> call = {"start", "end", "globalTid", "textId", "size"};
@@ -140,14 +148,18 @@ class NsysFile {
     }
     run_.losses().add(
         {}, "whole_graphs", whole_graphs_,
-        fmt::format("CUDA graphs in {} that were traced as a whole: what ran in them counts as computing, and is told by nsys "
-                    "profile --cuda-graph-trace=node",
-                    path_.filename().string()));
-    run_.losses().add({}, "abandoned_calls", open_calls_,
-                      fmt::format("calls of MPI in {} that begin and never end, as in a job that was killed inside them: they are left out",
-                                  path_.filename().string()));
-    run_.losses().add({}, "abandoned_calls", open_ranges_,
-                      fmt::format("NVTX ranges in {} that begin and never end: they are left out", path_.filename().string()));
+        fmt::format(
+            "CUDA graphs in {} that were traced as a whole: what ran in them counts as computing, and is told by nsys "
+            "profile --cuda-graph-trace=node",
+            path_.filename().string()));
+    run_.losses().add(
+        {}, "abandoned_calls", open_calls_,
+        fmt::format(
+            "calls of MPI in {} that begin and never end, as in a job that was killed inside them: they are left out",
+            path_.filename().string()));
+    run_.losses().add(
+        {}, "abandoned_calls", open_ranges_,
+        fmt::format("NVTX ranges in {} that begin and never end: they are left out", path_.filename().string()));
     count_unread();
   }
 
@@ -156,22 +168,23 @@ class NsysFile {
   const RankHints& hints() const { return hints_; }
 
  private:
-  void each(const std::string& table, const std::vector<std::string>& columns, const std::function<void(const TraceRows&)>& take) {
+  void each(const std::string& table, const std::vector<std::string>& columns,
+            const std::function<void(const TraceRows&)>& take) {
     db_.each(table, columns, take);
   }
 
   /// Tables that are not read: activities of devices, MPI, and UCX, whose calls are made inside those of MPI mostly.
   void count_unread() {
     static const std::set<std::string_view> kRead = {
-        "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET", "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION",
-        "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME", "MPI_RANKS", "MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS",
-        "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS",
+        "CUPTI_ACTIVITY_KIND_KERNEL", "CUPTI_ACTIVITY_KIND_MEMCPY", "CUPTI_ACTIVITY_KIND_MEMSET",
+        "CUPTI_ACTIVITY_KIND_SYNCHRONIZATION", "CUPTI_ACTIVITY_KIND_GRAPH_TRACE", "CUPTI_ACTIVITY_KIND_RUNTIME",
+        "MPI_RANKS", "MPI_COLLECTIVES_EVENTS", "MPI_P2P_EVENTS", "MPI_START_WAIT_EVENTS", "MPI_OTHER_EVENTS",
         // neither work of a device nor a launch nor a call
         "CUPTI_ACTIVITY_KIND_OVERHEAD", "CUPTI_ACTIVITY_KIND_CUDA_EVENT", "UCP_WORKERS"};
     static constexpr std::string_view kOfInterest[] = {"CUPTI_ACTIVITY_KIND_", "MPI_", "UCP_"};
     for (const std::string& table : db_.tables()) {
-      const bool is_of_interest =
-          std::any_of(std::begin(kOfInterest), std::end(kOfInterest), [&](std::string_view begin) { return table.starts_with(begin); });
+      const bool is_of_interest = std::any_of(std::begin(kOfInterest), std::end(kOfInterest),
+                                              [&](std::string_view begin) { return table.starts_with(begin); });
       if (!is_of_interest || kRead.contains(table)) continue;
       uint64_t rows = 0;
       each(table, {"start"}, [&](const TraceRows&) { ++rows; });
@@ -207,7 +220,8 @@ class NsysFile {
     const auto known = processes_.find(id);
     if (known != processes_.end()) return known->second;
     ImportedProcess process;
-    process.file = processes_.empty() ? path_.filename().string() : fmt::format("{}, process {}", path_.filename().string(), id & kPidMask);
+    process.file = processes_.empty() ? path_.filename().string()
+                                      : fmt::format("{}, process {}", path_.filename().string(), id & kPidMask);
     process.file_bytes = processes_.empty() ? bytes_ : 0;
     process.pid = id & kPidMask;
     process.gpus = gpus_;
@@ -217,7 +231,8 @@ class NsysFile {
   /// The process of a row of `device`. Exports of 2019 do not tell it.
   size_t of_gpu(const TraceRows& row) {
     const std::optional<int64_t> global = row.maybe(2);
-    if (!global && processes_.size() > 1) throw BadRecord{"it does not name its process (globalPid), and the report has several"};
+    if (!global && processes_.size() > 1)
+      throw BadRecord{"it does not name its process (globalPid), and the report has several"};
     const size_t number = global ? process(*global) : processes_.empty() ? process(0) : processes_.begin()->second;
     if (const std::optional<int64_t> device = row.maybe(3)) hints_.devices[number].insert(*device);
     return number;
@@ -324,8 +339,8 @@ void read_nsys(ImportedRun& run, const std::vector<fs::path>& files, const Bytes
       has_ranks = has_ranks || file.has_ranks();
       hints.push_back(file.hints());
     } catch (const SQLite::Exception& error) {
-      throw Error(fmt::format("{}, byte 0: {}", path.string(), error.what()), "export the report again: nsys export --type sqlite",
-                  ExitCode::kDataMissing);
+      throw Error(fmt::format("{}, byte 0: {}", path.string(), error.what()),
+                  "export the report again: nsys export --type sqlite", ExitCode::kDataMissing);
     }
     read(bytes);
   }

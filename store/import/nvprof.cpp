@@ -1,6 +1,7 @@
 // What nvprof printed (CUDA 5 to 12; Nsight Systems took its place): the activities of --print-gpu-trace --csv.
 //
-// Its summary is refused: it has sums and no moments, and whatever moments were made up for them, the report would draw findings from.
+// Its summary is refused: it has sums and no moments, and whatever moments were made up for them, the report would
+// draw findings from.
 #include <fmt/format.h>
 
 #include <cmath>
@@ -38,7 +39,8 @@ double size_unit(const CsvRows& rows, const char* column) {
   return unit == "GB" ? 0x1p30 : unit == "MB" ? 0x1p20 : unit == "KB" ? 0x1p10 : 1;
 }
 
-constexpr std::string_view kCudaCopy = "[CUDA memcpy ", kUnified = "[Unified Memory ", kUnifiedCopy = "[Unified Memory Memcpy ";
+constexpr std::string_view kCudaCopy = "[CUDA memcpy ", kUnified = "[Unified Memory ",
+                           kUnifiedCopy = "[Unified Memory Memcpy ";
 
 /// A process of its own, with its activities.
 class NvprofFile {
@@ -116,7 +118,8 @@ class NvprofFile {
       const std::string& device = rows.text("Device");  // Tesla K20 (0)
       if (const size_t open = device.rfind('('); open != std::string::npos && device.ends_with(")")) {
         activity.device = whole(std::string_view(device).substr(open + 1, device.size() - open - 2));
-        if (activity.device) run_.process(process_).gpus[*activity.device] = device.substr(0, device.find_last_not_of(' ', open - 1) + 1);
+        if (activity.device)
+          run_.process(process_).gpus[*activity.device] = device.substr(0, device.find_last_not_of(' ', open - 1) + 1);
       }
       const char* const sized = unified ? "Unified Memory" : "Size";
       if (const double unit = unified ? unified_size : size; unit > 0 && !rows.text(sized).empty())

@@ -134,7 +134,8 @@ class Unpickler {
   void long_integer(uint64_t length) {
     if (length > sizeof(int64_t)) fail(fmt::format("an integer of {} bytes", length));
     uint64_t value = number(length);
-    if (length > 0 && length < sizeof(int64_t) && (value >> (8 * length - 1)) != 0) value |= ~uint64_t{0} << (8 * length);
+    if (length > 0 && length < sizeof(int64_t) && (value >> (8 * length - 1)) != 0)
+      value |= ~uint64_t{0} << (8 * length);
     push(data_.integer_of(static_cast<int64_t>(value)));
   }
 

@@ -1,15 +1,17 @@
 // CSV of two analyses of training jobs, told apart by their columns.
 //
-// Layers of PipeDream's profiler (op, fwd_ms, bwd_ms): a step of one rank that computes forwards through the layers and backwards again.
+// Layers of PipeDream's profiler (op, fwd_ms, bwd_ms): a step of one rank that computes forwards through the layers
+// and backwards again.
 //
-// Operations of a what-if analysis of stragglers (ByteDance's: dp_rank, stage, rank, step, optype, start_ts, duration, seq_id, mb_id; times
-// in seconds since the step began): each rank's computing, messages between pipeline stages and collectives among replicas, step by step.
-// Steps are put one behind the other; what lay between them is not in the file. Verified on the public jobs ST, AR and SE.
+// Operations of a what-if analysis of stragglers (ByteDance's: dp_rank, stage, rank, step, optype, start_ts, duration,
+// seq_id, mb_id; times in seconds since the step began): each rank's computing, messages between pipeline stages and
+// collectives among replicas, step by step. Steps are put one behind the other; what lay between them is not in the
+// file. Verified on the public jobs ST, AR and SE.
 //
-// A row's rank stands for all ranks of its replica and stage (tensor and sequence parallelism), so that the file's numbers have gaps: the
-// ranks of the run are the replicas' stages, in the order of those numbers. Stages may hold several model chunks (column mc), which makes
-// their messages go round: the last stage sends to the first. Two messages may be one operation (forward-send-backward-recv): they are two
-// here, each of its whole time.
+// A row's rank stands for all ranks of its replica and stage (tensor and sequence parallelism), so that the file's
+// numbers have gaps: the ranks of the run are the replicas' stages, in the order of those numbers. Stages may hold
+// several model chunks (column mc), which makes their messages go round: the last stage sends to the first. Two
+// messages may be one operation (forward-send-backward-recv): they are two here, each of its whole time.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -81,8 +83,10 @@ struct StageMessage {
   std::string_view type;
   bool forward, sends;
 };
-constexpr StageMessage kStageMessages[] = {
-    {"forward-send", true, true}, {"forward-recv", true, false}, {"backward-send", false, true}, {"backward-recv", false, false}};
+constexpr StageMessage kStageMessages[] = {{"forward-send", true, true},
+                                           {"forward-recv", true, false},
+                                           {"backward-send", false, true},
+                                           {"backward-recv", false, false}};
 
 /// The messages of an operation, by their names with hyphens between them. Empty: it is something else.
 std::vector<const StageMessage*> messages_of(std::string_view type) {
@@ -98,7 +102,8 @@ std::vector<const StageMessage*> messages_of(std::string_view type) {
   }
 }
 
-/// Which model chunk of its stage the row is of. Nothing: the file does not tell, as the public ones do not for messages (-1).
+/// Which model chunk of its stage the row is of. Nothing: the file does not tell, as the public ones do not
+/// for messages (-1).
 std::optional<int64_t> chunk_of(const CsvRows& row) {
   if (!row.has("mc")) return std::nullopt;
   const std::optional<int64_t> chunk = whole(row.text("mc"));
@@ -117,7 +122,8 @@ WhatIfJob survey(CsvRows& rows) {
     job.replicas = std::max(job.replicas, replica + 1);
     job.stages = std::max(job.stages, stage + 1);
     job.chunks = std::max(job.chunks, chunk_of(rows).value_or(0) + 1);
-    const int64_t start_ns = rows.decimal("start_ts", kSecondsToNs), duration_ns = rows.decimal("duration", kSecondsToNs);
+    const int64_t start_ns = rows.decimal("start_ts", kSecondsToNs),
+                  duration_ns = rows.decimal("duration", kSecondsToNs);
     constexpr int64_t kLongestTimeNs = int64_t{1'000'000} * 1'000'000'000;
     if (start_ns < 0 || duration_ns < 0 || start_ns > kLongestTimeNs || duration_ns > kLongestTimeNs)
       rows.fail("a time that is out of range");
@@ -126,7 +132,8 @@ WhatIfJob survey(CsvRows& rows) {
   }
   std::set<std::pair<int64_t, int64_t>> taken;
   for (const auto& [rank, place] : job.places)
-    if (!taken.insert(place).second) rows.fail(fmt::format("two ranks are replica {} of stage {}", place.first, place.second));
+    if (!taken.insert(place).second)
+      rows.fail(fmt::format("two ranks are replica {} of stage {}", place.first, place.second));
   return job;
 }
 
@@ -135,8 +142,9 @@ class WhatIf {
   WhatIf(ImportedRun& run, const WhatIfJob& job, const fs::path& path, uint64_t bytes) : run_(run), job_(job) {
     // Where somebody is missing, the numbers without their stride say who.
     const bool all = static_cast<int64_t>(job.places.size()) == job.replicas * job.stages;
-    const int64_t stride = std::accumulate(job.places.begin(), job.places.end(), int64_t{0},
-                                           [](int64_t divisor, const auto& place) { return std::gcd(divisor, place.first); });
+    const int64_t stride =
+        std::accumulate(job.places.begin(), job.places.end(), int64_t{0},
+                        [](int64_t divisor, const auto& place) { return std::gcd(divisor, place.first); });
     int64_t next = 0;
     for (const auto& [file_rank, place] : job.places) {
       const int64_t rank = all ? next++ : file_rank / std::max<int64_t>(stride, 1);
@@ -171,7 +179,8 @@ class WhatIf {
     const int64_t start_ns = begins_ns_.at(step) + row.decimal("start_ts", kSecondsToNs),
                   duration_ns = row.decimal("duration", kSecondsToNs);
     if (const auto messages = messages_of(type); !messages.empty()) {
-      for (const StageMessage* message : messages) add_message(*message, chunk_of(row), process, replica, stage, start_ns, duration_ns);
+      for (const StageMessage* message : messages)
+        add_message(*message, chunk_of(row), process, replica, stage, start_ns, duration_ns);
       return;
     }
     const bool forward = type.starts_with("forward-"), backward = type.starts_with("backward-");
@@ -184,13 +193,15 @@ class WhatIf {
       run_.call(process, 0, operation, ImportedTiming::kCall, start_ns, duration_ns);
       return;
     }
-    if (forward || backward) run_.range(process, 0, ContextKind::kPhase, forward ? "forward" : "backward", start_ns, duration_ns);
+    if (forward || backward)
+      run_.range(process, 0, ContextKind::kPhase, forward ? "forward" : "backward", start_ns, duration_ns);
     run_.range(process, 0, ContextKind::kLayer, type, start_ns, duration_ns);
   }
 
   void add_losses() const {
-    run_.losses().add({}, "stage_messages", ends_,
-                      "messages that would leave the pipeline at its first or last chunk, where nobody meets them: kept as ranges");
+    run_.losses().add(
+        {}, "stage_messages", ends_,
+        "messages that would leave the pipeline at its first or last chunk, where nobody meets them: kept as ranges");
     run_.losses().add(
         {}, "stage_messages", untold_,
         "messages between the last and the first stage whose model chunk (mc) the file does not tell, and which perhaps nobody "
@@ -198,8 +209,8 @@ class WhatIf {
   }
 
  private:
-  void add_message(const StageMessage& message, std::optional<int64_t> chunk, size_t process, int64_t replica, int64_t stage,
-                   int64_t start_ns, int64_t duration_ns) {
+  void add_message(const StageMessage& message, std::optional<int64_t> chunk, size_t process, int64_t replica,
+                   int64_t stage, int64_t start_ns, int64_t duration_ns) {
     const uint32_t thread = run_.thread(process, message.type, 0);
     const bool up = message.forward == message.sends;  // the other end computes the next chunk of the model
     int64_t peer = up ? stage + 1 : stage - 1;
@@ -207,7 +218,8 @@ class WhatIf {
       const bool goes_round = job_.chunks > 1 && job_.stages > 1;
       if (!goes_round || !chunk || *chunk == (up ? job_.chunks - 1 : 0)) {
         ++(goes_round && !chunk ? untold_ : ends_);
-        run_.range(process, thread, ContextKind::kPhase, message.type, start_ns, duration_ns);  // a layer would be computing
+        // a layer would be computing
+        run_.range(process, thread, ContextKind::kPhase, message.type, start_ns, duration_ns);
         return;
       }
       peer = (peer + job_.stages) % job_.stages;
@@ -266,7 +278,8 @@ class WhatIf {
     if (is_new) {
       members_.clear();
       take_members();
-      entry->second = run_.communicator(name, name, CommunicatorOf::kProgram, static_cast<int64_t>(members_.size()), members_);
+      entry->second =
+          run_.communicator(name, name, CommunicatorOf::kProgram, static_cast<int64_t>(members_.size()), members_);
     }
     return entry->second;
   }
@@ -296,14 +309,16 @@ bool is_parquet(const fs::path& path) {
 
 void read_pipedream(ImportedRun& run, const std::vector<fs::path>& files, const BytesRead& read) {
   if (files.size() > 1)
-    throw Error("several files given: one CSV file holds one job", "import each by itself: ddl import pipedream trace.csv.gz",
-                ExitCode::kUsage);
+    throw Error("several files given: one CSV file holds one job",
+                "import each by itself: ddl import pipedream trace.csv.gz", ExitCode::kUsage);
   const fs::path& path = files[0];
   const uint64_t bytes = file_bytes(path);
   if (is_parquet(path))
-    throw Error(fmt::format("{} is a Parquet file, not CSV", path.string()),
-                fmt::format("python3 -c 'import pandas; pandas.read_parquet(\"{}\").to_csv(\"trace.csv\", index=False)'", path.string()),
-                ExitCode::kUsage);
+    throw Error(
+        fmt::format("{} is a Parquet file, not CSV", path.string()),
+        fmt::format("python3 -c 'import pandas; pandas.read_parquet(\"{}\").to_csv(\"trace.csv\", index=False)'",
+                    path.string()),
+        ExitCode::kUsage);
   InputFile file(path, read);
   CsvRows rows(file);
   if (rows.has("optype")) {

@@ -1,5 +1,5 @@
-// Operations of a pipeline job in the names of straggler analyses, with the ranks that meet in each. For the importer and the replay of its
-// runs.
+// Operations of a pipeline job in the names of straggler analyses, with the ranks that meet in each. For the importer
+// and the replay of its runs.
 #pragma once
 
 #include <string_view>
@@ -18,9 +18,13 @@ struct PipelineCollective {
   Meets meets;
 };
 constexpr PipelineCollective kPipelineCollectives[] = {
-    {"params-all-gather", Meets::kReplicas},       {"grads-reduce-scatter", Meets::kReplicas},
-    {"grads-all-reduce", Meets::kReplicas},        {"embedding-grads-all-reduce", Meets::kEnds},  // they share the embedding
-    {"optimizer-clip-main-grad", Meets::kAll},                                                    // norm of all gradients
+    {"params-all-gather", Meets::kReplicas},
+    {"grads-reduce-scatter", Meets::kReplicas},
+    // they share the embedding
+    {"grads-all-reduce", Meets::kReplicas},
+    {"embedding-grads-all-reduce", Meets::kEnds},
+    // norm of all gradients
+    {"optimizer-clip-main-grad", Meets::kAll},
     {"layernorm-grads-all-reduce", Meets::kAlone},  // among the tensor-parallel ranks that one rank here stands for
 };
 

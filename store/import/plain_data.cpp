@@ -35,7 +35,8 @@ PlainData::Id PlainData::container(PlainKind kind) {
 }
 
 void PlainData::append(Id container, Id member) {
-  if (++member_count_ > kMostMembers) throw BadData{here_, fmt::format("more than {} members of lists and dictionaries", kMostMembers)};
+  if (++member_count_ > kMostMembers)
+    throw BadData{here_, fmt::format("more than {} members of lists and dictionaries", kMostMembers)};
   members_[nodes_[container].index].push_back(member);
 }
 

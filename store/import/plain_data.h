@@ -1,8 +1,8 @@
 // Plain data as Python writes it: dictionaries, lists, texts and numbers from a pickle or from JSON, in one arena.
 //
-// A pickle is a program. Only opcodes that build plain data are executed (protocols 2 to 5); opcodes that import, call or build objects,
-// and unknown ones, are refused by name and place. The result is never walked recursively, since it may contain itself. Bounded: bytes,
-// values, members, marks, nesting of JSON. Tuples and sets become lists.
+// A pickle is a program. Only opcodes that build plain data are executed (protocols 2 to 5); opcodes that import, call
+// or build objects, and unknown ones, are refused by name and place. The result is never walked recursively, since it
+// may contain itself. Bounded: bytes, values, members, marks, nesting of JSON. Tuples and sets become lists.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +35,9 @@ class PlainData {
   std::optional<Id> find(Id dict, std::string_view key) const;
 
   /// Empty unless it is text.
-  std::string_view text(Id id) const { return kind(id) == PlainKind::kText ? std::string_view(texts_[nodes_[id].index]) : ""; }
+  std::string_view text(Id id) const {
+    return kind(id) == PlainKind::kText ? std::string_view(texts_[nodes_[id].index]) : "";
+  }
   /// For a number without a fraction, a boolean, or a text that is such a number.
   std::optional<int64_t> integer(Id id) const;
 

@@ -9,8 +9,8 @@ namespace ddl::store {
 
 namespace {
 
-/// The variables by which launchers tell a process its rank, and how many there are. The nearest launcher first: mpirun may run in a job of
-/// Slurm, and torchrun under either.
+/// The variables by which launchers tell a process its rank, and how many there are. The nearest launcher first: mpirun
+/// may run in a job of Slurm, and torchrun under either.
 struct RankLauncher {
   const char *rank, *size;
 };
@@ -31,15 +31,17 @@ std::optional<int64_t> told_rank(const RankHints& file, const char* variable) {
 }  // namespace
 
 void RankHints::add_variable(std::string_view name, std::string_view value) {
-  const bool is_known = std::any_of(std::begin(kLaunchers), std::end(kLaunchers),
-                                    [&](const RankLauncher& l) { return name == l.rank || (l.size != nullptr && name == l.size); });
+  const bool is_known = std::any_of(std::begin(kLaunchers), std::end(kLaunchers), [&](const RankLauncher& l) {
+    return name == l.rank || (l.size != nullptr && name == l.size);
+  });
   if (!is_known) return;
   if (value.size() >= 2 && value.front() == '"' && value.back() == '"') value = value.substr(1, value.size() - 2);
   if (const auto number = number_in<int64_t>(value)) environment[std::string(name)] = *number;
 }
 
 bool rank_by_environment(ImportedRun& run, const std::vector<RankHints>& files) {
-  if (!std::all_of(files.begin(), files.end(), [](const RankHints& file) { return file.processes.size() == 1; })) return false;
+  if (!std::all_of(files.begin(), files.end(), [](const RankHints& file) { return file.processes.size() == 1; }))
+    return false;
   for (const RankLauncher& launcher : kLaunchers) {
     std::set<int64_t> ranks;
     for (const RankHints& file : files) {
@@ -107,8 +109,9 @@ std::optional<int64_t> number_in(const std::string& name, const NumberAfter& pat
 
 /// "": true; ".pickle", ".json.gz": true.
 bool is_ending(std::string_view text) {
-  return text.empty() || (text.size() > 1 && text[0] == '.' && is_letter(text[1]) &&
-                          std::all_of(text.begin(), text.end(), [](char c) { return c == '.' || is_number(c) || is_letter(c); }));
+  return text.empty() ||
+         (text.size() > 1 && text[0] == '.' && is_letter(text[1]) &&
+          std::all_of(text.begin(), text.end(), [](char c) { return c == '.' || is_number(c) || is_letter(c); }));
 }
 
 /// The number, of eight digits at most, with which a name ends in front of its file's ending.
@@ -126,14 +129,18 @@ std::optional<int64_t> number_at_end(const std::string& name) {
 
 }  // namespace
 
-std::optional<int64_t> rank_in_trace_name(const std::string& file) { return number_in(file, {{"worker", "rank"}, "-_", 9}); }
+std::optional<int64_t> rank_in_trace_name(const std::string& file) {
+  return number_in(file, {{"worker", "rank"}, "-_", 9});
+}
 
 std::optional<int64_t> rank_in_dump_name(const std::string& file) {
   const std::optional<int64_t> rank = number_in(file, {{"rank"}, "-_=", 8});
   return rank ? rank : number_at_end(file);
 }
 
-std::optional<int64_t> rank_in_process_name(const std::string& name) { return number_in(name, {{"rank"}, " _:-", 9, true}); }
+std::optional<int64_t> rank_in_process_name(const std::string& name) {
+  return number_in(name, {{"rank"}, " _:-", 9, true});
+}
 
 std::optional<std::string> host_in_trace_name(const std::string& file) {
   const size_t process = file.rfind('_');

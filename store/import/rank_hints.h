@@ -1,4 +1,5 @@
-// Ranks where no table of a trace has them: from the launcher's environment, each process's GPUs, and the names of files and processes.
+// Ranks where no table of a trace has them: from the launcher's environment, each process's GPUs, and the names of
+// files and processes.
 #pragma once
 
 #include <cstdint>

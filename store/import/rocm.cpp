@@ -1,4 +1,5 @@
-// Traces of AMD's profilers, told apart by what is in them: databases of RPD and of rocprofv3 (rocpd), and rocprofv3's JSON.
+// Traces of AMD's profilers, told apart by what is in them: databases of RPD and of rocprofv3 (rocpd), and
+// rocprofv3's JSON.
 #include <SQLiteCpp/Exception.h>
 #include <fmt/format.h>
 
@@ -31,7 +32,8 @@ void read_database(RocmFiles& files, const fs::path& path, const BytesRead& read
     is_rpd = db.has("rocpd_op") || db.has("rocpd_api");
     is_rocpd = std::any_of(db.tables().begin(), db.tables().end(),
                            [](const std::string& table) { return table.starts_with("rocpd_kernel_dispatch"); });
-    if (!is_rpd && !is_rocpd) db.fail("no table rocpd_op or rocpd_kernel_dispatch_...: not a database of RPD or rocprofv3");
+    if (!is_rpd && !is_rocpd)
+      db.fail("no table rocpd_op or rocpd_kernel_dispatch_...: not a database of RPD or rocprofv3");
   }
   is_rocpd ? read_rocpd(files, path, read) : read_rpd(files, path, read);
 }
@@ -44,13 +46,14 @@ void read_rocm(ImportedRun& run, const std::vector<fs::path>& paths, const Bytes
     try {
       is_sqlite_file(path) ? read_database(files, path, read) : read_rocprofiler_json(files, path, read);
     } catch (const SQLite::Exception& error) {
-      throw Error(fmt::format("{}, byte 0: {}", path.string(), error.what()), "copy the file again, after the job has ended",
-                  ExitCode::kDataMissing);
+      throw Error(fmt::format("{}, byte 0: {}", path.string(), error.what()),
+                  "copy the file again, after the job has ended", ExitCode::kDataMissing);
     }
   }
   files.unread.write(run.losses(), "activities of GPUs or rows of tables");
-  run.losses().add({}, "gpu_unread", files.of_nobody,
-                   "activities of GPUs that no call of a process is told for, of GPUs that several processes use: left out");
+  run.losses().add(
+      {}, "gpu_unread", files.of_nobody,
+      "activities of GPUs that no call of a process is told for, of GPUs that several processes use: left out");
   if (rank_by_environment(run, files.hints)) return;
   RankHints all;
   for (const RankHints& hints : files.hints) {

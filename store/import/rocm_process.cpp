@@ -24,9 +24,10 @@ constexpr RocmCopyDirection kRocmDirections[] = {{"HostToDevice", "HOST_TO_DEVIC
 }  // namespace
 
 std::string_view rocm_copy_direction(std::string_view name) {
-  const auto known = std::find_if(std::begin(kRocmDirections), std::end(kRocmDirections), [&](const RocmCopyDirection& d) {
-    return name.find(d.camel) != std::string_view::npos || name.find(d.upper) != std::string_view::npos;
-  });
+  const auto known =
+      std::find_if(std::begin(kRocmDirections), std::end(kRocmDirections), [&](const RocmCopyDirection& d) {
+        return name.find(d.camel) != std::string_view::npos || name.find(d.upper) != std::string_view::npos;
+      });
   return known == std::end(kRocmDirections) ? std::string_view() : known->name;
 }
 
@@ -59,7 +60,8 @@ void RocmProcess::range(int64_t tid, std::string_view text, int64_t start_ns, in
   const auto seq = name.numbers.has_seq ? std::optional(static_cast<int64_t>(name.numbers.seq)) : std::nullopt;
   // RCCL marks its own calls.
   const bool of_rccl = kind == ContextKind::kLayer && find_torch_collective_of(text) != nullptr;
-  run_.range(number_, thread(tid), of_rccl ? ContextKind::kOperator : kind, {name.text, name.length}, start_ns, duration_ns, seq);
+  run_.range(number_, thread(tid), of_rccl ? ContextKind::kOperator : kind, {name.text, name.length}, start_ns,
+             duration_ns, seq);
 }
 
 void RocmProcess::rccl_call(int64_t tid, std::string_view name, int64_t start_ns, int64_t duration_ns) {

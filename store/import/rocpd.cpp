@@ -5,12 +5,15 @@
 //   rocpd_string, rocpd_info_category   names
 //   rocpd_info_node, _process, _agent   hosts, processes with their environment, CPUs and GPUs
 //   rocpd_info_kernel_symbol            names of kernels
-//   rocpd_event                         of which kind a row is (category), and the number of the call that it belongs to (stack_id)
-//   rocpd_region                        calls of HIP, HSA, RCCL and roctx, whose texts are the message in the event's extdata
+//   rocpd_event                         of which kind a row is (category), and the number of the call that it
+//                                       belongs to (stack_id)
+//   rocpd_region                        calls of HIP, HSA, RCCL and roctx, whose texts are the message in
+//                                       the event's extdata
 //   rocpd_kernel_dispatch, _memory_copy what GPUs did
 //
-// Up to schema 3 rows have process, thread and times of their own; newer ones refer to rocpd_track and rocpd_timestamp. Times are ns since
-// the host was booted: processes of one host have one clock. Names of kernels and other texts are held in memory.
+// Up to schema 3 rows have process, thread and times of their own; newer ones refer to rocpd_track and
+// rocpd_timestamp. Times are ns since the host was booted: processes of one host have one clock. Names of kernels
+// and other texts are held in memory.
 #include <fmt/format.h>
 
 #include <unordered_map>
@@ -24,7 +27,8 @@ namespace ddl::store {
 
 namespace {
 
-constexpr std::string_view kRocpdDispatches = "rocpd_kernel_dispatch", kRocpdCopies = "rocpd_memory_copy", kRocpdRegions = "rocpd_region";
+constexpr std::string_view kRocpdDispatches = "rocpd_kernel_dispatch", kRocpdCopies = "rocpd_memory_copy",
+                           kRocpdRegions = "rocpd_region";
 constexpr size_t kMostRocpdJsonBytes = 1 << 20;  // environment of a process, message of a marker
 
 /// Texts of a JSON object, one by one. What is no object has none.
@@ -47,14 +51,18 @@ class RocpdSession {
       : files_(files), db_(db), file_(std::move(file)), bytes_(bytes), suffix_(std::move(suffix)) {}
 
   void read() {
-    each("rocpd_string", {"id", "string"}, [&](const TraceRows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
-    each("rocpd_info_category", {"id", "name"}, [&](const TraceRows& row) { categories_[row.integer(0)] = row.text(1).value_or(""); });
+    each("rocpd_string", {"id", "string"},
+         [&](const TraceRows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
+    each("rocpd_info_category", {"id", "name"},
+         [&](const TraceRows& row) { categories_[row.integer(0)] = row.text(1).value_or(""); });
     each("rocpd_info_kernel_symbol", {"id", "display_name", "kernel_name"},
          [&](const TraceRows& row) { kernels_[row.integer(0)] = row.text(1).value_or(row.text(2).value_or("")); });
-    each("rocpd_info_node", {"id", "hostname"}, [&](const TraceRows& row) { hosts_[row.integer(0)] = row.text(1).value_or(""); });
+    each("rocpd_info_node", {"id", "hostname"},
+         [&](const TraceRows& row) { hosts_[row.integer(0)] = row.text(1).value_or(""); });
     each("rocpd_info_process", {"id", "nid", "pid", "environment"}, [&](const TraceRows& row) { add_process(row); });
     each("rocpd_info_agent", {"id", "type", "type_index", "product_name", "name"}, [&](const TraceRows& row) {
-      if (row.text(1) == "GPU") gpus_[row.integer(0)] = {row.maybe(2).value_or(0), row.text(3).value_or(row.text(4).value_or(""))};
+      if (row.text(1) == "GPU")
+        gpus_[row.integer(0)] = {row.maybe(2).value_or(0), row.text(3).value_or(row.text(4).value_or(""))};
     });
     add_regions();
     add_dispatches();
@@ -82,7 +90,8 @@ class RocpdSession {
 
   std::string table(std::string_view name) const { return fmt::format("{}{}", name, suffix_); }
 
-  void each(std::string_view name, const std::vector<std::string>& columns, const std::function<void(const TraceRows&)>& take) {
+  void each(std::string_view name, const std::vector<std::string>& columns,
+            const std::function<void(const TraceRows&)>& take) {
     db_.each(table(name), columns, take);
   }
 
@@ -94,7 +103,8 @@ class RocpdSession {
   void add_process(const TraceRows& row) {
     const auto host = hosts_.find(row.maybe(1).value_or(-1));
     Process& process = add_process(row.integer(0), row.maybe(2), host == hosts_.end() ? std::string() : host->second);
-    each_text(row.text(3).value_or(""), [&](std::string_view name, std::string_view value) { process.hints.add_variable(name, value); });
+    each_text(row.text(3).value_or(""),
+              [&](std::string_view name, std::string_view value) { process.hints.add_variable(name, value); });
   }
   Process& add_process(int64_t id, std::optional<int64_t> pid, const std::string& host) {
     const auto known = processes_.find(id);
@@ -104,13 +114,15 @@ class RocpdSession {
     told.file_bytes = processes_.empty() ? bytes_ : 0;
     told.pid = pid;
     told.host = host.empty() ? fmt::format("host of {}", file_) : host;
-    return processes_.try_emplace(id, Process{{files_.run, files_.run.add_process(std::move(told))}, {}, {}}).first->second;
+    return processes_.try_emplace(id, Process{{files_.run, files_.run.add_process(std::move(told))}, {}, {}})
+        .first->second;
   }
   Process& process(int64_t id) { return add_process(id, id, ""); }
 
-  /// SELECT of rows with their times and events: columns `own`, then begin, end, stack_id, category_id, extdata. `own` names columns of the
-  /// table r, and of what rocpd_track says of its rows.
-  void each_timed(std::string_view name, const std::vector<std::string>& own, const std::function<void(const TraceRows&)>& take) {
+  /// SELECT of rows with their times and events: columns `own`, then begin, end, stack_id, category_id, extdata. `own`
+  /// names columns of the table r, and of what rocpd_track says of its rows.
+  void each_timed(std::string_view name, const std::vector<std::string>& own,
+                  const std::function<void(const TraceRows&)>& take) {
     const std::string rows = table(name);
     if (!db_.has(rows)) return;
     const bool direct = db_.has(rows, "start");
@@ -130,8 +142,9 @@ class RocpdSession {
                   table("rocpd_track"), table("rocpd_timestamp"), table("rocpd_timestamp"));
     db_.each_of(
         rows,
-        fmt::format("SELECT r.id{}, {}, v.stack_id, v.category_id, v.extdata FROM \"{}\" r LEFT JOIN \"{}\" v ON v.id = r.event_id{}", list,
-                    times, rows, table("rocpd_event"), joined),
+        fmt::format(
+            "SELECT r.id{}, {}, v.stack_id, v.category_id, v.extdata FROM \"{}\" r LEFT JOIN \"{}\" v ON v.id = r.event_id{}",
+            list, times, rows, table("rocpd_event"), joined),
         take);
   }
 
@@ -144,13 +157,15 @@ class RocpdSession {
     each_timed(kRocpdRegions, {"pid", "tid", "name_id"}, [&](const TraceRows& row) {
       const auto [start_ns, duration_ns] = times(row, 3);
       const std::optional<int64_t> category = row.maybe(6);
-      const std::string_view name = in(strings_, row.maybe(2)), kind = in(categories_.empty() ? strings_ : categories_, category);
+      const std::string_view name = in(strings_, row.maybe(2)),
+                             kind = in(categories_.empty() ? strings_ : categories_, category);
       Process& of = process(row.integer(0));
       const int64_t tid = row.maybe(1).value_or(0);
       if (kind.starts_with("MARKER_CORE")) {
-        each_text(row.text(7).value_or(""), [&, start = start_ns, duration = duration_ns](std::string_view key, std::string_view value) {
-          if (key == "message") of.rocm.range(tid, value, start, duration);
-        });
+        each_text(row.text(7).value_or(""),
+                  [&, start = start_ns, duration = duration_ns](std::string_view key, std::string_view value) {
+                    if (key == "message") of.rocm.range(tid, value, start, duration);
+                  });
       } else if (kind.starts_with("RCCL")) {
         of.rocm.rccl_call(tid, name, start_ns, duration_ns);
       } else if (kind.starts_with("HIP") && rocm_gives_work(name)) {

@@ -3,12 +3,13 @@
 //   rocprofiler-sdk-tool[process]
 //     metadata                  pid, host, environment
 //     agents                    CPUs and GPUs, by handle
-//     strings.buffer_records    names of kinds and their operations, by their place; marker_api: texts of roctx, by correlation
+//     strings.buffer_records    names of kinds and their operations, by their place; marker_api: texts of
+//                               roctx, by correlation
 //     kernel_symbols            names of kernels
 //     buffer_records            kernel_dispatch, memory_copy, hip_api, rccl_api, marker_api; other lists are counted
 //
-// Read as a stream: names come before what they name. Times are ns since the host was booted: processes of one host have one clock. What is
-// held in memory are those names, and a number for each marker.
+// Read as a stream: names come before what they name. Times are ns since the host was booted: processes of one host
+// have one clock. What is held in memory are those names, and a number for each marker.
 #include <fmt/format.h>
 
 #include <unordered_map>
@@ -23,7 +24,8 @@ namespace ddl::store {
 
 namespace {
 
-constexpr size_t kMostRocmNames = 1 << 20, kMostRocmMarkers = 1 << 22, kMostRocmKinds = 1 << 12, kMostRocmOperations = 1 << 14;
+constexpr size_t kMostRocmNames = 1 << 20, kMostRocmMarkers = 1 << 22, kMostRocmKinds = 1 << 12,
+                 kMostRocmOperations = 1 << 14;
 
 enum class RocmList { kNone, kDispatch, kCopy, kHip, kRccl, kMarker, kUnread };
 
@@ -135,7 +137,8 @@ class RocprofilerFile : public JsonVisitor {
       Process& p = process();
       if (path == "key") p.key = whole(fact.text).value_or(0);
       if (path == "value") {
-        if (p.markers.size() == kMostRocmMarkers) throw BadRecord{fmt::format("more than {} markers", kMostRocmMarkers)};
+        if (p.markers.size() == kMostRocmMarkers)
+          throw BadRecord{fmt::format("more than {} markers", kMostRocmMarkers)};
         p.markers[p.key] = name(std::string(fact.text));
       }
     } else if (take(path, "kernel_symbols.")) {
@@ -194,7 +197,8 @@ class RocprofilerFile : public JsonVisitor {
     const std::optional<int64_t> start_ns = record.integer("start_timestamp"), end_ns = record.integer("end_timestamp");
     if (!start_ns || !end_ns) throw BadRecord{"an event without start_timestamp and end_timestamp"};
     const int64_t start = time_in_range(*start_ns), duration = time_in_range(*end_ns) - start;
-    const int64_t correlation = record.integer("correlation_id.internal").value_or(0), tid = record.integer("thread_id").value_or(0);
+    const int64_t correlation = record.integer("correlation_id.internal").value_or(0),
+                  tid = record.integer("thread_id").value_or(0);
     Process& p = process();
     switch (list_) {
       case RocmList::kDispatch:
@@ -240,7 +244,8 @@ class RocprofilerFile : public JsonVisitor {
     const int64_t kind = record.integer("kind").value_or(-1), operation = record.integer("operation").value_or(-1);
     if (kind < 0 || operation < 0 || static_cast<size_t>(kind) >= p.kinds.size()) return {};
     const std::vector<std::string>& all = p.kinds[static_cast<size_t>(kind)].operations;
-    return static_cast<size_t>(operation) < all.size() ? std::string_view(all[static_cast<size_t>(operation)]) : std::string_view();
+    return static_cast<size_t>(operation) < all.size() ? std::string_view(all[static_cast<size_t>(operation)])
+                                                       : std::string_view();
   }
 
   RocmFiles& files_;

@@ -1,14 +1,15 @@
 // Databases of ROCm's RPD (rocmProfileData, runTracer.sh), schemas 1 to 3, as its documentation describes them.
 //
 //   rocpd_string, rocpd_ustring    texts; the latter, from schema 3 on, those of arguments
-//   rocpd_api                      calls, by process and thread. UserMarker is a range of roctx or NVTX, whose text is its arguments
+//   rocpd_api                      calls, by process and thread. UserMarker is a range of roctx or NVTX, whose
+//                                  text is its arguments
 //   rocpd_op                       what GPUs did: opType says what, description which kernel
 //   rocpd_api_ops                  which call gave which of them
 //   rocpd_copyapi                  bytes and direction of copies, by call
 //
-// A file may hold several processes. Times are ns of the host's clock. A queue is a stream here: which stream of HIP an activity is of is not
-// told of all. The processes of one file have its clock; their ranks are those of their GPUs, if each has one of its own, else the order in
-// which they first appear. Texts of rocpd_string are held in memory.
+// A file may hold several processes. Times are ns of the host's clock. A queue is a stream here: which stream of HIP an
+// activity is of is not told of all. The processes of one file have its clock; their ranks are those of their GPUs, if
+// each has one of its own, else the order in which they first appear. Texts of rocpd_string are held in memory.
 #include <fmt/format.h>
 
 #include <unordered_map>
@@ -27,30 +28,34 @@ class RpdFile {
       : files_(files), file_(path.filename().string()), bytes_(file_bytes(path)), db_(path) {}
 
   void read() {
-    db_.each("rocpd_string", {"id", "string"}, [&](const TraceRows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
+    db_.each("rocpd_string", {"id", "string"},
+             [&](const TraceRows& row) { strings_[row.integer(0)] = row.text(1).value_or(""); });
     const bool own_arguments = db_.has("rocpd_ustring");
     const std::string arguments = own_arguments ? "rocpd_ustring" : "rocpd_string";
     if (db_.has("rocpd_api") && db_.has(arguments)) {
       db_.each_of(
           "rocpd_api",
-          fmt::format("SELECT a.id, a.pid, a.tid, a.start, a.\"end\", a.apiName_id, s.string FROM rocpd_api a"
-                      " LEFT JOIN {} s ON s.id = a.args_id AND a.apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')",
-                      arguments),
+          fmt::format(
+              "SELECT a.id, a.pid, a.tid, a.start, a.\"end\", a.apiName_id, s.string FROM rocpd_api a"
+              " LEFT JOIN {} s ON s.id = a.args_id AND a.apiName_id IN (SELECT id FROM rocpd_string WHERE string = 'UserMarker')",
+              arguments),
           [&](const TraceRows& row) { add_call(row); });
     }
     if (db_.has("rocpd_op")) {
       const bool linked = db_.has("rocpd_api_ops") && db_.has("rocpd_api"), copies = linked && db_.has("rocpd_copyapi");
       db_.each_of(
           "rocpd_op",
-          fmt::format("SELECT o.id, o.gpuId, o.queueId, o.start, o.\"end\", o.description_id, o.opType_id, {} FROM rocpd_op o{}",
-                      !linked  ? "NULL, NULL, NULL, NULL"
-                      : copies ? "a.id, a.pid, c.size, c.kind"
-                               : "a.id, a.pid, NULL, NULL",
-                      !linked
-                          ? ""
-                          : fmt::format(" LEFT JOIN (SELECT op_id, min(api_id) AS api_id FROM rocpd_api_ops GROUP BY op_id) l ON l.op_id ="
-                                        " o.id LEFT JOIN rocpd_api a ON a.id = l.api_id{}",
-                                        copies ? " LEFT JOIN rocpd_copyapi c ON c.api_ptr_id = a.id" : "")),
+          fmt::format(
+              "SELECT o.id, o.gpuId, o.queueId, o.start, o.\"end\", o.description_id, o.opType_id, {} FROM rocpd_op o{}",
+              !linked  ? "NULL, NULL, NULL, NULL"
+              : copies ? "a.id, a.pid, c.size, c.kind"
+                       : "a.id, a.pid, NULL, NULL",
+              !linked
+                  ? ""
+                  : fmt::format(
+                        " LEFT JOIN (SELECT op_id, min(api_id) AS api_id FROM rocpd_api_ops GROUP BY op_id) l ON l.op_id ="
+                        " o.id LEFT JOIN rocpd_api a ON a.id = l.api_id{}",
+                        copies ? " LEFT JOIN rocpd_copyapi c ON c.api_ptr_id = a.id" : "")),
           [&](const TraceRows& row) { add_activity(row); });
     }
     for (const char* table : {"rocpd_monitor", "rocpd_counter"}) {

@@ -1,5 +1,5 @@
-// Importers' reports, waiting for the rest of the trace: records of a fixed size, from which ImportedRun::finish() makes rows. Texts are
-// numbers of ImportedRun's.
+// Importers' reports, waiting for the rest of the trace: records of a fixed size, from which ImportedRun::finish()
+// makes rows. Texts are numbers of ImportedRun's.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@ constexpr uint32_t kNoName = UINT32_MAX;
 struct CpuRecord {
   int64_t start_ns, duration_ns;
   uint32_t process, thread;  ///< numbers of the process in the order of add_process(), and of its thread
-  int64_t number;            ///< of the step; of a range its ContextKind; of a launch its correlation; of a call event.kind
+  /// of the step; of a range its ContextKind; of a launch its correlation; of a call event.kind
+  int64_t number;
   CpuKind kind;
   bool has_seq = false, has_bytes = false, has_peer = false, has_tag = false;
   bool is_kernel = false;   ///< a launch: of a kernel

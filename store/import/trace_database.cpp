@@ -50,13 +50,16 @@ std::set<std::string> TraceDatabase::columns_of(const std::string& table) {
   return there;
 }
 
-bool TraceDatabase::has(const std::string& table, const std::string& column) { return has(table) && columns_of(table).contains(column); }
+bool TraceDatabase::has(const std::string& table, const std::string& column) {
+  return has(table) && columns_of(table).contains(column);
+}
 
 std::string TraceDatabase::list_of(const std::string& table, const std::vector<std::string>& columns) {
   std::string list;
   try {
     const std::set<std::string> there = columns_of(table);
-    for (const std::string& column : columns) list += fmt::format(", {}\"{}\"", there.contains(column) ? "" : "NULL AS ", column);
+    for (const std::string& column : columns)
+      list += fmt::format(", {}\"{}\"", there.contains(column) ? "" : "NULL AS ", column);
   } catch (const SQLite::Exception& error) {
     fail(fmt::format("table {}: {}", table, error.what()));
   }
@@ -74,10 +77,12 @@ void TraceDatabase::each_distinct(const std::string& table, const std::vector<st
   std::string places;  // of the result's columns; the first is the number of the row
   for (size_t i = 0; i < key; ++i) places += fmt::format("{}{}", i == 0 ? "" : ", ", i + 2);
   // SQLite takes the columns outside of the key from the row that min() chose.
-  each_of(table, fmt::format("SELECT min(rowid){} FROM \"{}\" GROUP BY {}", list_of(table, columns), table, places), take);
+  each_of(table, fmt::format("SELECT min(rowid){} FROM \"{}\" GROUP BY {}", list_of(table, columns), table, places),
+          take);
 }
 
-void TraceDatabase::each_of(const std::string& table, const std::string& sql, const std::function<void(const TraceRows&)>& take) {
+void TraceDatabase::each_of(const std::string& table, const std::string& sql,
+                            const std::function<void(const TraceRows&)>& take) {
   try {
     TraceRows rows(db_, table, sql);
     while (rows.next()) {

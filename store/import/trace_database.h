@@ -1,5 +1,5 @@
-// A trace that is another program's SQLite file: read-only, and not trusted. Every table may be absent, columns vary between versions, and
-// values may have any type.
+// A trace that is another program's SQLite file: read-only, and not trusted. Every table may be absent, columns vary
+// between versions, and values may have any type.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -19,7 +19,8 @@ namespace ddl::store {
 class TraceRows {
  public:
   /// `sql`: its first column is the row's number.
-  TraceRows(SQLite::Database& db, std::string table, const std::string& sql) : table_(std::move(table)), statement_(db, sql) {}
+  TraceRows(SQLite::Database& db, std::string table, const std::string& sql)
+      : table_(std::move(table)), statement_(db, sql) {}
 
   bool next() { return statement_.executeStep(); }
   int64_t number() const { return statement_.getColumn(0).getInt64(); }
@@ -45,8 +46,10 @@ class TraceDatabase {
   bool has(const std::string& table) const { return tables_.contains(table); }
   bool has(const std::string& table, const std::string& column);
 
-  /// Missing columns are NULL; a missing table has no rows. BadRecord, and SQLite's errors, become an Error that names file, table and row.
-  void each(const std::string& table, const std::vector<std::string>& columns, const std::function<void(const TraceRows&)>& take);
+  /// Missing columns are NULL; a missing table has no rows. BadRecord, and SQLite's errors, become an Error that names
+  /// file, table and row.
+  void each(const std::string& table, const std::vector<std::string>& columns,
+            const std::function<void(const TraceRows&)>& take);
   /// As each(), but rows that agree in the first `key` columns are one: the first of them.
   void each_distinct(const std::string& table, const std::vector<std::string>& columns, size_t key,
                      const std::function<void(const TraceRows&)>& take);

@@ -30,9 +30,9 @@ void UnreadEvents::write(Losses& losses, std::string_view what) const {
   std::string named;
   for (size_t i = 0; i < std::min(kMostNamed, most.size()); ++i)
     named += fmt::format("{}{} ({})", i == 0 ? "" : ", ", most[i].second, most[i].first);
-  losses.add(
-      {}, "not_understood", all,
-      fmt::format("{} that ddl does not understand: {}{}: left out", what, named, most.size() > kMostNamed || others_ > 0 ? ", ..." : ""));
+  losses.add({}, "not_understood", all,
+             fmt::format("{} that ddl does not understand: {}{}: left out", what, named,
+                         most.size() > kMostNamed || others_ > 0 ? ", ..." : ""));
 }
 
 }  // namespace ddl::store

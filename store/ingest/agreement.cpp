@@ -41,24 +41,29 @@ void Reporter::tell() {
   if (function_) function_(now_);
 }
 
-int64_t realtime_now_ns() { return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count(); }
+int64_t realtime_now_ns() {
+  return std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count();
+}
 
 std::vector<fs::path> spools_of(const RunDirectory& run) {
   std::vector<fs::path> spools = run.spools();
   if (!spools.empty()) return spools;
   const Job job = read_job(run.job());
-  if (const auto gloo = job.facts.find(kGlooFact); gloo != job.facts.end() && job.exit_code.value_or(0) == 0 && !job.signal) {
-    throw Error(fmt::format("{} holds no spools: this job communicates through Gloo ({}), which was not recorded", run.directory.string(),
-                            gloo->second),
+  if (const auto gloo = job.facts.find(kGlooFact);
+      gloo != job.facts.end() && job.exit_code.value_or(0) == 0 && !job.signal) {
+    throw Error(fmt::format("{} holds no spools: this job communicates through Gloo ({}), which was not recorded",
+                            run.directory.string(), gloo->second),
                 kGlooHint, ExitCode::kDataMissing);
   }
   if (job.exit_code.value_or(0) != 0 || job.signal)
-    throw Error(fmt::format("{} holds no spools: the job failed before any process of it was recorded", run.directory.string()),
-                "see the job's output", ExitCode::kDataMissing);
-  throw Error(fmt::format("{} holds no spools", run.directory.string()),
-              "the job recorded nothing: does it call MPI, and was libddl.so (libddl-mpich.so for MPICH) preloaded in it? try: "
-              "ddl doctor",
-              ExitCode::kDataMissing);
+    throw Error(
+        fmt::format("{} holds no spools: the job failed before any process of it was recorded", run.directory.string()),
+        "see the job's output", ExitCode::kDataMissing);
+  throw Error(
+      fmt::format("{} holds no spools", run.directory.string()),
+      "the job recorded nothing: does it call MPI, and was libddl.so (libddl-mpich.so for MPICH) preloaded in it? try: "
+      "ddl doctor",
+      ExitCode::kDataMissing);
 }
 
 std::vector<Scan> scan_all(const std::vector<fs::path>& spools, unsigned threads, Losses& losses, Reporter& reporter) {
@@ -93,13 +98,14 @@ Agreement agree(const std::vector<Scan>& scans, unsigned threads, Losses& losses
   Agreement agreed;
   agreed.clocks = fit_clocks(evidence);
   std::vector<int64_t> start_ns;
-  for (size_t i = 0; i < scans.size(); ++i) start_ns.push_back(agreed.clocks.processes[i].time_ns(scans[i].header.begin.ticks));
+  for (size_t i = 0; i < scans.size(); ++i)
+    start_ns.push_back(agreed.clocks.processes[i].time_ns(scans[i].header.begin.ticks));
   agreed.worlds = find_worlds(scans, start_ns);
   const std::vector<size_t> hosts_of = number_hosts(scans, agreed.worlds.order);
   if (std::any_of(hosts_of.begin(), hosts_of.end(), [](size_t host) { return host > 0; })) {
     reporter.begin("aligning clocks", total_bytes);
-    agreed.clocks =
-        align_clocks(scans, agreed.worlds, std::move(agreed.clocks), losses, threads, [&](uint64_t bytes) { reporter.add(bytes); });
+    agreed.clocks = align_clocks(scans, agreed.worlds, std::move(agreed.clocks), losses, threads,
+                                 [&](uint64_t bytes) { reporter.add(bytes); });
   }
   add_missing_ranks(agreed.worlds, losses);
   agreed.communicators = Communicators(scans, agreed.worlds);
@@ -107,18 +113,19 @@ Agreement agree(const std::vector<Scan>& scans, unsigned threads, Losses& losses
   return agreed;
 }
 
-uint64_t load_processes(SQLite::Database& db, RunTables& tables, std::span<const PlacedProcess> processes, unsigned threads,
-                        Reporter& reporter) {
+uint64_t load_processes(SQLite::Database& db, RunTables& tables, std::span<const PlacedProcess> processes,
+                        unsigned threads, Reporter& reporter) {
   Statements statements(db);
   SpoolTable spool_table(statements);
   MadeRows made(db);
   uint64_t total_bytes = 0, done_bytes = 0, events = 0;
   for (const PlacedProcess& process : processes) total_bytes += process.scan->file_bytes;
   reporter.begin("reading", total_bytes);
-  OrderedWork<Timeline> decoded(processes.size(), threads, kSpoolsAhead, [&](size_t i) { return decode_spool(*processes[i].scan); });
+  OrderedWork<Timeline> decoded(processes.size(), threads, kSpoolsAhead,
+                                [&](size_t i) { return decode_spool(*processes[i].scan); });
   for (const PlacedProcess& process : processes) {
-    events += load_process(statements, spool_table, made, tables, *process.scan, decoded.next(), process.process, process.host,
-                           process.place, process.clock, [&](uint64_t bytes) { reporter.add(bytes); });
+    events += load_process(statements, spool_table, made, tables, *process.scan, decoded.next(), process.process,
+                           process.host, process.place, process.clock, [&](uint64_t bytes) { reporter.add(bytes); });
     reporter.to(done_bytes += process.scan->file_bytes);
   }
   return events;

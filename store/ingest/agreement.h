@@ -1,5 +1,5 @@
-// What all processes must agree on before the first row is written: identities, the time axis, communicators, names of operations. One
-// process may find it for others (store/parts.h).
+// What all processes must agree on before the first row is written: identities, the time axis, communicators, names of
+// operations. One process may find it for others (store/parts.h).
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -42,7 +42,8 @@ int64_t realtime_now_ns();
 std::vector<std::filesystem::path> spools_of(const RunDirectory& run);
 
 /// All readable `spools`, with identities settled. Throws Error if none is readable.
-std::vector<Scan> scan_all(const std::vector<std::filesystem::path>& spools, unsigned threads, Losses& losses, Reporter& reporter);
+std::vector<Scan> scan_all(const std::vector<std::filesystem::path>& spools, unsigned threads, Losses& losses,
+                           Reporter& reporter);
 
 struct Agreement {
   Clocks clocks;  ///< of all scans
@@ -61,10 +62,11 @@ struct PlacedProcess {
   ProcessClock clock;
 };
 /// Loads them in order; returns the number of events.
-uint64_t load_processes(SQLite::Database& db, RunTables& tables, std::span<const PlacedProcess> processes, unsigned threads,
-                        Reporter& reporter);
+uint64_t load_processes(SQLite::Database& db, RunTables& tables, std::span<const PlacedProcess> processes,
+                        unsigned threads, Reporter& reporter);
 
-/// The last stage, after all processes: names, facts of the whole run, indices. Of `clocks` only the axis's begin counts.
+/// The last stage, after all processes: names, facts of the whole run, indices. Of `clocks` only the axis's begin
+/// counts.
 void write_run(SQLite::Database& db, const RunDirectory& run, RunTables& tables, size_t spools, const Clocks& clocks,
                int64_t ingested_at_ns, IngestSummary& summary);
 

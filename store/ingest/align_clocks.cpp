@@ -39,8 +39,9 @@ class Course {
 
   const std::vector<Knot>& knots() const { return knots_; }
   bool runs_forwards() const {
-    return std::adjacent_find(knots_.begin(), knots_.end(),
-                              [](const Knot& a, const Knot& b) { return b.from_ns <= a.from_ns || b.to_ns <= a.to_ns; }) == knots_.end();
+    return std::adjacent_find(knots_.begin(), knots_.end(), [](const Knot& a, const Knot& b) {
+             return b.from_ns <= a.from_ns || b.to_ns <= a.to_ns;
+           }) == knots_.end();
   }
   int64_t at(int64_t from_ns) const { return along(from_ns, &Knot::from_ns, &Knot::to_ns); }
   int64_t back(int64_t to_ns) const { return along(to_ns, &Knot::to_ns, &Knot::from_ns); }
@@ -63,11 +64,13 @@ class Course {
  private:
   int64_t along(int64_t ns, int64_t Knot::*x, int64_t Knot::*y) const {
     if (knots_.empty()) return ns;
-    auto end = std::upper_bound(knots_.begin() + 1, knots_.end() - 1, ns, [&](int64_t at, const Knot& knot) { return at < knot.*x; });
+    auto end = std::upper_bound(knots_.begin() + 1, knots_.end() - 1, ns,
+                                [&](int64_t at, const Knot& knot) { return at < knot.*x; });
     const Knot& a = *(end - 1);
     const Knot& b = *end;
     const double slope = static_cast<double>(b.*y - a.*y) / static_cast<double>(b.*x - a.*x);
-    return saturating_add(a.*y, static_cast<int64_t>(std::llround(static_cast<double>(saturating_subtract(ns, a.*x)) * slope)));
+    return saturating_add(
+        a.*y, static_cast<int64_t>(std::llround(static_cast<double>(saturating_subtract(ns, a.*x)) * slope)));
   }
 
   std::vector<Knot> knots_;  ///< two or more; none: the reference itself
@@ -95,13 +98,14 @@ struct Fit {
 Fit fit_edge(ClockLink& link, double most_bend, const std::vector<ClockSamples::Span>& spans) {
   const ClockSamples::Span& span = spans[link.b];
   const auto since_base = [&](int64_t ns) { return static_cast<double>(saturating_subtract(ns, span.base_ns)); };
-  const ClockBand band = find_clock_band(std::move(link.bounds), since_base(span.first_ns), since_base(span.last_ns), most_bend);
+  const ClockBand band =
+      find_clock_band(std::move(link.bounds), since_base(span.first_ns), since_base(span.last_ns), most_bend);
   if (band.verdict != ClockBand::Verdict::kFound) return {band.verdict};
   std::vector<Course::Knot> knots;
   for (const ClockKnot& knot : band.knots) {
     const int64_t at_ns = std::llround(knot.at_ns);
-    knots.push_back(
-        {saturating_add(span.base_ns, at_ns), saturating_add(spans[link.a].base_ns, saturating_add(at_ns, std::llround(knot.offset_ns)))});
+    knots.push_back({saturating_add(span.base_ns, at_ns),
+                     saturating_add(spans[link.a].base_ns, saturating_add(at_ns, std::llround(knot.offset_ns)))});
   }
   const double error_ns = band.error_ns();
   Edge edge = {link.a, link.b, Course(std::move(knots)), error_ns * error_ns / 3, link.synced};
@@ -159,8 +163,8 @@ std::vector<Placed> place_all(size_t domains, size_t reference, const std::vecto
 void set_pieces(ProcessClock& clock, const Course& course) {
   const auto& knots = course.knots();
   for (size_t i = 0; i + 1 < knots.size(); ++i) {
-    const double slope =
-        static_cast<double>(knots[i + 1].to_ns - knots[i].to_ns) / static_cast<double>(knots[i + 1].from_ns - knots[i].from_ns);
+    const double slope = static_cast<double>(knots[i + 1].to_ns - knots[i].to_ns) /
+                         static_cast<double>(knots[i + 1].from_ns - knots[i].from_ns);
     ProcessClock::Piece piece;
     piece.from_ticks = clock.line.ticks_at(knots[i].from_ns);
     piece.line.base_ticks = piece.from_ticks;
@@ -168,8 +172,8 @@ void set_pieces(ProcessClock& clock, const Course& course) {
     piece.line.ns_per_tick = clock.line.ns_per_tick * slope;
     clock.pieces.push_back(piece);
   }
-  clock.pace =
-      static_cast<double>(knots.back().to_ns - knots.front().to_ns) / static_cast<double>(knots.back().from_ns - knots.front().from_ns);
+  clock.pace = static_cast<double>(knots.back().to_ns - knots.front().to_ns) /
+               static_cast<double>(knots.back().from_ns - knots.front().from_ns);
 }
 
 std::string names_of(const std::vector<Scan>& scans, const Clocks& clocks, size_t domain) {
@@ -198,7 +202,8 @@ std::vector<double> inner_errors_ns(const std::vector<Scan>& scans, const Clocks
 }
 
 /// Boots whose hosts do not share a clock after all.
-std::set<std::string> boots_apart(const std::vector<Scan>& scans, const std::vector<size_t>& hosts, const ClockSamples& samples) {
+std::set<std::string> boots_apart(const std::vector<Scan>& scans, const std::vector<size_t>& hosts,
+                                  const ClockSamples& samples) {
   std::set<std::string> apart;
   for (const ClockSamples::Shared& pair : samples.shared()) {
     if (pair.broken <= kMaxBroken || pair.broken * kInstancesPerBroken <= pair.instances) continue;
@@ -209,8 +214,8 @@ std::set<std::string> boots_apart(const std::vector<Scan>& scans, const std::vec
   return apart;
 }
 
-void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const ClockSamples& samples, Clocks& clocks, Losses& losses,
-                   unsigned threads) {
+void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const ClockSamples& samples, Clocks& clocks,
+                   Losses& losses, unsigned threads) {
   std::vector<bool> has_rate(clocks.domains.size(), true), is_tsc(clocks.domains.size(), true);
   for (size_t i = 0; i < scans.size(); ++i) {
     const ProcessClock& clock = clocks.processes[i];
@@ -244,15 +249,17 @@ void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const C
     } else if (has_rate[d] && (d != reference || uneven[d] || scarce[d])) {
       losses.add(
           {}, "clock", 1,
-          fmt::format("host that stands on the axis by its date only ({}): {}; waits between it and other hosts are found without clocks",
-                      names_of(scans, clocks, d),
-                      uneven[d]   ? "its clock does not keep an even pace against the others' (suspended, migrated, stepped?)"
-                      : scarce[d] ? "too few collectives join it to the others"
-                                  : "no collective joins it to the others"));
+          fmt::format(
+              "host that stands on the axis by its date only ({}): {}; waits between it and other hosts are found without clocks",
+              names_of(scans, clocks, d),
+              uneven[d]   ? "its clock does not keep an even pace against the others' (suspended, migrated, stepped?)"
+              : scarce[d] ? "too few collectives join it to the others"
+                          : "no collective joins it to the others"));
     }
   }
   int64_t axis_offset_ns = 0;
-  for (const ProcessClock& clock : clocks.processes) axis_offset_ns = clock.domain == reference ? clock.offset_ns : axis_offset_ns;
+  for (const ProcessClock& clock : clocks.processes)
+    axis_offset_ns = clock.domain == reference ? clock.offset_ns : axis_offset_ns;
   for (ProcessClock& clock : clocks.processes) {
     if (placed[clock.domain].method == ClockMethod::kRealtime) continue;
     set_pieces(clock, placed[clock.domain].course);
@@ -266,17 +273,19 @@ void place_domains(const std::vector<Scan>& scans, const Worlds& worlds, const C
 std::vector<size_t> number_hosts(const std::vector<Scan>& scans, const std::vector<size_t>& order) {
   std::map<std::pair<std::string, std::string>, size_t> numbers;
   std::vector<size_t> hosts(scans.size());
-  for (const size_t i : order) hosts[i] = numbers.try_emplace({scans[i].host, scans[i].boot_id}, numbers.size()).first->second;
+  for (const size_t i : order)
+    hosts[i] = numbers.try_emplace({scans[i].host, scans[i].boot_id}, numbers.size()).first->second;
   return hosts;
 }
 
-Clocks align_clocks(const std::vector<Scan>& scans, const Worlds& worlds, Clocks clocks, Losses& losses, unsigned threads,
-                    const std::function<void(uint64_t bytes)>& step_done) {
+Clocks align_clocks(const std::vector<Scan>& scans, const Worlds& worlds, Clocks clocks, Losses& losses,
+                    unsigned threads, const std::function<void(uint64_t bytes)>& step_done) {
   const std::vector<size_t> hosts = number_hosts(scans, worlds.order);
   std::optional<ClockSamples> samples;
   const auto sample = [&] {
     samples.emplace(scans, worlds, hosts, clocks);
-    OrderedWork<ClockSamples::Log> logs(scans.size(), threads, kSpoolsAhead, [&](size_t i) { return samples->read(scans[i], i); });
+    OrderedWork<ClockSamples::Log> logs(scans.size(), threads, kSpoolsAhead,
+                                        [&](size_t i) { return samples->read(scans[i], i); });
     for (size_t i = 0; i < scans.size(); ++i) {
       samples->add(logs.next());
       step_done(scans[i].file_bytes);

@@ -28,7 +28,8 @@ double cross(const ClockBound& o, const ClockBound& a, const ClockBound& b) {
 /// The bounds that can touch a line: the upper hull of lower bounds (sign 1), the lower hull of upper ones (sign -1).
 class Hull {
  public:
-  Hull(Bounds bounds, double sign, const Excluded& excluded) : bounds_(bounds), sign_(sign), below_(bounds.size(), kNone) {
+  Hull(Bounds bounds, double sign, const Excluded& excluded)
+      : bounds_(bounds), sign_(sign), below_(bounds.size(), kNone) {
     std::vector<uint32_t> hull;
     for (uint32_t i = 0; i < bounds.size(); ++i)
       if (excluded.empty() || excluded.count(bounds[i].instance) == 0) add(i, hull, &below_);
@@ -52,7 +53,8 @@ class Hull {
 
   /// `below`: gets what lies below the bound when it has been added.
   void add(uint32_t bound, std::vector<uint32_t>& hull, std::vector<uint32_t>* below) const {
-    while (hull.size() >= 2 && sign_ * cross(bounds_[hull[hull.size() - 2]], bounds_[hull.back()], bounds_[bound]) >= 0) hull.pop_back();
+    while (hull.size() >= 2 && sign_ * cross(bounds_[hull[hull.size() - 2]], bounds_[hull.back()], bounds_[bound]) >= 0)
+      hull.pop_back();
     if (below != nullptr) (*below)[bound] = hull.empty() ? kBottom : hull.back();
     hull.push_back(bound);
   }
@@ -72,8 +74,9 @@ class Hull {
 
   Bounds bounds_;
   double sign_;
-  std::vector<uint32_t> below_;  ///< by bound: the one below it when it had been added; kBottom: none; kNone: it is excluded
-  uint32_t top_ = kNone;         ///< the last one
+  /// by bound: the one below it when it had been added; kBottom: none; kNone: it is excluded
+  std::vector<uint32_t> below_;
+  uint32_t top_ = kNone;  ///< the last one
 };
 
 /// An interval on which the offset is a line, and what bounds it there.
@@ -105,8 +108,8 @@ struct Vertex {
 class Polygon {
  public:
   /// A box, cut by the limit on the drift.
-  Polygon(const Range& first, uint32_t first_low, uint32_t first_high, const Range& last, uint32_t last_low, uint32_t last_high,
-          double most_change) {
+  Polygon(const Range& first, uint32_t first_low, uint32_t first_high, const Range& last, uint32_t last_low,
+          uint32_t last_high, double most_change) {
     vertices_ = {{first.low, last.low, last_low},
                  {first.high, last.low, first_high},
                  {first.high, last.high, last_high},
@@ -143,8 +146,8 @@ class Polygon {
       const double share = side[i] / (side[i] - side[next]);
       const Vertex& from = vertices_[i];
       const Vertex& to = vertices_[next];
-      kept.push_back(
-          {from.first + share * (to.first - from.first), from.last + share * (to.last - from.last), side[i] >= 0 ? instance : from.edge});
+      kept.push_back({from.first + share * (to.first - from.first), from.last + share * (to.last - from.last),
+                      side[i] >= 0 ? instance : from.edge});
     }
     vertices_.swap(kept);
     return true;
@@ -163,8 +166,8 @@ void unique_instances(std::vector<uint32_t>& instances) {
 }
 
 /// Range of the offset at `at_ns` that single bounds leave with any drift that can be; who limits it.
-void reach(const std::vector<ClockBound>& lower, const std::vector<ClockBound>& upper, double at_ns, Range& range, uint32_t& low,
-           uint32_t& high) {
+void reach(const std::vector<ClockBound>& lower, const std::vector<ClockBound>& upper, double at_ns, Range& range,
+           uint32_t& low, uint32_t& high) {
   range = {-std::numeric_limits<double>::infinity(), std::numeric_limits<double>::infinity()};
   for (const ClockBound& bound : lower) {
     if (const double offset_ns = bound.offset_ns - kMaxDrift * std::abs(at_ns - bound.at_ns); offset_ns > range.low)
@@ -178,7 +181,8 @@ void reach(const std::vector<ClockBound>& lower, const std::vector<ClockBound>& 
 
 /// Both hulls of a piece.
 struct Hulls {
-  Hulls(const Piece& piece, const Excluded& excluded) : lower(piece.lower, 1, excluded), upper(piece.upper, -1, excluded) {}
+  Hulls(const Piece& piece, const Excluded& excluded)
+      : lower(piece.lower, 1, excluded), upper(piece.upper, -1, excluded) {}
   Hull lower, upper;
 };
 
@@ -201,7 +205,8 @@ Region solve(const Piece& piece, const std::vector<ClockBound>& lower, const std
   const auto cut = [&](const std::vector<ClockBound>& bounds, double sign) {
     for (const ClockBound& bound : bounds) {
       const double share = (bound.at_ns - piece.first_ns) / length;
-      if (!polygon.cut(sign * (1 - share), sign * share, -sign * bound.offset_ns, bound.instance, &region.instances)) return false;
+      if (!polygon.cut(sign * (1 - share), sign * share, -sign * bound.offset_ns, bound.instance, &region.instances))
+        return false;
     }
     return true;
   };
@@ -217,7 +222,9 @@ Region solve(const Piece& piece, const std::vector<ClockBound>& lower, const std
   return region;
 }
 
-Region solve(const Piece& piece, const Hulls& hulls) { return solve(piece, hulls.lower.points(), hulls.upper.points()); }
+Region solve(const Piece& piece, const Hulls& hulls) {
+  return solve(piece, hulls.lower.points(), hulls.upper.points());
+}
 
 Region solve(const Piece& piece, const Excluded& excluded) { return solve(piece, Hulls(piece, excluded)); }
 
@@ -248,7 +255,8 @@ bool are_outliers(const Piece& piece, const Excluded& bad) {
 
 /// Sets aside what contradicts the rest. False: the rest would not be the rest any more.
 bool set_outliers_aside(const Piece& piece, Region& region, Excluded& excluded) {
-  const size_t most = std::min(std::max(piece.lower.size(), piece.upper.size()) / kInstancesPerOutlier, kMostOutlierRounds);
+  const size_t most =
+      std::min(std::max(piece.lower.size(), piece.upper.size()) / kInstancesPerOutlier, kMostOutlierRounds);
   for (size_t round = 0; region.empty; ++round) {
     if (round == most) return false;
     excluded.insert(region.instances.begin(), region.instances.end());  // at least one of them is wrong
@@ -285,7 +293,8 @@ double half_width(const Range& range, double around) { return std::max(range.hig
 /// Bounds of `piece` before (or from) `at_ns`.
 Piece part_of(const Piece& piece, double at_ns, bool before) {
   const auto split = [&](Bounds bounds) {
-    const auto middle = std::lower_bound(bounds.begin(), bounds.end(), at_ns, [](const ClockBound& b, double at) { return b.at_ns < at; });
+    const auto middle = std::lower_bound(bounds.begin(), bounds.end(), at_ns,
+                                         [](const ClockBound& b, double at) { return b.at_ns < at; });
     const size_t count = static_cast<size_t>(middle - bounds.begin());
     return before ? bounds.first(count) : bounds.subspan(count);
   };
@@ -298,7 +307,8 @@ double middle_of(const Piece& piece) {
 }
 
 bool is_large_enough(const Piece& piece) {
-  return piece.lower.size() >= kMinHalf && piece.upper.size() >= kMinHalf && piece.last_ns - piece.first_ns >= kMinInterval;
+  return piece.lower.size() >= kMinHalf && piece.upper.size() >= kMinHalf &&
+         piece.last_ns - piece.first_ns >= kMinInterval;
 }
 
 using Verdict = ClockBand::Verdict;
@@ -334,9 +344,12 @@ Ends fit_line(const Piece& piece, double most_bend, Excluded& excluded) {
     const double share = (middle_ns - piece.first_ns) / (piece.last_ns - piece.first_ns);
     const double offset_ns = ends.first.offset_ns + share * (ends.last.offset_ns - ends.first.offset_ns);
     // A line with one bend leaves the straight one between its ends by a quarter of the bend times its length at most.
-    const double bend_error_ns = std::max(ends.first.error_ns, ends.last.error_ns) + most_bend * (piece.last_ns - piece.first_ns) / 4;
-    const double middle_error_ns = std::min(std::max(half_width(early.last, offset_ns), half_width(late.first, offset_ns)), bend_error_ns);
-    ends.first.error_ns = std::max({ends.first.error_ns, half_width(early.first, ends.first.offset_ns), middle_error_ns});
+    const double bend_error_ns =
+        std::max(ends.first.error_ns, ends.last.error_ns) + most_bend * (piece.last_ns - piece.first_ns) / 4;
+    const double middle_error_ns =
+        std::min(std::max(half_width(early.last, offset_ns), half_width(late.first, offset_ns)), bend_error_ns);
+    ends.first.error_ns =
+        std::max({ends.first.error_ns, half_width(early.first, ends.first.offset_ns), middle_error_ns});
     ends.last.error_ns = std::max({ends.last.error_ns, half_width(late.last, ends.last.offset_ns), middle_error_ns});
   }
   return ends;

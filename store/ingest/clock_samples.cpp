@@ -17,7 +17,8 @@ constexpr size_t kMaxInstances = 4096, kMinInstances = 64;
 constexpr size_t kMaxParts = size_t{1} << 18;  // over all communicators, for each kind of operation
 constexpr size_t kHubs = 4;
 constexpr uint32_t kFirstSync = 1u << 31;  // their numbers as instances
-// A process stamps its header every second in which it does something; an old one every 1/256 of its age (core/recorder.h).
+// A process stamps its header every second in which it does something; an old one every 1/256 of its age
+// (core/recorder.h).
 constexpr uint64_t kMaxUnseenTicks = 1ull << 34, kAgePerUnseen = 128;
 constexpr int64_t kSlackNs = 100;               // stamps are not serialised, and cores' counters differ by tens of ns
 constexpr double kMaxDistance = 0x1p57;         // four years
@@ -72,16 +73,20 @@ void add_bound(std::vector<ClockBound>& to, int64_t here_ns, int64_t there_ns, i
 
 }  // namespace
 
-ClockSamples::ClockSamples(const std::vector<Scan>& scans, const Worlds& worlds, const std::vector<size_t>& hosts, const Clocks& clocks)
+ClockSamples::ClockSamples(const std::vector<Scan>& scans, const Worlds& worlds, const std::vector<size_t>& hosts,
+                           const Clocks& clocks)
     : worlds_(worlds), hosts_(hosts), clocks_(clocks), spans_(clocks.domains.size()) {
   std::map<std::pair<int64_t, uint64_t>, std::set<size_t>> hosts_of;
   for (size_t i = 0; i < scans.size(); ++i) {
     const size_t domain = clocks.processes[i].domain;
     domain_of_host_.resize(std::max(domain_of_host_.size(), hosts[i] + 1));
     domain_of_host_[hosts[i]] = domain;
-    spans_[domain].base_ns = std::min(spans_[domain].base_ns, clocks.processes[i].line.monotonic_ns(scans[i].header.begin.ticks));
+    spans_[domain].base_ns =
+        std::min(spans_[domain].base_ns, clocks.processes[i].line.monotonic_ns(scans[i].header.begin.ticks));
     for (const ScannedCommunicator& c : scans[i].communicators) {
-      if (c.meta.flags & (kCommSelf | kCommInter | kCommFound | kCommNccl) || c.meta.size < 2 || c.meta.index >= kMaxCommIndex) continue;
+      if (c.meta.flags & (kCommSelf | kCommInter | kCommFound | kCommNccl) || c.meta.size < 2 ||
+          c.meta.index >= kMaxCommIndex)
+        continue;
       hosts_of[{*worlds.places[i].world, c.meta.uid}].insert(hosts[i]);
     }
   }
@@ -98,13 +103,14 @@ std::vector<ClockSamples::Membership> ClockSamples::memberships(const Scan& scan
   std::vector<Membership> by_index;
   for (const ScannedCommunicator& c : scan.communicators) {
     const auto found = communicators_.find({*worlds_.places[number].world, c.meta.uid});
-    if (found == communicators_.end() || c.meta.flags & (kCommSelf | kCommInter | kCommFound | kCommNccl) || c.meta.index >= kMaxCommIndex)
+    if (found == communicators_.end() || c.meta.flags & (kCommSelf | kCommInter | kCommFound | kCommNccl) ||
+        c.meta.index >= kMaxCommIndex)
       continue;
     const Communicator& communicator = found->second;
     const auto column = std::lower_bound(communicator.hosts.begin(), communicator.hosts.end(), hosts_[number]);
     if (by_index.size() <= c.meta.index) by_index.resize(c.meta.index + 1);
-    by_index[c.meta.index] = {const_cast<Communicator*>(&communicator), static_cast<size_t>(column - communicator.hosts.begin()),
-                              c.meta.rank};
+    by_index[c.meta.index] = {const_cast<Communicator*>(&communicator),
+                              static_cast<size_t>(column - communicator.hosts.begin()), c.meta.rank};
   }
   return by_index;
 }
@@ -157,7 +163,8 @@ void ClockSamples::Log::read(const SpoolChunk& chunk) {
   const uint64_t latest_ticks = scan_->header.latest.ticks;
   const uint64_t age = latest_ticks - std::min(scan_->header.begin.ticks, latest_ticks);
   const uint64_t unseen = std::max(kMaxUnseenTicks, age / kAgePerUnseen);
-  const uint64_t end_of_life = latest_ticks == 0 ? UINT64_MAX : latest_ticks + std::min(unseen, UINT64_MAX - latest_ticks);
+  const uint64_t end_of_life =
+      latest_ticks == 0 ? UINT64_MAX : latest_ticks + std::min(unseen, UINT64_MAX - latest_ticks);
   std::vector<Record> records;
   scan_->reader->read_records(chunk, records);
   uint64_t first_ticks = UINT64_MAX, last_ticks = 0;
@@ -171,11 +178,12 @@ void ClockSamples::Log::read(const SpoolChunk& chunk) {
     first_ticks = std::min(first_ticks, r.start_ticks);
     last_ticks = std::max(last_ticks, end_ticks);
     const Rule& rule = rules[record_op(r.word)];
-    if (rule.direction == kNone || rule.nonblocking != (record_is == RecordKind::kRequest) || r.sequence == kNoSequence) continue;
+    if (rule.direction == kNone || rule.nonblocking != (record_is == RecordKind::kRequest) || r.sequence == kNoSequence)
+      continue;
     Sample sample{member.communicator, member.column, r.sequence, rule.direction * 2u + (rule.nonblocking ? 1 : 0), {}};
     const bool is_root = r.peer == member.rank;
-    const bool is_waited_for =
-        (payload_bytes(r.payload) > 0 || !rule.needs_bytes) && (rule.direction == kMutual || is_root == (rule.direction == kFromRoot));
+    const bool is_waited_for = (payload_bytes(r.payload) > 0 || !rule.needs_bytes) &&
+                               (rule.direction == kMutual || is_root == (rule.direction == kFromRoot));
     const bool waits = rule.direction == kMutual || is_root == (rule.direction == kToRoot);
     if (is_waited_for) sample.part.last_enter_ns = line_->monotonic_ns(r.start_ticks);
     if (waits) sample.part.first_leave_ns = line_->monotonic_ns(end_ticks);
@@ -221,7 +229,8 @@ void ClockSamples::each_instance(const Communicator& communicator, Function func
       if (is_sampled(sequence, stratum.level)) numbers.push_back(sequence);
     }
     std::sort(numbers.begin(), numbers.end());  // the same run gives the same store
-    for (const uint32_t sequence : numbers) function(&stratum.parts[stratum.row_of.at(sequence) * communicator.hosts.size()]);
+    for (const uint32_t sequence : numbers)
+      function(&stratum.parts[stratum.row_of.at(sequence) * communicator.hosts.size()]);
   }
 }
 
@@ -239,7 +248,8 @@ std::vector<ClockSamples::Shared> ClockSamples::shared() const {
         const Part& a = parts[other];
         const Part& b = parts[column];
         const auto breaks = [](const Part& waits, const Part& waited_for) {
-          return waited_for.last_enter_ns != INT64_MIN && saturating_subtract(waited_for.last_enter_ns, waits.first_leave_ns) > kSlackNs;
+          return waited_for.last_enter_ns != INT64_MIN &&
+                 saturating_subtract(waited_for.last_enter_ns, waits.first_leave_ns) > kSlackNs;
         };
         ++pair.instances;
         pair.broken += breaks(a, b) || breaks(b, a) ? 1 : 0;
@@ -289,13 +299,14 @@ std::vector<ClockLink> ClockSamples::links() const {
   for (const auto& [key, communicator] : communicators_) {
     std::vector<size_t> domains;
     for (const size_t host : communicator.hosts) domains.push_back(domain_of_host_[host]);
-    std::sort(domains.begin(), domains.end(), [&](size_t a, size_t b) { return std::tie(distance[a], a) < std::tie(distance[b], b); });
+    std::sort(domains.begin(), domains.end(),
+              [&](size_t a, size_t b) { return std::tie(distance[a], a) < std::tie(distance[b], b); });
     domains.erase(std::unique(domains.begin(), domains.end()), domains.end());
     if (domains.size() < 2) continue;
     std::vector<size_t> place(communicator.hosts.size());  // of each host's domain among `domains`
     for (size_t column = 0; column < place.size(); ++column) {
-      place[column] =
-          static_cast<size_t>(std::find(domains.begin(), domains.end(), domain_of_host_[communicator.hosts[column]]) - domains.begin());
+      place[column] = static_cast<size_t>(
+          std::find(domains.begin(), domains.end(), domain_of_host_[communicator.hosts[column]]) - domains.begin());
     }
     std::vector<std::pair<size_t, size_t>> pairs;
     std::vector<ClockBounds*> bounds_of;
@@ -359,10 +370,14 @@ void ClockSamples::add_syncs(const std::vector<Scan>& scans, std::vector<ClockLi
       ClockLink& link = links[entry->second];
       link.synced = true;
       const int64_t sent_ns = saturating_subtract(mine.line.monotonic_ns(sync.send_ticks), spans_[mine.domain].base_ns);
-      const int64_t received_ns = saturating_subtract(mine.line.monotonic_ns(sync.receive_ticks), spans_[mine.domain].base_ns);
-      const int64_t answered_ns = saturating_subtract(other.line.monotonic_ns(sync.remote_ticks), spans_[other.domain].base_ns);
-      add_bound(link.bounds.lower, mine_is_a ? sent_ns : answered_ns, mine_is_a ? answered_ns : received_ns, -kSlackNs, instance);
-      add_bound(link.bounds.upper, mine_is_a ? received_ns : answered_ns, mine_is_a ? answered_ns : sent_ns, kSlackNs, instance);
+      const int64_t received_ns =
+          saturating_subtract(mine.line.monotonic_ns(sync.receive_ticks), spans_[mine.domain].base_ns);
+      const int64_t answered_ns =
+          saturating_subtract(other.line.monotonic_ns(sync.remote_ticks), spans_[other.domain].base_ns);
+      add_bound(link.bounds.lower, mine_is_a ? sent_ns : answered_ns, mine_is_a ? answered_ns : received_ns, -kSlackNs,
+                instance);
+      add_bound(link.bounds.upper, mine_is_a ? received_ns : answered_ns, mine_is_a ? answered_ns : sent_ns, kSlackNs,
+                instance);
       ++instance;
     }
   }

@@ -1,5 +1,6 @@
-// The collectives that join hosts, read from the spools before anything is placed in time: for each instance and host, when the last of its
-// members entered and when the first one left. That is all that align_clocks.h needs, however many ranks a host has.
+// The collectives that join hosts, read from the spools before anything is placed in time: for each instance and host,
+// when the last of its members entered and when the first one left. That is all that align_clocks.h needs, however many
+// ranks a host has.
 //
 // Which operations. Those after which a member has data, or knows of the arrival, of others:
 //
@@ -7,16 +8,17 @@
 //   Bcast, Scatter                                                      the root's entering comes before the others' leaving
 //   Reduce, Gather(v)                                                   the others' entering comes before the root's leaving
 //
-// and their non-blocking forms, from post to completion. Only members that contribute bytes are waited for (but for barriers). Left out:
-// Alltoallv and w, Scatterv, Reduce_scatter (a member may have nothing to receive, which its record does not show), scans and
-// neighbourhoods (each depends on some only), intercommunicators, communicators that were found rather than seen being made (their numbers
-// may differ), what makes communicators, MPI_Init and MPI_Finalize (MPI does not promise that they synchronise).
+// and their non-blocking forms, from post to completion. Only members that contribute bytes are waited for (but for
+// barriers). Left out: Alltoallv and w, Scatterv, Reduce_scatter (a member may have nothing to receive, which its
+// record does not show), scans and neighbourhoods (each depends on some only), intercommunicators, communicators that
+// were found rather than seen being made (their numbers may differ), what makes communicators, MPI_Init and
+// MPI_Finalize (MPI does not promise that they synchronise).
 //
 // No instance needs all its members: what holds for those that were recorded holds.
 //
-// Memory: kMaxInstances per communicator and kind of operation, fewer when there are many communicators. Which ones is a function of the
-// number alone (every 2^level-th, scattered), the same on all members, and can be coarsened on the way. Time: one pass over the log, a few
-// ns per record, and only in runs with several hosts.
+// Memory: kMaxInstances per communicator and kind of operation, fewer when there are many communicators. Which ones is
+// a function of the number alone (every 2^level-th, scattered), the same on all members, and can be coarsened on the
+// way. Time: one pass over the log, a few ns per record, and only in runs with several hosts.
 #pragma once
 
 #include <cstdint>
@@ -43,10 +45,12 @@ struct ClockLink {
 class ClockSamples {
  public:
   /// `hosts`: by scan, numbered from 0. Domains of `clocks` consist of whole hosts.
-  ClockSamples(const std::vector<Scan>& scans, const Worlds& worlds, const std::vector<size_t>& hosts, const Clocks& clocks);
+  ClockSamples(const std::vector<Scan>& scans, const Worlds& worlds, const std::vector<size_t>& hosts,
+               const Clocks& clocks);
 
   class Log;
-  /// What the log of one spool says, read chunk by chunk. All of a small one is there at once. On any thread, also while others are added.
+  /// What the log of one spool says, read chunk by chunk. All of a small one is there at once. On any thread, also
+  /// while others are added.
   Log read(const Scan& scan, size_t number) const;
   void add(Log log);
 
@@ -57,13 +61,15 @@ class ClockSamples {
   };
   std::vector<Shared> shared() const;
 
-  /// Between domains that instances join; with many domains on a communicator not every pair, but each with the first few.
+  /// Between domains that instances join; with many domains on a communicator not every pair, but each with the first
+  /// few.
   std::vector<ClockLink> links() const;
 
   /// What messages of our own say (interpose/clock_sync.h), on top of `links`.
   void add_syncs(const std::vector<Scan>& scans, std::vector<ClockLink>& links) const;
 
-  /// Where a domain's moments are counted from (its own CLOCK_MONOTONIC), and between which of them it communicates with other hosts.
+  /// Where a domain's moments are counted from (its own CLOCK_MONOTONIC), and between which of them it communicates
+  /// with other hosts.
   struct Span {
     int64_t base_ns = INT64_MAX;
     int64_t first_ns = INT64_MAX, last_ns = INT64_MIN;
@@ -112,7 +118,8 @@ class ClockSamples {
   const Clocks& clocks_;
   std::vector<size_t> domain_of_host_;
   std::vector<Span> spans_;
-  std::map<std::pair<int64_t, uint64_t>, Communicator> communicators_;  ///< by world and uid; only those that join hosts
+  /// by world and uid; only those that join hosts
+  std::map<std::pair<int64_t, uint64_t>, Communicator> communicators_;
   size_t max_instances_;
 };
 

@@ -11,7 +11,8 @@ namespace {
 constexpr double kMaxTime = 4e18;                  // inside int64
 constexpr double kMaxSpan = 0x1p57;                // four years: sums of dozens stay inside int64
 constexpr double kMinRate = 1e-2, kMaxRate = 1e3;  // ns per tick: 100 GHz to 1 MHz
-constexpr double kOutlierFloorNs = 20'000;         // pairs are read within microseconds; a scheduler's slice is a thousand times this
+// pairs are read within microseconds; a scheduler's slice is a thousand times this
+constexpr double kOutlierFloorNs = 20'000;
 constexpr double kOutlierFactor = 8;
 
 double difference(uint64_t a, uint64_t b) { return a >= b ? static_cast<double>(a - b) : -static_cast<double>(b - a); }
@@ -28,7 +29,8 @@ T median(std::vector<T> values) {
 }
 
 double distance_ns(const ClockLine& line, const TickPoint& p) {
-  return static_cast<double>(p.monotonic_ns) - static_cast<double>(line.base_ns) - difference(p.ticks, line.base_ticks) * line.ns_per_tick;
+  return static_cast<double>(p.monotonic_ns) - static_cast<double>(line.base_ns) -
+         difference(p.ticks, line.base_ticks) * line.ns_per_tick;
 }
 
 /// Slope as the median over pairs half the points apart, position as the median of what remains.
@@ -39,7 +41,8 @@ bool robust_line(const std::vector<TickPoint>& sorted, ClockLine& line) {
     const TickPoint& a = sorted[i];
     const TickPoint& b = sorted[i + half];
     if (b.ticks > a.ticks && b.monotonic_ns > a.monotonic_ns) {
-      slopes.push_back(static_cast<double>(saturating_subtract(b.monotonic_ns, a.monotonic_ns)) / difference(b.ticks, a.ticks));
+      slopes.push_back(static_cast<double>(saturating_subtract(b.monotonic_ns, a.monotonic_ns)) /
+                       difference(b.ticks, a.ticks));
     }
   }
   if (slopes.empty()) return false;
@@ -103,13 +106,16 @@ int64_t ProcessClock::time_ns(uint64_t ticks) const {
   if (pieces.empty()) return bounded(saturating_add(line.monotonic_ns(ticks), offset_ns));
   auto piece = pieces.begin();
   if (pieces.size() > 1) {
-    piece = std::upper_bound(piece + 1, pieces.end(), ticks, [](uint64_t t, const Piece& p) { return t < p.from_ticks; }) - 1;
+    piece =
+        std::upper_bound(piece + 1, pieces.end(), ticks, [](uint64_t t, const Piece& p) { return t < p.from_ticks; }) -
+        1;
   }
   return bounded(saturating_add(piece->line.monotonic_ns(ticks), offset_ns));
 }
 
 int64_t ProcessClock::span_ns(uint64_t ticks) const {
-  return pieces.empty() ? line.span_ns(ticks) : add(int64_t{0}, std::min(static_cast<double>(line.span_ns(ticks)) * pace, kMaxSpan));
+  return pieces.empty() ? line.span_ns(ticks)
+                        : add(int64_t{0}, std::min(static_cast<double>(line.span_ns(ticks)) * pace, kMaxSpan));
 }
 
 int64_t ProcessClock::offset_at_zero_ns() const {
@@ -118,8 +124,12 @@ int64_t ProcessClock::offset_at_zero_ns() const {
   return saturating_subtract(0, line.monotonic_ns(axis.ticks_at(saturating_subtract(0, offset_ns))));
 }
 
-int64_t ClockLine::monotonic_ns(uint64_t ticks) const { return add(base_ns, difference(ticks, base_ticks) * ns_per_tick); }
-int64_t ClockLine::span_ns(uint64_t ticks) const { return add(int64_t{0}, std::min(static_cast<double>(ticks) * ns_per_tick, kMaxSpan)); }
+int64_t ClockLine::monotonic_ns(uint64_t ticks) const {
+  return add(base_ns, difference(ticks, base_ticks) * ns_per_tick);
+}
+int64_t ClockLine::span_ns(uint64_t ticks) const {
+  return add(int64_t{0}, std::min(static_cast<double>(ticks) * ns_per_tick, kMaxSpan));
+}
 
 uint64_t ClockLine::ticks_at(int64_t monotonic_ns) const {
   const double ticks = std::floor(static_cast<double>(saturating_subtract(monotonic_ns, base_ns)) / ns_per_tick);
@@ -175,8 +185,9 @@ Clocks fit_clocks(const std::vector<ClockEvidence>& evidence, const std::set<std
     int64_t realtime_offset = 0;
   };
   const auto key = [&](const ClockEvidence& process) {
-    return process.boot.empty() ? std::make_pair(std::string(), process.host)
-                                : std::make_pair(process.boot, apart.count(process.boot) ? process.host : std::string());
+    return process.boot.empty()
+               ? std::make_pair(std::string(), process.host)
+               : std::make_pair(process.boot, apart.count(process.boot) ? process.host : std::string());
   };
   std::map<std::pair<std::string, std::string>, Domain> domains;
   for (const ClockEvidence& process : evidence) {
@@ -184,16 +195,19 @@ Clocks fit_clocks(const std::vector<ClockEvidence>& evidence, const std::set<std
     const auto [entry, is_new] = domains.try_emplace(key(process));
     Domain& domain = entry->second;
     if (is_new) domain.number = number;
-    if (process.kind == ClockKind::kTsc) domain.tsc.insert(domain.tsc.end(), process.points.begin(), process.points.end());
-    domain.realtime.insert(domain.realtime.end(), process.realtime_minus_monotonic_ns.begin(), process.realtime_minus_monotonic_ns.end());
+    if (process.kind == ClockKind::kTsc)
+      domain.tsc.insert(domain.tsc.end(), process.points.begin(), process.points.end());
+    domain.realtime.insert(domain.realtime.end(), process.realtime_minus_monotonic_ns.begin(),
+                           process.realtime_minus_monotonic_ns.end());
   }
   for (auto& [name, domain] : domains) {
     domain.line = fit_line(std::move(domain.tsc));
-    if (!domain.realtime.empty()) domain.realtime_offset = std::clamp(median(std::move(domain.realtime)), -kFarthestNs, kFarthestNs);
+    if (!domain.realtime.empty())
+      domain.realtime_offset = std::clamp(median(std::move(domain.realtime)), -kFarthestNs, kFarthestNs);
   }
   Clocks clocks;
-  clocks.domains.resize(domains.size(),
-                        domains.size() == 1 ? ClockDomain{ClockMethod::kSingleHost, 0.0} : ClockDomain{ClockMethod::kRealtime, {}});
+  clocks.domains.resize(domains.size(), domains.size() == 1 ? ClockDomain{ClockMethod::kSingleHost, 0.0}
+                                                            : ClockDomain{ClockMethod::kRealtime, {}});
   for (const ClockEvidence& process : evidence) {
     const Domain& domain = domains.at(key(process));
     ProcessClock clock;
@@ -213,9 +227,11 @@ Clocks fit_clocks(const std::vector<ClockEvidence>& evidence, const std::set<std
 
 void begin_with_earliest(Clocks& clocks, const std::vector<ClockEvidence>& evidence) {
   int64_t earliest_ns = INT64_MAX;
-  for (size_t i = 0; i < evidence.size(); ++i) earliest_ns = std::min(earliest_ns, clocks.processes[i].time_ns(evidence[i].begin.ticks));
+  for (size_t i = 0; i < evidence.size(); ++i)
+    earliest_ns = std::min(earliest_ns, clocks.processes[i].time_ns(evidence[i].begin.ticks));
   for (ProcessClock& clock : clocks.processes) clock.offset_ns = saturating_subtract(clock.offset_ns, earliest_ns);
-  clocks.epoch_realtime_ns = std::clamp(saturating_add(clocks.epoch_realtime_ns, earliest_ns), -kFarthestNs, kFarthestNs);
+  clocks.epoch_realtime_ns =
+      std::clamp(saturating_add(clocks.epoch_realtime_ns, earliest_ns), -kFarthestNs, kFarthestNs);
 }
 
 }  // namespace ddl::store

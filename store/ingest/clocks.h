@@ -1,13 +1,15 @@
 // From the ticks of processes to one time axis for the run.
 //
-// Processes that share a boot id share their TSC and their CLOCK_MONOTONIC (containers included), so all their (ticks, CLOCK_MONOTONIC)
-// pairs go into one fit: a process that lived for a millisecond is placed with the rate that its neighbours measured for an hour. The slope
-// is first taken as the median over pairs far apart, because a single pair that was interrupted between its two reads, or damaged, would
-// bend a least-squares line; what is far from that line is dropped, the rest is fitted by least squares.
+// Processes that share a boot id share their TSC and their CLOCK_MONOTONIC (containers included), so all their (ticks,
+// CLOCK_MONOTONIC) pairs go into one fit: a process that lived for a millisecond is placed with the rate that its
+// neighbours measured for an hour. The slope is first taken as the median over pairs far apart, because a single pair
+// that was interrupted between its two reads, or damaged, would bend a least-squares line; what is far from that line
+// is dropped, the rest is fitted by least squares.
 //
-// Hosts of different boots are joined by their dates at first: CLOCK_REALTIME - CLOCK_MONOTONIC, the median per boot. How far that is off
-// is unknown here; align_clocks.h finds out. That one boot means one clock is an assumption too (virtual machines resumed from one
-// snapshot, time namespaces): align_clocks.h tests it, and asks for hosts of such a boot to be fitted apart.
+// Hosts of different boots are joined by their dates at first: CLOCK_REALTIME - CLOCK_MONOTONIC, the median per boot.
+// How far that is off is unknown here; align_clocks.h finds out. That one boot means one clock is an assumption too
+// (virtual machines resumed from one snapshot, time namespaces): align_clocks.h tests it, and asks for hosts of such a
+// boot to be fitted apart.
 #pragma once
 
 #include <cstdint>
@@ -70,9 +72,11 @@ struct ProcessClock {
   double pace = 1;            ///< ns of the axis per ns of this host's clock, over all pieces
   size_t domain = 0;          ///< in Clocks::domains
 
-  /// At most kFarthestNs from 0, whatever a damaged spool says: the difference of two times, or of one and now, is an int64_t.
+  /// At most kFarthestNs from 0, whatever a damaged spool says: the difference of two times, or of one and
+  /// now, is an int64_t.
   int64_t time_ns(uint64_t ticks) const;
-  /// Distance of two moments on the axis, so that start + duration is exactly where another process sees the same moment.
+  /// Distance of two moments on the axis, so that start + duration is exactly where another process sees the same
+  /// moment.
   int64_t duration_ns(uint64_t start_ticks, uint64_t duration_ticks) const;
   /// The same by one who knows time_ns(start_ticks) already.
   int64_t duration_ns(int64_t start_ns, uint64_t start_ticks, uint64_t duration_ticks) const;

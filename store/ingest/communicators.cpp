@@ -30,7 +30,8 @@ const char* kind_of(const Communicator& c) {
 
 /// Of NCCL: those who left no spool are not known.
 std::vector<int64_t> members_told(const Communicator& c, uint64_t max_members) {
-  if (c.size < 0 || static_cast<uint64_t>(c.size) > max_members + c.told.size()) return {};  // a process may be several of them
+  // a process may be several of them
+  if (c.size < 0 || static_cast<uint64_t>(c.size) > max_members + c.told.size()) return {};
   std::vector<int64_t> members(static_cast<size_t>(c.size), -1);
   for (const auto& [comm_rank, rank] : c.told) {
     if (comm_rank >= 0 && comm_rank < c.size) members[static_cast<size_t>(comm_rank)] = rank;
@@ -39,8 +40,9 @@ std::vector<int64_t> members_told(const Communicator& c, uint64_t max_members) {
 }
 
 bool are_same(const std::vector<RankRun>& a, const std::vector<RankRun>& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const RankRun& x, const RankRun& y) { return x.first == y.first && x.stride == y.stride && x.count == y.count; });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](const RankRun& x, const RankRun& y) {
+    return x.first == y.first && x.stride == y.stride && x.count == y.count;
+  });
 }
 
 }  // namespace
@@ -54,7 +56,8 @@ std::vector<int64_t> members_of(uint32_t flags, int32_t size, const std::vector<
   }
   for (const RankRun& run : runs) {
     if (static_cast<uint64_t>(run.count) + members.size() > static_cast<uint64_t>(size)) return {};
-    for (int32_t i = 0; i < run.count; ++i) members.push_back(run.first < 0 ? -1 : int64_t{run.first} + int64_t{run.stride} * i);
+    for (int32_t i = 0; i < run.count; ++i)
+      members.push_back(run.first < 0 ? -1 : int64_t{run.first} + int64_t{run.stride} * i);
   }
   if (members.size() != static_cast<size_t>(size)) return {};
   return members;
@@ -63,9 +66,13 @@ std::vector<int64_t> members_of(uint32_t flags, int32_t size, const std::vector<
 void label_communicators(std::vector<Communicator>& communicators) {
   std::vector<Communicator*> by_creation;
   for (Communicator& c : communicators) by_creation.push_back(&c);
-  const auto pass = [](const Communicator& c) { return c.flags & (kCommWorld | kCommSelf) ? 0 : !c.name.empty() ? 1 : 2; };
+  const auto pass = [](const Communicator& c) {
+    return c.flags & (kCommWorld | kCommSelf) ? 0 : !c.name.empty() ? 1 : 2;
+  };
   std::sort(by_creation.begin(), by_creation.end(), [&](const Communicator* a, const Communicator* b) {
-    const auto key = [&](const Communicator* c) { return std::make_tuple(pass(*c), c->world, c->first_index, c->first_rank, c->uid); };
+    const auto key = [&](const Communicator* c) {
+      return std::make_tuple(pass(*c), c->world, c->first_index, c->first_rank, c->uid);
+    };
     return key(a) < key(b);
   });
   std::set<std::pair<int64_t, std::string>> taken;
@@ -85,7 +92,8 @@ void label_communicators(std::vector<Communicator>& communicators) {
   }
 }
 
-Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& worlds) : max_members_(worlds.total_size() + scans.size()) {
+Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& worlds)
+    : max_members_(worlds.total_size() + scans.size()) {
   std::map<std::pair<int64_t, uint64_t>, Communicator> merged;
   for (const size_t i : worlds.order) {
     const Scan& scan = scans[i];
@@ -125,7 +133,8 @@ Communicators::Communicators(const std::vector<Scan>& scans, const Worlds& world
   std::sort(communicators_.begin(), communicators_.end(), [](const Communicator& a, const Communicator& b) {
     return std::make_tuple(a.world, -int64_t{a.size}, a.uid) < std::make_tuple(b.world, -int64_t{b.size}, b.uid);
   });
-  for (size_t i = 0; i < communicators_.size(); ++i) ids_[{communicators_[i].world, communicators_[i].uid}] = static_cast<uint32_t>(i + 1);
+  for (size_t i = 0; i < communicators_.size(); ++i)
+    ids_[{communicators_[i].world, communicators_[i].uid}] = static_cast<uint32_t>(i + 1);
   label_communicators(communicators_);
 }
 
@@ -152,9 +161,11 @@ void Communicators::write(SQLite::Database& db, const std::map<std::string, uint
     if (c.split != 0) insert_split.row(id, c.split, c.color);
     const auto insert_side = [&](int64_t side, const std::vector<int64_t>& ranks) {
       int64_t comm_rank = 0;
-      for (const int64_t rank : ranks) insert_member.row(id, side, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);
+      for (const int64_t rank : ranks)
+        insert_member.row(id, side, comm_rank++, rank >= 0 ? std::optional(rank) : std::nullopt);
     };
-    insert_side(0, c.flags & kCommNccl ? members_told(c, max_members_) : members_of(c.flags, c.size, c.runs, max_members_));
+    insert_side(
+        0, c.flags & kCommNccl ? members_told(c, max_members_) : members_of(c.flags, c.size, c.runs, max_members_));
     insert_side(1, members_of(c.flags, c.other_size, c.other_runs, max_members_));
   }
 }

@@ -38,17 +38,17 @@ struct Communicator {
   uint32_t first_index = 0;         ///< smallest index that a member gave it
   int64_t first_rank = 0;
   void archive(Archive& a) {
-    a(world, uid, label, size, flags, creator, parent, split, color, runs, other_size, other_runs, told, name, topology, first_index,
-      first_rank);
+    a(world, uid, label, size, flags, creator, parent, split, color, runs, other_size, other_runs, told, name, topology,
+      first_index, first_rank);
   }
 };
 
-/// Members' ranks in the world, by rank in the communicator (-1: of another world); empty if the description does not add up, or names more
-/// than `max_members`.
+/// Members' ranks in the world, by rank in the communicator (-1: of another world); empty if the description does not
+/// add up, or names more than `max_members`.
 std::vector<int64_t> members_of(uint32_t flags, int32_t size, const std::vector<RankRun>& runs, uint64_t max_members);
 
-/// Gives all their labels. Predefined ones keep their names; then names that the program gave; then "MPI_Comm_split#2", numbered in the
-/// order of creation. No two of a world have the same.
+/// Gives all their labels. Predefined ones keep their names; then names that the program gave; then "MPI_Comm_split#2",
+/// numbered in the order of creation. No two of a world have the same.
 void label_communicators(std::vector<Communicator>& communicators);
 
 class Communicators {

@@ -28,7 +28,8 @@ const char* kind_name(ContextKind kind) {
 Regions::Regions() { regions_.push_back({0, "none", "", {}, {}}); }
 
 uint32_t Regions::region(uint32_t parent, ContextKind kind, const std::string& name) {
-  const auto [entry, is_new] = region_ids_.emplace(std::make_tuple(parent, kind, name), static_cast<uint32_t>(regions_.size()));
+  const auto [entry, is_new] =
+      region_ids_.emplace(std::make_tuple(parent, kind, name), static_cast<uint32_t>(regions_.size()));
   if (is_new) {
     Region region = {parent, kind_name(kind), name, regions_[parent].phase, regions_[parent].layer};
     if (kind == ContextKind::kPhase) region.phase = name;
@@ -41,7 +42,8 @@ uint32_t Regions::region(uint32_t parent, ContextKind kind, const std::string& n
 
 uint32_t Regions::site(const std::string& module, uint64_t offset) {
   const uint32_t module_id = modules_.emplace(module, static_cast<uint32_t>(modules_.size())).first->second;
-  return site_ids_.emplace(std::make_pair(module_id, offset), static_cast<uint32_t>(site_ids_.size() + 1)).first->second;
+  return site_ids_.emplace(std::make_pair(module_id, offset), static_cast<uint32_t>(site_ids_.size() + 1))
+      .first->second;
 }
 
 std::vector<std::string> Regions::modules_by_id() const {

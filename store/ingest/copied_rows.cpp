@@ -45,7 +45,8 @@ std::string copied(const std::string& table, const std::string& column, const Pa
   if (column == "site") return looked_up("site_of", ids.regions.sites);
   if (table == "gpu_event" && column == "name") return looked_up("gpu_name_of", ids.gpu_names);
   if (table == "event" && column == "id") return moved(ids.events);
-  if ((table == "gpu_event" && column == "id") || (table == "nccl_phase" && column == "gpu_event")) return moved(ids.gpu_events);
+  if ((table == "gpu_event" && column == "id") || (table == "nccl_phase" && column == "gpu_event"))
+    return moved(ids.gpu_events);
   return column;
 }
 
@@ -69,17 +70,21 @@ std::set<std::string> tables_in(SQLite::Database& db) {
 std::vector<std::string> filled_tables(SQLite::Database& db) {
   std::vector<std::string> filled;
   for (const std::string& table : tables_in(db)) {
-    if (table != "kept" && db.execAndGet(fmt::format("SELECT EXISTS (SELECT 1 FROM {})", table)).getInt() != 0) filled.push_back(table);
+    if (table != "kept" && db.execAndGet(fmt::format("SELECT EXISTS (SELECT 1 FROM {})", table)).getInt() != 0)
+      filled.push_back(table);
   }
   return filled;
 }
 
-void copy_tables(SQLite::Database& db, const fs::path& file, const std::vector<std::string>& tables, const PartIds& ids) {
-  const std::pair<const char*, const std::vector<uint32_t>*> functions[] = {
-      {"op_of", &ids.ops}, {"region_of", &ids.regions.regions}, {"site_of", &ids.regions.sites}, {"gpu_name_of", &ids.gpu_names}};
+void copy_tables(SQLite::Database& db, const fs::path& file, const std::vector<std::string>& tables,
+                 const PartIds& ids) {
+  const std::pair<const char*, const std::vector<uint32_t>*> functions[] = {{"op_of", &ids.ops},
+                                                                            {"region_of", &ids.regions.regions},
+                                                                            {"site_of", &ids.regions.sites},
+                                                                            {"gpu_name_of", &ids.gpu_names}};
   for (const auto& [name, numbers] : functions) {
-    sqlite3_create_function_v2(db.getHandle(), name, 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC, const_cast<std::vector<uint32_t>*>(numbers),
-                               look_up, nullptr, nullptr, nullptr);
+    sqlite3_create_function_v2(db.getHandle(), name, 1, SQLITE_UTF8 | SQLITE_DETERMINISTIC,
+                               const_cast<std::vector<uint32_t>*>(numbers), look_up, nullptr, nullptr, nullptr);
   }
   SQLite::Statement attach(db, "ATTACH ? AS part");
   attach.bind(1, as_attached(file));

@@ -22,7 +22,9 @@ struct PartIds {
 /// The tables that have rows.
 std::vector<std::string> filled_tables(SQLite::Database& db);
 
-/// The rows of `tables`, in the order in which one process would have written them, from `file`, which was found whole. `db` has no open transaction.
-void copy_tables(SQLite::Database& db, const std::filesystem::path& file, const std::vector<std::string>& tables, const PartIds& ids);
+/// The rows of `tables`, in the order in which one process would have written them, from `file`, which was found whole.
+/// `db` has no open transaction.
+void copy_tables(SQLite::Database& db, const std::filesystem::path& file, const std::vector<std::string>& tables,
+                 const PartIds& ids);
 
 }  // namespace ddl::store

@@ -26,7 +26,8 @@ Launches read_launches(RecordStream& stream) {
   Launches launches;
   stream.rewind(1u << static_cast<uint32_t>(RecordKind::kLaunch));
   while (const Record* r = stream.next()) {
-    const Launch launch = {r->start_ticks, record_duration_ticks(r->word), stream.thread(), r->context, r->comm, r->sequence};
+    const Launch launch = {r->start_ticks, record_duration_ticks(r->word), stream.thread(), r->context, r->comm,
+                           r->sequence};
     Launch& known = launches.try_emplace(static_cast<uint32_t>(r->payload), launch).first->second;
     if (launch.duration_ticks > known.duration_ticks) known = launch;
   }
@@ -119,18 +120,20 @@ DeviceClock::DeviceClock(std::vector<DeviceClockMeta> pairs) : pairs_(std::move(
 }
 
 uint64_t DeviceClock::ticks(uint64_t device_ns, const ProcessClock& clock) const {
-  auto after = std::upper_bound(pairs_.begin(), pairs_.end(), device_ns, [](uint64_t ns, const auto& pair) { return ns < pair.device_ns; });
+  auto after = std::upper_bound(pairs_.begin(), pairs_.end(), device_ns,
+                                [](uint64_t ns, const auto& pair) { return ns < pair.device_ns; });
   const DeviceClockMeta& near = after == pairs_.begin() ? *after : *(after - 1);
   double ticks_per_ns = 1 / clock.line.ns_per_tick;
   if (after != pairs_.begin() && after != pairs_.end())
-    ticks_per_ns = static_cast<double>(after->ticks - near.ticks) / static_cast<double>(after->device_ns - near.device_ns);
+    ticks_per_ns =
+        static_cast<double>(after->ticks - near.ticks) / static_cast<double>(after->device_ns - near.device_ns);
   const double ns = static_cast<double>(static_cast<int64_t>(device_ns - near.device_ns));
   const double ticks = std::clamp(ns * ticks_per_ns, -9e18, 9e18);
   return near.ticks + static_cast<uint64_t>(std::llround(ticks));
 }
 
-uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, RecordStream& stream, const Timeline& timeline,
-                     ProcessTables& tables, std::vector<Skip>& skips) {
+uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, RecordStream& stream,
+                     const Timeline& timeline, ProcessTables& tables, std::vector<Skip>& skips) {
   const std::vector<SpoolChunk> chunks = reader.chunks(ChunkKind::kDevice);
   if (chunks.empty()) return 0;
   const Launches launches = read_launches(stream);
@@ -141,7 +144,8 @@ uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, 
   const auto id_or_null = [](uint32_t id) { return when(id != 0, id); };
   const auto text_or_null = [](const char* text) { return when(text != nullptr, std::string(text ? text : "")); };
 
-  Insert insert(db, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert(
+      db, "INSERT INTO gpu_event VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   Insert insert_phase(db, "INSERT INTO nccl_phase VALUES (last_insert_rowid(), ?, ?)");
   std::unordered_map<uint32_t, uint32_t> kernel_names;  // string id to gpu_name.id
   std::vector<DeviceRecord> records;
@@ -195,20 +199,23 @@ uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, 
       const uint64_t moment = launch ? launch->start_ticks : r.start;
       const auto step = timeline.step_index.at(moment);
       const bool copy = kind == DeviceKind::kMemcpy;
-      insert.row(tables.process(), static_cast<uint32_t>(kind), name, when(on_device, r.device), when(on_device, r.cuda_context),
-                 when(kind != DeviceKind::kOverhead && r.stream != UINT32_MAX, r.stream), tables.context(context).region,
-                 step ? std::optional(static_cast<int64_t>(*step)) : std::nullopt, launch ? std::optional(launch->thread) : std::nullopt,
-                 clock.time_ns(r.start),
-                 // NCCL's timers tell lengths exactly, and their place only as well as its proxy thread was quick.
-                 kind == DeviceKind::kCollective ? static_cast<int64_t>(device_ns) : clock.duration_ns(r.start, r.end - r.start),
-                 when(has_bytes(kind), r.bytes), copy ? text_or_null(name_in(kCopies, device_sub(r.what))) : std::nullopt,
-                 copy ? text_or_null(name_in(kMemories, device_source(r.what))) : std::nullopt,
-                 has_bytes(kind) ? text_or_null(name_in(kMemories, device_destination(r.what))) : std::nullopt,
-                 when(copy && device_sub(r.what) == static_cast<uint32_t>(DeviceCopy::kPtoP), r.name), r.correlation,
-                 when(on_device && r.graph_node != 0, r.graph_node), id_or_null(comm_id), when(comm_id != 0 && sequence != 0, sequence),
-                 launch ? std::optional(clock.time_ns(launch->start_ticks)) : std::nullopt,
-                 launch ? std::optional(clock.duration_ns(launch->start_ticks, launch->duration_ticks)) : std::nullopt,
-                 comm_id != 0 ? tables.comm_rank(comm) : std::nullopt);
+      insert.row(
+          tables.process(), static_cast<uint32_t>(kind), name, when(on_device, r.device),
+          when(on_device, r.cuda_context), when(kind != DeviceKind::kOverhead && r.stream != UINT32_MAX, r.stream),
+          tables.context(context).region, step ? std::optional(static_cast<int64_t>(*step)) : std::nullopt,
+          launch ? std::optional(launch->thread) : std::nullopt, clock.time_ns(r.start),
+          // NCCL's timers tell lengths exactly, and their place only as well as its proxy thread was quick.
+          kind == DeviceKind::kCollective ? static_cast<int64_t>(device_ns)
+                                          : clock.duration_ns(r.start, r.end - r.start),
+          when(has_bytes(kind), r.bytes), copy ? text_or_null(name_in(kCopies, device_sub(r.what))) : std::nullopt,
+          copy ? text_or_null(name_in(kMemories, device_source(r.what))) : std::nullopt,
+          has_bytes(kind) ? text_or_null(name_in(kMemories, device_destination(r.what))) : std::nullopt,
+          when(copy && device_sub(r.what) == static_cast<uint32_t>(DeviceCopy::kPtoP), r.name), r.correlation,
+          when(on_device && r.graph_node != 0, r.graph_node), id_or_null(comm_id),
+          when(comm_id != 0 && sequence != 0, sequence),
+          launch ? std::optional(clock.time_ns(launch->start_ticks)) : std::nullopt,
+          launch ? std::optional(clock.duration_ns(launch->start_ticks, launch->duration_ticks)) : std::nullopt,
+          comm_id != 0 ? tables.comm_rank(comm) : std::nullopt);
       if (phases) insert_phase.row(initial_sync_ns, std::min(final_sync_ns, device_ns));
       newest_ticks = std::max(newest_ticks, r.end);
     }
@@ -218,7 +225,8 @@ uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, 
   run.losses.add(
       place, "gpu_launches", without_launch,
       "GPU activities whose launching call was not recorded: they are outside every layer, and their step is that of their begin");
-  run.losses.add(place, "gpu_clock", without_clock, "GPU activities that cannot be placed in time: nothing ties their clock to the run's");
+  run.losses.add(place, "gpu_clock", without_clock,
+                 "GPU activities that cannot be placed in time: nothing ties their clock to the run's");
   return newest_ticks;
 }
 

@@ -1,8 +1,8 @@
 // GPU activities: device records joined with their launching calls, into table gpu_event.
 //
-// The join is made here, not in the job, because the two sides come at different times from different threads: the job's threads write
-// launches as they make them, CUPTI reports the outcome seconds later and in any order. The table of launches is held in memory: 40 bytes
-// for each one that the window kept.
+// The join is made here, not in the job, because the two sides come at different times from different threads: the
+// job's threads write launches as they make them, CUPTI reports the outcome seconds later and in any order. The table
+// of launches is held in memory: 40 bytes for each one that the window kept.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,8 @@
 
 namespace ddl::store {
 
-/// From ns of the device's clock to ticks, between and beyond the moments that are known on both. The rate beyond them is that of `clock`.
+/// From ns of the device's clock to ticks, between and beyond the moments that are known on both. The rate beyond them
+/// is that of `clock`.
 class DeviceClock {
  public:
   explicit DeviceClock(std::vector<DeviceClockMeta> pairs);
@@ -28,7 +29,7 @@ class DeviceClock {
 };
 
 /// Returns the end of the last device activity, in ticks; 0: none.
-uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, RecordStream& stream, const Timeline& timeline,
-                     ProcessTables& tables, std::vector<Skip>& skips);
+uint64_t load_device(Statements& db, RunTables& run, const SpoolReader& reader, RecordStream& stream,
+                     const Timeline& timeline, ProcessTables& tables, std::vector<Skip>& skips);
 
 }  // namespace ddl::store

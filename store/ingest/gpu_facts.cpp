@@ -10,8 +10,8 @@ namespace ddl::store {
 
 namespace {
 
-/// What one lane carries, of a generation's transfers per second: 8 bits in 10 up to PCIe 2, 128 in 130 up to 5, 242 bytes in 256 of PCIe
-/// 6's flits.
+/// What one lane carries, of a generation's transfers per second: 8 bits in 10 up to PCIe 2, 128 in 130 up to 5, 242
+/// bytes in 256 of PCIe 6's flits.
 struct Generation {
   double gigatransfers;
   const char* name;
@@ -42,7 +42,8 @@ struct Gpu {
 std::optional<Link> pcie_link(std::string_view text) {
   double speed = 0;
   int lanes = 0;
-  if (std::sscanf(std::string(text).c_str(), "%lf GT/s x%d", &speed, &lanes) != 2 || lanes < 1 || lanes > 32) return std::nullopt;
+  if (std::sscanf(std::string(text).c_str(), "%lf GT/s x%d", &speed, &lanes) != 2 || lanes < 1 || lanes > 32)
+    return std::nullopt;
   for (const Generation& generation : kGenerations) {
     if (generation.gigatransfers == speed)
       return Link{fmt::format("PCIe {} x{}", generation.name, lanes), speed * 1e9 * lanes * generation.efficiency / 8};
@@ -51,8 +52,8 @@ std::optional<Link> pcie_link(std::string_view text) {
 }
 
 Link nvlink(unsigned count, unsigned version, unsigned mbps) {
-  // Line rates are a few per cent above what a link carries, so they only tell which it is: 20, 25 or 50 GB/s. Drivers call some NVLink 4
-  // a 5; of them the rate is right.
+  // Line rates are a few per cent above what a link carries, so they only tell which it is: 20, 25 or 50 GB/s. Drivers
+  // call some NVLink 4 a 5; of them the rate is right.
   if (version == kNvlink5 && mbps != 0 && mbps < 40'000) version = kNvlink4;
   const double each = mbps == 0       ? (version == 0          ? 0
                                          : version == kNvlink1 ? 20e9
@@ -73,7 +74,8 @@ void write_gpus(Statements& db, int64_t host, const ProcessTables& tables) {
   for (const auto& [key, value] : tables.facts()) {
     char peer[48];
     unsigned count = 0, version = 0, mbps = 0;
-    if (key.starts_with("nvlink.") && std::sscanf(value.c_str(), "%47s x%u version %u %u", peer, &count, &version, &mbps) == 4) {
+    if (key.starts_with("nvlink.") &&
+        std::sscanf(value.c_str(), "%47s x%u version %u %u", peer, &count, &version, &mbps) == 4) {
       const Link link = nvlink(count, version, mbps);
       insert_nvlink.row(host, short_bus(std::string_view(key).substr(7)), short_bus(peer), link.name,
                         link.bytes_per_second > 0 ? std::optional(link.bytes_per_second) : std::nullopt);

@@ -1,4 +1,5 @@
-// A process's GPUs as the driver reports them: facts gpu.N.* into table gpu, NVML's facts nvlink.BUS about their NVLinks into nvlink.
+// A process's GPUs as the driver reports them: facts gpu.N.* into table gpu, NVML's facts nvlink.BUS about their
+// NVLinks into nvlink.
 #pragma once
 
 #include <optional>

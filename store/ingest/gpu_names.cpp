@@ -9,12 +9,15 @@
 
 namespace ddl::store {
 
-uint32_t GpuNames::id(const std::string& name) { return ids_.try_emplace(name, static_cast<uint32_t>(ids_.size() + 1)).first->second; }
+uint32_t GpuNames::id(const std::string& name) {
+  return ids_.try_emplace(name, static_cast<uint32_t>(ids_.size() + 1)).first->second;
+}
 
 std::string GpuNames::readable(const std::string& name) {
   if (!name.starts_with("_Z")) return name;
   int status = 0;
-  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status), std::free);
+  const std::unique_ptr<char, decltype(&std::free)> text(abi::__cxa_demangle(name.c_str(), nullptr, nullptr, &status),
+                                                         std::free);
   return status == 0 && text ? std::string(text.get()) : name;
 }
 

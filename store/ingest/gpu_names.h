@@ -32,8 +32,8 @@ class GpuNames {
   std::map<std::string, uint32_t> ids_;
 };
 
-/// "communication", "compute", or "unclassified" (no rule knows the name). The rules are made for demangled names; a truncated mangled one
-/// is judged by what is left.
+/// "communication", "compute", or "unclassified" (no rule knows the name). The rules are made for demangled names; a
+/// truncated mangled one is judged by what is left.
 const char* kernel_class(std::string_view name);
 
 }  // namespace ddl::store

@@ -1,4 +1,5 @@
-// Who a process is, where its header alone does not tell: it died before it had a rank, became another program, or was damaged.
+// Who a process is, where its header alone does not tell: it died before it had a rank, became another
+// program, or was damaged.
 #include "store/ingest/scan.h"
 
 #include <fmt/format.h>
@@ -36,7 +37,8 @@ Sizes count_sizes(const std::vector<Scan>& scans) {
   return sizes;
 }
 
-/// Hosts are told apart by their boot ids. Where a damaged header lost its own, it is that of the others on a host of that name, if they agree.
+/// Hosts are told apart by their boot ids. Where a damaged header lost its own, it is that of the others on a host of
+/// that name, if they agree.
 void take_boot_ids(std::vector<Scan>& scans) {
   std::map<std::string, std::set<std::string>> boot_ids;  // by host
   for (const Scan& scan : scans)
@@ -48,8 +50,8 @@ void take_boot_ids(std::vector<Scan>& scans) {
   }
 }
 
-/// Rank and size stand twice in a spool: in the header and in the description of MPI_COMM_WORLD. Where they differ one of them is damaged,
-/// and the other processes of the world tell which.
+/// Rank and size stand twice in a spool: in the header and in the description of MPI_COMM_WORLD. Where they differ one
+/// of them is damaged, and the other processes of the world tell which.
 void take_recorded_rank(Scan& scan, Sizes& sizes, Losses& losses) {
   scan.rank = scan.header.rank;
   scan.world_size = scan.header.world_size;
@@ -63,9 +65,11 @@ void take_recorded_rank(Scan& scan, Sizes& sizes, Losses& losses) {
   const bool described = world && (damaged || scan.header.flags & kMpiInitialized);
   if (!described || (world->rank == scan.rank && world->size == scan.world_size)) return;
   if (scan.header.rank >= 0 && votes[scan.header.world_size] > votes[world->size]) return;
-  losses.add({}, kDamagedHeader, kPageBytes,
-             fmt::format("bytes of {} that are damaged: its header says rank {} of {}, its description of MPI_COMM_WORLD rank {} of {}",
-                         scan.file_name, scan.header.rank, scan.header.world_size, world->rank, world->size));
+  losses.add(
+      {}, kDamagedHeader, kPageBytes,
+      fmt::format(
+          "bytes of {} that are damaged: its header says rank {} of {}, its description of MPI_COMM_WORLD rank {} of {}",
+          scan.file_name, scan.header.rank, scan.header.world_size, world->rank, world->size));
   scan.rank = world->rank;
   scan.world_size = world->size;
 }
@@ -79,7 +83,8 @@ RanksOfWorlds ranks_of_worlds(const std::vector<Scan>& scans) {
   return worlds;
 }
 
-/// A damaged header may name a world that nobody else is in: its process is the rank that another world of that size lacks, if one alone does.
+/// A damaged header may name a world that nobody else is in: its process is the rank that another world of that size
+/// lacks, if one alone does.
 void join_lost_world(std::vector<Scan>& scans) {
   const RanksOfWorlds worlds = ranks_of_worlds(scans);
   for (Scan& scan : scans) {
@@ -95,11 +100,13 @@ void join_lost_world(std::vector<Scan>& scans) {
 
 std::string machine_of(const Scan& scan) { return scan.boot_id.empty() ? scan.host : scan.boot_id; }
 
-/// Two spools of one process: exec keeps the process id and its start, so all but the last are of programs that it has been.
+/// Two spools of one process: exec keeps the process id and its start, so all but the last are of programs
+/// that it has been.
 void find_exec(std::vector<Scan>& scans) {
   std::map<std::tuple<std::string, std::string, uint32_t, uint64_t>, Scan*> last;
   for (Scan& scan : scans) {
-    const auto [entry, is_new] = last.emplace(std::tuple(machine_of(scan), scan.host, scan.header.pid, scan.header.process_start), &scan);
+    const auto [entry, is_new] =
+        last.emplace(std::tuple(machine_of(scan), scan.host, scan.header.pid, scan.header.process_start), &scan);
     if (is_new) continue;
     const bool later = scan.header.begin.monotonic_ns > entry->second->header.begin.monotonic_ns;
     (later ? entry->second : &scan)->became_other = true;
@@ -130,8 +137,9 @@ void take_lacking_rank(std::vector<Scan>& scans) {
   nameless->rank = rank;
 }
 
-/// A process that never left MPI_Init, or that uses NCCL, Gloo or a GPU without MPI, is the rank that its launcher announced, unless somebody
-/// else turned out to be: children inherit the announcement with the environment. A damaged announcement is of a size that no other header tells.
+/// A process that never left MPI_Init, or that uses NCCL, Gloo or a GPU without MPI, is the rank that its launcher
+/// announced, unless somebody else turned out to be: children inherit the announcement with the environment. A damaged
+/// announcement is of a size that no other header tells.
 void take_announced_ranks(std::vector<Scan>& scans) {
   std::set<std::pair<uint64_t, int32_t>> announced;  // key and size
   for (const Scan& scan : scans)
@@ -142,8 +150,8 @@ void take_announced_ranks(std::vector<Scan>& scans) {
     const FileHeader& h = scan.header;
     if (scan.rank >= 0) {
       taken.emplace(h.world_key, scan.rank);
-    } else if ((h.flags & (kMpiEntered | kNcclEntered | kGlooEntered) || scan.used_gpu) && !scan.became_other && h.launch_rank >= 0 &&
-               h.launch_rank < h.launch_size && h.launch_size <= kMaxWorldSize &&
+    } else if ((h.flags & (kMpiEntered | kNcclEntered | kGlooEntered) || scan.used_gpu) && !scan.became_other &&
+               h.launch_rank >= 0 && h.launch_rank < h.launch_size && h.launch_size <= kMaxWorldSize &&
                (!scan.reader->header_damaged() || announced.contains({h.world_key, h.launch_size}))) {
       candidates.push_back(&scan);
     }
@@ -158,8 +166,8 @@ void take_announced_ranks(std::vector<Scan>& scans) {
   }
 }
 
-/// A job of NCCL or Gloo that no launcher announced: its processes are numbered as they follow each other on the first communicator, if each has
-/// the same number of ranks there, one after the other: one, or one per GPU that it drives.
+/// A job of NCCL or Gloo that no launcher announced: its processes are numbered as they follow each other on the first
+/// communicator, if each has the same number of ranks there, one after the other: one, or one per GPU that it drives.
 void take_nccl_ranks(std::vector<Scan>& scans) {
   std::optional<uint64_t> uid;
   int32_t size = 0;
@@ -167,8 +175,9 @@ void take_nccl_ranks(std::vector<Scan>& scans) {
   for (Scan& scan : scans) {
     if (scan.rank >= 0) return;  // the job has ranks
     if (scan.became_other) continue;
-    const auto first = std::find_if(scan.communicators.begin(), scan.communicators.end(),
-                                    [](const ScannedCommunicator& c) { return c.meta.flags & (kCommNccl | kCommGloo); });
+    const auto first =
+        std::find_if(scan.communicators.begin(), scan.communicators.end(),
+                     [](const ScannedCommunicator& c) { return c.meta.flags & (kCommNccl | kCommGloo); });
     if (first == scan.communicators.end()) continue;
     if (uid.value_or(first->meta.uid) != first->meta.uid) return;
     uid = first->meta.uid;
@@ -182,8 +191,8 @@ void take_nccl_ranks(std::vector<Scan>& scans) {
   const auto each = static_cast<int32_t>(processes.front().second.size());
   std::set<int32_t> taken;
   for (const auto& [scan, ranks] : processes) {
-    const bool in_turn =
-        *ranks.begin() >= 0 && *ranks.rbegin() < size && *ranks.begin() % each == 0 && *ranks.rbegin() - *ranks.begin() == each - 1;
+    const bool in_turn = *ranks.begin() >= 0 && *ranks.rbegin() < size && *ranks.begin() % each == 0 &&
+                         *ranks.rbegin() - *ranks.begin() == each - 1;
     if (static_cast<int32_t>(ranks.size()) != each || !in_turn || !taken.insert(*ranks.begin()).second) return;
   }
   if (size % each != 0) return;

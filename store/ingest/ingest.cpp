@@ -21,8 +21,8 @@ namespace {
 using namespace store;
 namespace fs = std::filesystem;
 
-IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools, const std::vector<Scan>& scans, Losses losses,
-                   int64_t ingested_at_ns, unsigned threads, Reporter& reporter) {
+IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools, const std::vector<Scan>& scans,
+                   Losses losses, int64_t ingested_at_ns, unsigned threads, Reporter& reporter) {
   Agreement agreed = agree(scans, threads, losses, reporter);
   RunTables tables = {std::move(agreed.operations), {}, agreed.communicators, std::move(losses), {}, {}};
   SQLite::Transaction transaction(db);
@@ -31,8 +31,8 @@ IngestSummary fill(SQLite::Database& db, const RunDirectory& run, size_t spools,
   const std::vector<int64_t> hosts = write_hosts(db, scans, agreed.worlds.order, agreed.clocks);
   std::vector<PlacedProcess> processes;
   for (const size_t i : agreed.worlds.order) {
-    processes.push_back(
-        {&scans[i], static_cast<int64_t>(processes.size()) + 1, hosts[i], agreed.worlds.places[i], agreed.clocks.processes[i]});
+    processes.push_back({&scans[i], static_cast<int64_t>(processes.size()) + 1, hosts[i], agreed.worlds.places[i],
+                         agreed.clocks.processes[i]});
   }
   IngestSummary summary = {processes.size(), load_processes(db, tables, processes, threads, reporter), 0};
   reporter.begin("indexing", 1);
@@ -61,7 +61,8 @@ IngestSummary ingest(const RunDirectory& run, const IngestOptions& options) {
   IngestSummary summary;
   try {
     const auto add_bytes = [](uint64_t sum, const Scan& scan) { return sum + scan.file_bytes; };
-    SQLite::Database db = create_store(draft.path(), std::accumulate(scans.begin(), scans.end(), uint64_t{0}, add_bytes));
+    SQLite::Database db =
+        create_store(draft.path(), std::accumulate(scans.begin(), scans.end(), uint64_t{0}, add_bytes));
     summary = fill(db, run, spools.size(), scans, std::move(losses), ingested_at_ns, threads, reporter);
     scans = std::vector<Scan>();  // of 16,384 ranks a hundred megabytes, which the analysis has a use for
     malloc_trim(0);               // also what helper threads allocated

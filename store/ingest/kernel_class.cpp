@@ -10,8 +10,9 @@ namespace {
 
 bool is_word(char c) { return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_'; }
 
-/// What the function is called, in lower case: without template arguments and parameters, which name types and other kernels.
-/// "std::enable_if<(x)>::type internal::gemvx::kernel<int>(int)" is "std::enable_if::type internal::gemvx::kernel".
+/// What the function is called, in lower case: without template arguments and parameters, which name types and other
+/// kernels. "std::enable_if<(x)>::type internal::gemvx::kernel<int>(int)" is "std::enable_if::type
+/// internal::gemvx::kernel".
 std::string called(std::string_view name) {
   constexpr std::string_view kAnonymous = "(anonymous namespace)";
   std::string result, open;  // open: brackets
@@ -31,7 +32,8 @@ std::string called(std::string_view name) {
 }
 
 bool has_any(std::string_view text, std::span<const std::string_view> parts) {
-  return std::any_of(parts.begin(), parts.end(), [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
+  return std::any_of(parts.begin(), parts.end(),
+                     [&](std::string_view part) { return text.find(part) != std::string_view::npos; });
 }
 
 /// At the begin of an identifier. In a mangled name a number is before it: "10ucc_reduce".
@@ -43,20 +45,21 @@ bool has_any_word(std::string_view text, std::span<const std::string_view> parts
   return false;
 }
 
-// --------------------------------------------------------------------------------------------------------- communication
+// ------------------------------------------------------------------------------------------------------- communication
 
 // Libraries whose kernels communicate, whatever else they are called, and parts of names that nobody else uses.
 constexpr std::string_view kCommunication[] = {
     // Libraries; userbuffers is Transformer Engine's
     "nccl", "rccl", "hccl", "oneccl", "msccl", "nvshmem", "rocshmem", "deep_ep", "userbuffers",
     // PyTorch's symmetric memory
-    "multimem_", "one_shot_", "two_shot_", "symm_mem", "symmetric_memory", "put_signal", "wait_signal", "stream_write_value",
+    "multimem_", "one_shot_", "two_shot_", "symm_mem", "symmetric_memory", "put_signal", "wait_signal",
+    "stream_write_value",
     // vLLM, SGLang, aiter; TensorRT-LLM and FlashInfer
     "cross_device_reduce", "lamport", "moe_comm", "moea2a", "moe_a2a"};
 constexpr std::string_view kCommunicationWords[] = {"ucc_", "ccl::", "ccl_", "barrier"};
 
-// A kernel that computes beside it (allreduce and RMSNorm in one, moeAllToAll) is communication: it cannot end before the other ranks have
-// come, so that whatever makes them late is in its time.
+// A kernel that computes beside it (allreduce and RMSNorm in one, moeAllToAll) is communication: it cannot end before
+// the other ranks have come, so that whatever makes them late is in its time.
 constexpr std::string_view kCollectiveWords[] = {"allreduce", "allgather", "reducescatter", "alltoall"};
 
 // All that is reduced or gathered by these is within one GPU.
@@ -68,7 +71,8 @@ bool names_collective(const std::string& name) {
   for (const std::string_view collective : kCollectiveWords) {
     for (size_t at = plain.find(collective); at != std::string::npos; at = plain.find(collective, at + 1)) {
       const std::string_view before = std::string_view(plain).substr(0, at);
-      if (std::none_of(std::begin(kWithinGpu), std::end(kWithinGpu), [&](std::string_view own) { return before.ends_with(own); }))
+      if (std::none_of(std::begin(kWithinGpu), std::end(kWithinGpu),
+                       [&](std::string_view own) { return before.ends_with(own); }))
         return true;
     }
   }
@@ -76,40 +80,42 @@ bool names_collective(const std::string& name) {
 }
 
 bool communicates(const std::string& name) {
-  // Inductor names a kernel after the operators that it fuses, those that only wait for a collective's result or copy it among them.
+  // Inductor names a kernel after the operators that it fuses, those that only wait for a collective's result or
+  // copy it among them.
   if (name.starts_with("triton_") && name.find("_fused") != std::string::npos) return false;
   // Counts which token goes where, before anything is sent.
   if (name.find("deep_ep::layout::") != std::string::npos) return false;
   return has_any(name, kCommunication) || has_any_word(name, kCommunicationWords) || names_collective(name);
 }
 
-// -------------------------------------------------------------------------------------------------------------- computing
+// ----------------------------------------------------------------------------------------------------------- computing
 
-// What could as well move data between GPUs (copy, send, gather, broadcast, push, exchange) is not among these words: such a name is left to
-// the reader, unless a library's is in it.
+// What could as well move data between GPUs (copy, send, gather, broadcast, push, exchange) is not among these words:
+// such a name is left to the reader, unless a library's is in it.
 constexpr std::string_view kComputing[] = {
     // Libraries, and generators of kernels
     "cutlass", "cudnn", "cublas", "xmma", "nvjet", "cask_", "magma", "cijk_", "rocblas", "hipblas", "miopen", "tensile",
-    "composable_kernel", "ampere_", "volta_", "turing_", "maxwell_", "hopper_", "blackwell_", "triton_", "cufft", "cusparse", "cusolver",
-    "curand", "rocprim", "transformer_engine", "deep_gemm", "flash_fwd", "flash_bwd", "fmha", "epilogue::", "fusion",
+    "composable_kernel", "ampere_", "volta_", "turing_", "maxwell_", "hopper_", "blackwell_", "triton_", "cufft",
+    "cusparse", "cusolver", "curand", "rocprim", "transformer_engine", "deep_gemm", "flash_fwd", "flash_bwd", "fmha",
+    "epilogue::", "fusion",
     // Linear algebra
     "gemm", "gemv", "matmul", "splitk", "split_k", "spmm", "trsm", "syrk", "axpy", "dot_kernel", "nrm2", "fft",
     // Convolutions
-    "conv2d", "conv1d", "conv3d", "convolve", "convolution", "depthwise", "im2col", "col2im", "winograd", "wgrad", "dgrad", "fprop", "nchw",
-    "nhwc", "pool_forward", "pool_backward", "pooling", "maxpool", "avgpool",
+    "conv2d", "conv1d", "conv3d", "convolve", "convolution", "depthwise", "im2col", "col2im", "winograd", "wgrad",
+    "dgrad", "fprop", "nchw", "nhwc", "pool_forward", "pool_backward", "pooling", "maxpool", "avgpool",
     // Layers
-    "attention", "attn", "softmax", "layer_norm", "layernorm", "batch_norm", "batchnorm", "group_norm", "groupnorm", "rmsnorm", "rms_norm",
-    "bn_fw", "bn_bw", "dropout", "relu", "gelu", "silu", "swiglu", "geglu", "sigmoid", "tanh", "activation", "rotary", "rope_", "embedding",
-    "_embs", "cross_entropy", "nll_loss", "mse_", "mamba", "selective_scan", "fused_moe", "moe_align", "moe_sum", "cunn_", "topk", "top_k",
-    "argmax", "sampling",
+    "attention", "attn", "softmax", "layer_norm", "layernorm", "batch_norm", "batchnorm", "group_norm", "groupnorm",
+    "rmsnorm", "rms_norm", "bn_fw", "bn_bw", "dropout", "relu", "gelu", "silu", "swiglu", "geglu", "sigmoid", "tanh",
+    "activation", "rotary", "rope_", "embedding", "_embs", "cross_entropy", "nll_loss", "mse_", "mamba",
+    "selective_scan", "fused_moe", "moe_align", "moe_sum", "cunn_", "topk", "top_k", "argmax", "sampling",
     // Optimizers
     "multi_tensor", "multitensor", "adam", "optimizer", "sgd",
     // Building blocks
-    "elementwise", "element_wise", "reduce", "reduction", "transpose", "permute", "memset", "fill", "histogram", "radixsort", "radix_sort",
-    "bitonic", "scan_kernel", "quantize", "quant_", "cast_kernel"};
-constexpr std::string_view kComputingWords[] = {"at::",  "at_cuda_detail::", "c10::",   "caffe2::", "cub::", "hipcub::", "thrust::",
-                                                "ck::",  "ck_tile::",        "flash::", "apex::",   "tvm",   "loop_",    "wrapped_",
-                                                "input_"};
+    "elementwise", "element_wise", "reduce", "reduction", "transpose", "permute", "memset", "fill", "histogram",
+    "radixsort", "radix_sort", "bitonic", "scan_kernel", "quantize", "quant_", "cast_kernel"};
+constexpr std::string_view kComputingWords[] = {
+    "at::",      "at_cuda_detail::", "c10::",  "caffe2::", "cub::", "hipcub::", "thrust::", "ck::",
+    "ck_tile::", "flash::",          "apex::", "tvm",      "loop_", "wrapped_", "input_"};
 
 /// cuBLAS and cuDNN: "sm80_xmma_fprop_...", "sm90_xmma_...".
 bool is_of_architecture(std::string_view name) {

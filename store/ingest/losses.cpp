@@ -66,7 +66,8 @@ void Losses::add_counters(const Place& place, const FileHeader& header) {
     }
   }
   if (header.flags & kCannotGrow) {
-    add(place, "cannot_grow", 1, fmt::format("failure to grow the spool, and events were left out: {}", why_not(header.grow_errno)));
+    add(place, "cannot_grow", 1,
+        fmt::format("failure to grow the spool, and events were left out: {}", why_not(header.grow_errno)));
   }
 }
 
@@ -78,7 +79,8 @@ void Losses::add_skips(const Place& place, const std::string& spool, const std::
     if (skip.reason == kEarlyRecords) early_bytes += skip.bytes;
     ++reasons[skip.reason];
   }
-  add(place, kClockBack, early_bytes / sizeof(Record), "records from before their process began, and not used: its clock was set back");
+  add(place, kClockBack, early_bytes / sizeof(Record),
+      "records from before their process began, and not used: its clock was set back");
   if (bytes == 0) return;
   std::string why;
   for (const auto& [reason, times] : reasons)

@@ -52,8 +52,8 @@ std::vector<int64_t> nccl_share_ends(const std::vector<int64_t>& sizes) {
   return ends;
 }
 
-NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const Timeline& timeline, ProcessTables& tables,
-                                                   std::map<Key, uint64_t>& groups) {
+NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const Timeline& timeline,
+                                                   ProcessTables& tables, std::map<Key, uint64_t>& groups) {
   struct Details {
     std::string method;
     uint32_t channels;
@@ -61,7 +61,8 @@ NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const T
   Calls calls;
   std::map<Key, Details> details;
   std::map<Key, int64_t> tags;
-  stream.rewind(bit(RecordKind::kCall) | bit(RecordKind::kNcclDetails) | bit(RecordKind::kNcclTag) | bit(RecordKind::kNcclGroup));
+  stream.rewind(bit(RecordKind::kCall) | bit(RecordKind::kNcclDetails) | bit(RecordKind::kNcclTag) |
+                bit(RecordKind::kNcclGroup));
   while (const Record* r = stream.next()) {
     if (record_op(r->word) < kFirstNcclOp || r->comm == kNoComm || r->sequence == kNoSequence) continue;
     const Key key = {tables.comm(r->comm), tables.comm_rank(r->comm).value_or(-1), r->sequence};
@@ -101,16 +102,18 @@ NcclCollectives::Calls NcclCollectives::read_calls(RecordStream& stream, const T
 void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const ProcessTables& tables, const Calls& calls,
                                   const std::map<Key, uint64_t>& groups) {
   std::map<Key, std::vector<PieceOfKernel>> kernels;
-  SQLite::Statement rows(db,
-                         "SELECT comm, coalesce(comm_rank, -1), seq, start_ns, duration_ns, step, graph_node FROM gpu_event"
-                         " WHERE process = ? AND comm IS NOT NULL AND seq IS NOT NULL AND kind IN (1, 2) ORDER BY start_ns");
+  SQLite::Statement rows(
+      db,
+      "SELECT comm, coalesce(comm_rank, -1), seq, start_ns, duration_ns, step, graph_node FROM gpu_event"
+      " WHERE process = ? AND comm IS NOT NULL AND seq IS NOT NULL AND kind IN (1, 2) ORDER BY start_ns");
   rows.bind(1, tables.process());
   while (rows.executeStep()) {
     const auto maybe = [&](int column) {
       return rows.isColumnNull(column) ? std::nullopt : std::optional(rows.getColumn(column).getInt64());
     };
     kernels[{rows.getColumn(0).getUInt(), rows.getColumn(1).getInt(), rows.getColumn(2).getUInt()}].push_back(
-        {rows.getColumn(3).getInt64(), rows.getColumn(3).getInt64() + rows.getColumn(4).getInt64(), maybe(5), maybe(6)});
+        {rows.getColumn(3).getInt64(), rows.getColumn(3).getInt64() + rows.getColumn(4).getInt64(), maybe(5),
+         maybe(6)});
   }
   uint64_t without_call = 0;
   for (const auto& [key, pieces] : kernels) {
@@ -127,8 +130,10 @@ void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const Pr
     }
     uint64_t repetition = 0;
     for (const std::vector<PieceOfKernel>& one : runs_of(pieces)) {
-      Execution execution{tables.process(), key, repetition++, one.front().start_ns, 0, one.front().step, false, members};
-      for (const PieceOfKernel& piece : one) execution.duration_ns = std::max(execution.duration_ns, piece.end_ns - execution.start_ns);
+      Execution execution{tables.process(), key,   repetition++, one.front().start_ns, 0,
+                          one.front().step, false, members};
+      for (const PieceOfKernel& piece : one)
+        execution.duration_ns = std::max(execution.duration_ns, piece.end_ns - execution.start_ns);
       executions_.push_back(std::move(execution));
     }
   }
@@ -139,7 +144,8 @@ void NcclCollectives::add_kernels(SQLite::Database& db, RunTables& run, const Pr
 void NcclCollectives::add_timers(SQLite::Database& db, const ProcessTables& tables, const Calls& calls) {
   std::set<Key> known;
   for (const Execution& e : executions_) {
-    for (size_t i = 0; e.process == tables.process() && i < e.calls.size(); ++i) known.insert(e.first.plus(static_cast<uint32_t>(i)));
+    for (size_t i = 0; e.process == tables.process() && i < e.calls.size(); ++i)
+      known.insert(e.first.plus(static_cast<uint32_t>(i)));
   }
   std::map<Key, uint64_t> repetitions;
   SQLite::Statement rows(
@@ -157,15 +163,22 @@ void NcclCollectives::add_timers(SQLite::Database& db, const ProcessTables& tabl
     const auto step = repetition == 0        ? call->second.step
                       : rows.isColumnNull(5) ? std::nullopt
                                              : std::optional(rows.getColumn(5).getInt64());
-    executions_.push_back(
-        {tables.process(), key, repetition, rows.getColumn(3).getInt64(), rows.getColumn(4).getInt64(), step, true, {call->second}});
+    executions_.push_back({tables.process(),
+                           key,
+                           repetition,
+                           rows.getColumn(3).getInt64(),
+                           rows.getColumn(4).getInt64(),
+                           step,
+                           true,
+                           {call->second}});
     if (rows.isColumnNull(6)) continue;
     executions_.back().initial_sync_ns = std::min(rows.getColumn(6).getInt64(), rows.getColumn(4).getInt64());
     executions_.back().final_sync_ns = rows.getColumn(7).getInt64();
   }
 }
 
-void NcclCollectives::read(SQLite::Database& db, RunTables& run, RecordStream& stream, const Timeline& timeline, ProcessTables& tables) {
+void NcclCollectives::read(SQLite::Database& db, RunTables& run, RecordStream& stream, const Timeline& timeline,
+                           ProcessTables& tables) {
   if (!timeline.has_nccl_calls) return;  // a pass over all calls
   std::map<Key, uint64_t> groups;
   Calls calls = read_calls(stream, timeline, tables, groups);
@@ -187,8 +200,8 @@ void NcclCollectives::read(SQLite::Database& db, RunTables& run, RecordStream& s
       "collectives of NCCL that were called and that neither CUPTI nor NCCL's profiler timed: they are not rows of v_collective");
 }
 
-void NcclCollectives::append(NcclCollectives part, const std::vector<uint32_t>& ops, const std::vector<uint32_t>& regions,
-                             const std::vector<uint32_t>& sites) {
+void NcclCollectives::append(NcclCollectives part, const std::vector<uint32_t>& ops,
+                             const std::vector<uint32_t>& regions, const std::vector<uint32_t>& sites) {
   for (Execution& execution : part.executions_) {
     for (Call& call : execution.calls) {
       call.op = ops.at(call.op);
@@ -209,14 +222,16 @@ uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) cons
       db,
       "INSERT INTO event(process, thread, kind, op, comm, seq, region, site, step, start_ns, duration_ns, bytes, peer, datatype, reduction)"
       " VALUES (?, ?, 4, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  Insert insert_nccl(db, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
+  Insert insert_nccl(
+      db, "INSERT INTO nccl_collective VALUES (last_insert_rowid(), ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
   const auto unless_zero = [](int64_t value) { return value != 0 ? std::optional(value) : std::nullopt; };
   uint64_t rows = 0;
   for (const Execution& e : executions_) {
     std::vector<int64_t> sizes;
     for (size_t i = 0; i < e.calls.size(); ++i) {
       const auto largest = largest_payload_.find({e.first.comm, e.first.number + static_cast<uint32_t>(i)});
-      sizes.push_back(nccl_whole_size(run.operations[e.calls[i].op].name, largest->second, run.communicators[e.first.comm].size));
+      sizes.push_back(
+          nccl_whole_size(run.operations[e.calls[i].op].name, largest->second, run.communicators[e.first.comm].size));
     }
     const std::vector<int64_t> ends = nccl_share_ends(sizes);
     const int64_t total = ends.back();
@@ -224,17 +239,20 @@ uint64_t NcclCollectives::write(SQLite::Database& db, const RunTables& run) cons
     for (size_t i = 0; i < e.calls.size(); ++i) {
       const Call& c = e.calls[i];
       const int64_t begin = i == 0 ? 0 : ends[i - 1];
-      const int64_t number = static_cast<int64_t>(e.repetition << kRepetitionShift) + e.first.number + static_cast<int64_t>(i);
-      insert.row(e.process, c.thread, c.op, e.first.comm, number, c.region, unless_zero(c.site), e.step, e.start_ns + at(begin),
-                 at(ends[i]) - at(begin), c.payload_bytes, c.root, unless_zero(c.datatype), unless_zero(c.reduction));
+      const int64_t number =
+          static_cast<int64_t>(e.repetition << kRepetitionShift) + e.first.number + static_cast<int64_t>(i);
+      insert.row(e.process, c.thread, c.op, e.first.comm, number, c.region, unless_zero(c.site), e.step,
+                 e.start_ns + at(begin), at(ends[i]) - at(begin), c.payload_bytes, c.root, unless_zero(c.datatype),
+                 unless_zero(c.reduction));
       const size_t space = c.method.find(' ');
       const auto part = [&](std::string text) {
         return c.method.empty() || text.empty() || text == "?" ? std::nullopt : std::optional(std::move(text));
       };
       insert_nccl.row(e.timed_by_nccl ? "profiler" : "kernel", part(c.method.substr(0, space)),
-                      part(space == std::string::npos ? std::string() : c.method.substr(space + 1)), unless_zero(c.channels),
-                      static_cast<int64_t>(e.calls.size()), e.start_ns, e.duration_ns, begin, ends[i], total,
-                      e.first.comm_rank >= 0 ? std::optional(e.first.comm_rank) : std::nullopt, e.initial_sync_ns, e.final_sync_ns, c.tag);
+                      part(space == std::string::npos ? std::string() : c.method.substr(space + 1)),
+                      unless_zero(c.channels), static_cast<int64_t>(e.calls.size()), e.start_ns, e.duration_ns, begin,
+                      ends[i], total, e.first.comm_rank >= 0 ? std::optional(e.first.comm_rank) : std::nullopt,
+                      e.initial_sync_ns, e.final_sync_ns, c.tag);
       ++rows;
     }
   }

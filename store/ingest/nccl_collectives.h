@@ -1,13 +1,14 @@
-// NCCL's collectives as carried out on the device: one row of table event (kind 4) and of nccl_collective for each execution by a rank,
-// however many sources saw it.
+// NCCL's collectives as carried out on the device: one row of table event (kind 4) and of nccl_collective for each
+// execution by a rank, however many sources saw it.
 //
-// The host's call (our wrappers, or NCCL's profiler instead) describes the operation; its time comes from the kernel that CUPTI saw
-// launched for it, else from the timers of NCCL's profiler. The key of an instance is (communicator, number), equal on all ranks without a
-// message; its members are told apart by process and rank on the communicator, since a process may have several, one per GPU. A captured
-// collective has one call and runs with every launch of its graph: the k-th time after the first has k * 2^32 added to its number.
+// The host's call (our wrappers, or NCCL's profiler instead) describes the operation; its time comes from the kernel
+// that CUPTI saw launched for it, else from the timers of NCCL's profiler. The key of an instance is (communicator,
+// number), equal on all ranks without a message; its members are told apart by process and rank on the communicator,
+// since a process may have several, one per GPU. A captured collective has one call and runs with every launch of its
+// graph: the k-th time after the first has k * 2^32 added to its number.
 //
-// Collectives of one group may share a kernel, in proportion to S, the size of the whole operation, which for some is known only from
-// another rank: so rows are written after all processes have been read.
+// Collectives of one group may share a kernel, in proportion to S, the size of the whole operation, which for some is
+// known only from another rank: so rows are written after all processes have been read.
 #pragma once
 
 #include <SQLiteCpp/Database.h>
@@ -39,7 +40,8 @@ std::vector<int64_t> nccl_share_ends(const std::vector<int64_t>& sizes);
 class NcclCollectives {
  public:
   /// For one process whose gpu_events are in the store.
-  void read(SQLite::Database& db, RunTables& run, RecordStream& stream, const Timeline& timeline, ProcessTables& tables);
+  void read(SQLite::Database& db, RunTables& run, RecordStream& stream, const Timeline& timeline,
+            ProcessTables& tables);
   /// All; returns their number.
   uint64_t write(SQLite::Database& db, const RunTables& run) const;
   /// Those of the next processes; operations, regions and sites by their numbers there.
@@ -69,7 +71,9 @@ class NcclCollectives {
     std::string method;  ///< "RING SIMPLE"; empty: unknown
     uint32_t channels = 0;
     std::optional<int64_t> tag;
-    void archive(Archive& a) { a(op, thread, region, site, step, payload_bytes, root, datatype, reduction, method, channels, tag); }
+    void archive(Archive& a) {
+      a(op, thread, region, site, step, payload_bytes, root, datatype, reduction, method, channels, tag);
+    }
   };
   /// One kernel, or one of NCCL's timings, with the calls that it carried out.
   struct Execution {
@@ -87,7 +91,8 @@ class NcclCollectives {
   };
   using Calls = std::map<Key, Call>;
 
-  static Calls read_calls(RecordStream& stream, const Timeline& timeline, ProcessTables& tables, std::map<Key, uint64_t>& groups);
+  static Calls read_calls(RecordStream& stream, const Timeline& timeline, ProcessTables& tables,
+                          std::map<Key, uint64_t>& groups);
   void add_kernels(SQLite::Database& db, RunTables& run, const ProcessTables& tables, const Calls& calls,
                    const std::map<Key, uint64_t>& groups);
   void add_timers(SQLite::Database& db, const ProcessTables& tables, const Calls& calls);

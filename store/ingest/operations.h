@@ -25,7 +25,8 @@ struct Operation {
            op_class == OpClass::kCommunicator || op_class == OpClass::kRmaSync || op_class == OpClass::kFileCollective;
   }
   bool is_message() const {
-    return op_class == OpClass::kSend || op_class == OpClass::kReceive || op_class == OpClass::kSendReceive || op_class == OpClass::kProbe;
+    return op_class == OpClass::kSend || op_class == OpClass::kReceive || op_class == OpClass::kSendReceive ||
+           op_class == OpClass::kProbe;
   }
 };
 
@@ -34,8 +35,8 @@ const char* name_of(OpClass op_class);
 
 class Operations {
  public:
-  /// op.id by the process's own number. Numbers without a description take their name from another process of the same library version (a
-  /// process that hangs in MPI_Init has described none), else "unknown#N".
+  /// op.id by the process's own number. Numbers without a description take their name from another process of the same
+  /// library version (a process that hangs in MPI_Init has described none), else "unknown#N".
   std::map<uint32_t, uint32_t> add(const Scan& scan);
   /// op.id of an operation that a damaged spool does not describe.
   uint32_t add_unknown(const Scan& scan, uint32_t number);

@@ -41,7 +41,8 @@ Kept read_kept(const fs::path& path, const char* kind, const std::string& hint) 
     if (const std::string version = row.getColumn(0).getString(); version != DDL_VERSION)
       throw unusable(path, fmt::format("ddl {} made it, and this is {}", version, DDL_VERSION), hint);
     const SQLite::Column content = row.getColumn(1);
-    Archive archive(std::string_view(static_cast<const char*>(content.getBlob()), static_cast<size_t>(content.getBytes())));
+    Archive archive(
+        std::string_view(static_cast<const char*>(content.getBlob()), static_cast<size_t>(content.getBytes())));
     Kept kept;
     archive(kept);
     return kept;
@@ -67,13 +68,15 @@ std::vector<ListedSpool> files_of(const std::vector<fs::path>& spools) {
 
 void make_parts_folder(const RunDirectory& run) {
   make_folder(parts_folder(run).string(),
-              "parts are written into the run; if it is read-only, use ddl report, which reads it in one process", 0700);
+              "parts are written into the run; if it is read-only, use ddl report, which reads it in one process",
+              0700);
 }
 
 SQLite::Database create_parts_file(const fs::path& path) {
   SQLite::Database db = create_store(path);
-  db.exec(fmt::format("PRAGMA application_id = {}; CREATE TABLE kept (kind TEXT PRIMARY KEY, version TEXT NOT NULL, content BLOB NOT NULL)",
-                      kPartsApplicationId));
+  db.exec(fmt::format(
+      "PRAGMA application_id = {}; CREATE TABLE kept (kind TEXT PRIMARY KEY, version TEXT NOT NULL, content BLOB NOT NULL)",
+      kPartsApplicationId));
   return db;
 }
 
@@ -93,7 +96,8 @@ Plan read_plan(const RunDirectory& run) {
 
 PartState read_part(const RunDirectory& run, PartNumber number, const Plan& plan) {
   const fs::path path = part_file(run, number);
-  const std::string again = fmt::format("make it: ddl analyze {} --part {}/{}", run.directory.string(), number.number, number.of);
+  const std::string again =
+      fmt::format("make it: ddl analyze {} --part {}/{}", run.directory.string(), number.number, number.of);
   PartState part = read_kept<PartState>(path, "part", again);
   if (part.plan != plan.id) throw unusable(path, "it was made by another plan", again);
   if (part.number != number.number || part.of != number.of)

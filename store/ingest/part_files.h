@@ -48,7 +48,9 @@ struct Plan {
   Communicators communicators;
   Operations operations;
   Losses losses;
-  void archive(Archive& a) { a(id, begun_at_ns, epoch_realtime_ns, spools, processes, communicators, operations, losses); }
+  void archive(Archive& a) {
+    a(id, begun_at_ns, epoch_realtime_ns, spools, processes, communicators, operations, losses);
+  }
 };
 
 /// A part's content beside rows.
@@ -62,7 +64,9 @@ struct PartState {
   GpuNames gpu_names;
   NcclCollectives nccl;
   Losses losses;
-  void archive(Archive& a) { a(plan, number, of, first, processes, events, tables, operations, regions, gpu_names, nccl, losses); }
+  void archive(Archive& a) {
+    a(plan, number, of, first, processes, events, tables, operations, regions, gpu_names, nccl, losses);
+  }
 };
 
 std::vector<ListedSpool> files_of(const std::vector<std::filesystem::path>& spools);

@@ -34,7 +34,9 @@ constexpr const char* kInsertValues =
 
 template <size_t N>
 int64_t known_code(const NamedCode (&names)[N], uint32_t code) {
-  return std::any_of(std::begin(names), std::end(names), [&](const NamedCode& named) { return named.code == code; }) ? code : 0;
+  return std::any_of(std::begin(names), std::end(names), [&](const NamedCode& named) { return named.code == code; })
+             ? code
+             : 0;
 }
 
 std::optional<int64_t> step_of(StepIndex::Cursor& steps, uint64_t ticks) {
@@ -57,8 +59,10 @@ void describe_call(const Record& r, ProcessTables& tables, StepIndex::Cursor& st
   row.bytes = static_cast<int64_t>(payload_bytes(r.payload));
   row.peer = peer_of(r);
   const Operation& operation = tables.operation(static_cast<uint32_t>(row.op));
-  // The instance of a non-blocking collective is its request. MPI_COMM_SELF is another communicator on each rank, but one row in the store.
-  const bool is_instance = operation.is_collective() && operation.nonblocking == (record_kind(r.word) == RecordKind::kRequest);
+  // The instance of a non-blocking collective is its request. MPI_COMM_SELF is another communicator on each rank, but
+  // one row in the store.
+  const bool is_instance =
+      operation.is_collective() && operation.nonblocking == (record_kind(r.word) == RecordKind::kRequest);
   row.seq = is_instance && row.comm != 0 && !tables.is_self(static_cast<uint32_t>(row.comm)) ? r.sequence : 0;
   row.tag = operation.is_message() ? std::optional<int64_t>(static_cast<int32_t>(r.sequence)) : std::nullopt;
 }
@@ -72,7 +76,8 @@ void describe_numbers(const RangeNumbers& numbers, SpoolRow& row) {
 /// Rows of the tables event, range_event and value from the stream of records.
 class RecordRows : public RowSource {
  public:
-  RecordRows(RecordStream& stream, const Timeline& timeline, ProcessTables& tables, const std::function<void(uint64_t)>& step_done)
+  RecordRows(RecordStream& stream, const Timeline& timeline, ProcessTables& tables,
+             const std::function<void(uint64_t)>& step_done)
       : stream_(stream), steps_(timeline.step_index), tables_(tables), step_done_(step_done) {}
 
   bool next(SpoolRow& row) override {
@@ -136,8 +141,8 @@ void write_steps(MadeRows& made, const Timeline& timeline, const ProcessTables& 
                        duration_ns = clock.duration_ns(step.start_ticks, *step.duration_ticks);
                        mpi_ns = clock.span_ns(step.mpi_ticks);
                      }
-                     row.set(tables.process(), step.thread, step.number, clock.time_ns(step.start_ticks), duration_ns, mpi_ns,
-                             timeline.step_index.is_measured(number++));
+                     row.set(tables.process(), step.thread, step.number, clock.time_ns(step.start_ticks), duration_ns,
+                             mpi_ns, timeline.step_index.is_measured(number++));
                    });
 }
 
@@ -149,9 +154,10 @@ void write_open_calls(Statements& db, const Timeline& timeline, ProcessTables& t
     SpoolRow row;
     describe_call(record, tables, steps, row);
     // A waiting call names the collective it waits for (docs/decisions/0006).
-    if (tables.operation(static_cast<uint32_t>(row.op)).op_class == OpClass::kCompletion && row.comm != 0) row.seq = record.sequence;
-    insert.row(tables.process(), thread, row.op, id_or_null(row.comm), id_or_null(row.seq), row.region, id_or_null(row.site), row.step,
-               row.start_ns, row.bytes, row.peer, row.tag);
+    if (tables.operation(static_cast<uint32_t>(row.op)).op_class == OpClass::kCompletion && row.comm != 0)
+      row.seq = record.sequence;
+    insert.row(tables.process(), thread, row.op, id_or_null(row.comm), id_or_null(row.seq), row.region,
+               id_or_null(row.site), row.step, row.start_ns, row.bytes, row.peer, row.tag);
   }
 }
 
@@ -172,8 +178,8 @@ void write_counters(Statements& db, const ProcessTables& tables) {
     const size_t first = fact ? fact->find('|') : std::string::npos;
     const size_t second = first != std::string::npos ? fact->find('|', first + 1) : first;
     if (second == std::string::npos) continue;
-    insert.row(tables.process(), number, fact->substr(0, first), text_or_null(fact->substr(first + 1, second - first - 1)),
-               text_or_null(fact->substr(second + 1)));
+    insert.row(tables.process(), number, fact->substr(0, first),
+               text_or_null(fact->substr(first + 1, second - first - 1)), text_or_null(fact->substr(second + 1)));
   }
 }
 
@@ -181,8 +187,8 @@ void write_samples(Statements& db, const ProcessTables& tables) {
   Insert insert(db, "INSERT INTO node_sample VALUES (?, ?, ?, ?, ?)");
   for (const ProcessTables::Sample& sample : tables.samples()) {
     if (!std::isfinite(sample.value)) continue;  // damage
-    insert.row(tables.process(), tables.clock().time_ns(sample.ticks), tables.string(sample.device), tables.string(sample.name),
-               sample.value);
+    insert.row(tables.process(), tables.clock().time_ns(sample.ticks), tables.string(sample.device),
+               tables.string(sample.name), sample.value);
   }
 }
 
@@ -194,13 +200,14 @@ const char* how_it_ended(const FileHeader& header, bool became_other) {
 }
 
 const char* thread_level_name(int32_t level) {
-  constexpr const char* kNames[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED", "MPI_THREAD_MULTIPLE"};
+  constexpr const char* kNames[] = {"MPI_THREAD_SINGLE", "MPI_THREAD_FUNNELED", "MPI_THREAD_SERIALIZED",
+                                    "MPI_THREAD_MULTIPLE"};
   return level >= 0 && level < 4 ? kNames[level] : nullptr;
 }
 
 /// The process's own row, its facts and threads, and the losses that its header and its end tell of.
-void write_process(Statements& db, RunTables& run, const Scan& scan, const SpoolReader& reader, int64_t host, uint64_t newest_ticks,
-                   const ProcessTables& tables) {
+void write_process(Statements& db, RunTables& run, const Scan& scan, const SpoolReader& reader, int64_t host,
+                   uint64_t newest_ticks, const ProcessTables& tables) {
   const FileHeader& header = reader.header();
   const ProcessClock& clock = tables.clock();
   const Place& place = tables.place();
@@ -210,12 +217,13 @@ void write_process(Statements& db, RunTables& run, const Scan& scan, const Spool
   const std::string ended = how_it_ended(header, scan.became_other);
   const auto text_or_null = [](const char* text) { return text ? std::optional<std::string>(text) : std::nullopt; };
   Insert insert(db, "INSERT INTO process VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)");
-  insert.row(tables.process(), *place.world, place.rank, scan.world_size > 0 ? std::optional(scan.world_size) : std::nullopt, host,
-             header.pid, start_ns, end_ns, moment(header.mpi_init_leave_ticks), moment(header.mpi_finalize_enter_ticks), ended,
-             header.flags & kMpiAborted ? std::optional(header.abort_code) : std::nullopt,
-             text_or_null(thread_level_name(header.thread_level)), scan.clock.kind == ClockKind::kTsc ? "tsc" : "monotonic",
-             header.keep_level, clock.span_ns(header.overhead_ticks), take_fact(tables, "exe"), take_fact(tables, "command"),
-             scan.file_name, reader.file_bytes());
+  insert.row(
+      tables.process(), *place.world, place.rank, scan.world_size > 0 ? std::optional(scan.world_size) : std::nullopt,
+      host, header.pid, start_ns, end_ns, moment(header.mpi_init_leave_ticks), moment(header.mpi_finalize_enter_ticks),
+      ended, header.flags & kMpiAborted ? std::optional(header.abort_code) : std::nullopt,
+      text_or_null(thread_level_name(header.thread_level)), scan.clock.kind == ClockKind::kTsc ? "tsc" : "monotonic",
+      header.keep_level, clock.span_ns(header.overhead_ticks), take_fact(tables, "exe"), take_fact(tables, "command"),
+      scan.file_name, reader.file_bytes());
 
   Insert insert_fact(db, "INSERT INTO process_fact VALUES (?, ?, ?)");
   for (const auto& [key, value] : tables.facts()) {
@@ -229,32 +237,40 @@ void write_process(Statements& db, RunTables& run, const Scan& scan, const Spool
     insert_fact.row(tables.process(), "library_version", version);
   Insert insert_thread(db, "INSERT INTO thread VALUES (?, ?, ?, ?)");
   for (const auto& [number, thread] : tables.threads()) {
-    insert_thread.row(tables.process(), number, thread.tid, thread.name.empty() ? std::nullopt : std::optional(thread.name));
+    insert_thread.row(tables.process(), number, thread.tid,
+                      thread.name.empty() ? std::nullopt : std::optional(thread.name));
   }
 
   if (ended == "lost") {
-    run.losses.add(place, "killed", 1,
-                   fmt::format("process without a sign of its end: killed, crashed, left by _exit or exec, or still running; last sign of "
-                               "life {:.3f} s after the run began",
-                               static_cast<double>(end_ns) * 1e-9));
+    run.losses.add(
+        place, "killed", 1,
+        fmt::format(
+            "process without a sign of its end: killed, crashed, left by _exit or exec, or still running; last sign of "
+            "life {:.3f} s after the run began",
+            static_cast<double>(end_ns) * 1e-9));
   }
   run.losses.add_counters(place, header);
   for (const auto& [key, value] : tables.facts()) {
     if (key == "gpu.off") run.losses.add(place, "gpu_tracing", 1, "process whose GPUs were not traced: " + value);
     if (key == "gpu.until") {
-      run.losses.add(place, "gpu_tracing", 1,
-                     fmt::format("process whose GPUs were traced until {:.3f} s after the run began: then {} used CUPTI itself",
-                                 static_cast<double>(clock.time_ns(handed_over_ticks(value))) * 1e-9, handed_over_to(value)));
+      run.losses.add(
+          place, "gpu_tracing", 1,
+          fmt::format("process whose GPUs were traced until {:.3f} s after the run began: then {} used CUPTI itself",
+                      static_cast<double>(clock.time_ns(handed_over_ticks(value))) * 1e-9, handed_over_to(value)));
     }
-    if (key == "gpu.missing") run.losses.add(place, "gpu_tracing", 1, "process whose GPUs were traced without " + value);
+    if (key == "gpu.missing")
+      run.losses.add(place, "gpu_tracing", 1, "process whose GPUs were traced without " + value);
   }
   uint64_t not_kept = 0;  // what the log did not take went to the rings
-  for (const SpoolChunk& ring : reader.chunks(ChunkKind::kRing)) not_kept += std::min(ring.header.ring_written, kMaxRecords);
-  run.losses.add(place, "not_kept", not_kept,
-                 "events outside the window, or left out because the log was full or recording them cost more than the budget; the profile "
-                 "counts their calls");
+  for (const SpoolChunk& ring : reader.chunks(ChunkKind::kRing))
+    not_kept += std::min(ring.header.ring_written, kMaxRecords);
+  run.losses.add(
+      place, "not_kept", not_kept,
+      "events outside the window, or left out because the log was full or recording them cost more than the budget; the profile "
+      "counts their calls");
   if (!clock.line.rate_known)
-    run.losses.add(place, "clock", 1, "process whose ticks could not be measured against a clock: its times assume 1 tick = 1 ns");
+    run.losses.add(place, "clock", 1,
+                   "process whose ticks could not be measured against a clock: its times assume 1 tick = 1 ns");
 }
 
 }  // namespace
@@ -264,9 +280,9 @@ Timeline decode_spool(const Scan& scan) {
   return read_timeline(*scan.reader);
 }
 
-uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, RunTables& run, const Scan& scan, const Timeline& timeline,
-                      int64_t process, int64_t host, const Place& place, const ProcessClock& clock,
-                      const std::function<void(uint64_t bytes)>& step_done) {
+uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, RunTables& run, const Scan& scan,
+                      const Timeline& timeline, int64_t process, int64_t host, const Place& place,
+                      const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done) {
   const SpoolReader& reader = *scan.reader;
   std::vector<Skip> skips = reader.skipped();
   ProcessTables tables(run, scan, process, place, clock);
@@ -300,7 +316,8 @@ uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, R
   if (reader.header_damaged())
     run.losses.add(
         place, kDamagedHeader, kPageBytes,
-        fmt::format("bytes of {} that are damaged: its header says what cannot be; what it counts as lost is not known", scan.file_name));
+        fmt::format("bytes of {} that are damaged: its header says what cannot be; what it counts as lost is not known",
+                    scan.file_name));
   run.losses.add_skips(place, scan.file_name, skips);
   run.losses.add(place, "abandoned_calls", timeline.abandoned,
                  "calls that were entered and never left although their thread went on; they are in no table");

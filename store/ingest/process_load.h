@@ -34,8 +34,8 @@ struct RunTables {
   NcclCollectives nccl;
 };
 
-/// From one process's numbers to the run's ids. What the spool does not describe is counted and gets a fallback: "unknown#N", no
-/// communicator, outside every range.
+/// From one process's numbers to the run's ids. What the spool does not describe is counted and gets a fallback:
+/// "unknown#N", no communicator, outside every range.
 class ProcessTables : public MetaVisitor {
  public:
   ProcessTables(RunTables& run, const Scan& scan, int64_t process, const Place& place, const ProcessClock& clock);
@@ -100,13 +100,15 @@ class ProcessTables : public MetaVisitor {
 /// What can be read from a spool without knowing the run: on any thread. Acquires its reader.
 Timeline decode_spool(const Scan& scan);
 
-/// Writes all rows of the spool of `scan`, and releases its reader; returns the number of events. `step_done` gets the bytes read.
-uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, RunTables& run, const Scan& scan, const Timeline& timeline,
-                      int64_t process, int64_t host, const Place& place, const ProcessClock& clock,
-                      const std::function<void(uint64_t bytes)>& step_done);
+/// Writes all rows of the spool of `scan`, and releases its reader; returns the number of events. `step_done`
+/// gets the bytes read.
+uint64_t load_process(Statements& db, SpoolTable& spool_table, MadeRows& made, RunTables& run, const Scan& scan,
+                      const Timeline& timeline, int64_t process, int64_t host, const Place& place,
+                      const ProcessClock& clock, const std::function<void(uint64_t bytes)>& step_done);
 
 /// Writes both tables for one process. Appends damage to `skips`.
-void load_profile(Statements& db, MadeRows& made, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips);
+void load_profile(Statements& db, MadeRows& made, const SpoolReader& reader, ProcessTables& tables,
+                  std::vector<Skip>& skips);
 
 void load_training_thread(Statements& db, RecordStream& stream, ProcessTables& tables);
 

@@ -10,7 +10,8 @@ constexpr size_t kMaxPathBytes = 4096;
 
 }  // namespace
 
-ProcessTables::ProcessTables(RunTables& run, const Scan& scan, int64_t process, const Place& place, const ProcessClock& clock)
+ProcessTables::ProcessTables(RunTables& run, const Scan& scan, int64_t process, const Place& place,
+                             const ProcessClock& clock)
     : run_(run), scan_(scan), process_(process), place_(place), clock_(clock), ops_(0x1000), contexts_(run.regions) {
   for (const auto& [number, id] : run.operations.add(scan)) ops_[number] = id;
   for (const auto& [index, id] : run.communicators.ids_of(scan, *place.world)) {
@@ -60,9 +61,15 @@ void ProcessTables::read(const SpoolReader& reader, std::vector<Skip>& skips) {
 
 void ProcessTables::on_string(uint32_t id, std::string_view text) { strings_.emplace(id, clean_name(text)); }
 void ProcessTables::on_context(const ContextMeta& meta) { contexts_.add(meta, string(meta.name)); }
-void ProcessTables::on_module(const ModuleMeta& meta, std::string_view path) { contexts_.add_module(meta, path.substr(0, kMaxPathBytes)); }
-void ProcessTables::on_thread(const ThreadMeta& meta, std::string_view name) { threads_[meta.thread] = {meta.tid, clean_text(name)}; }
-void ProcessTables::on_fact(std::string_view key, std::string_view value) { facts_.emplace_back(clean_text(key), clean_text(value)); }
+void ProcessTables::on_module(const ModuleMeta& meta, std::string_view path) {
+  contexts_.add_module(meta, path.substr(0, kMaxPathBytes));
+}
+void ProcessTables::on_thread(const ThreadMeta& meta, std::string_view name) {
+  threads_[meta.thread] = {meta.tid, clean_text(name)};
+}
+void ProcessTables::on_fact(std::string_view key, std::string_view value) {
+  facts_.emplace_back(clean_text(key), clean_text(value));
+}
 
 void ProcessTables::on_sample(const SampleMeta& meta, std::span<const SampleValue> values) {
   for (const SampleValue& value : values) samples_.push_back({meta.ticks, meta.device, value.name, value.value});

@@ -44,12 +44,14 @@ using CallKey = std::tuple<uint32_t, uint32_t, uint32_t, uint32_t, uint8_t>;
 int64_t scaled_ns(const Totals& t, const ProcessClock& clock) {
   const int64_t measured = clock.span_ns(t.ticks);
   if (!t.estimated || t.timed == 0) return measured;
-  return static_cast<int64_t>(std::min(static_cast<double>(measured) * static_cast<double>(t.calls) / static_cast<double>(t.timed), 4e18));
+  return static_cast<int64_t>(
+      std::min(static_cast<double>(measured) * static_cast<double>(t.calls) / static_cast<double>(t.timed), 4e18));
 }
 
 }  // namespace
 
-void load_profile(Statements& db, MadeRows& made, const SpoolReader& reader, ProcessTables& tables, std::vector<Skip>& skips) {
+void load_profile(Statements& db, MadeRows& made, const SpoolReader& reader, ProcessTables& tables,
+                  std::vector<Skip>& skips) {
   std::map<CallKey, Totals> calls;
   std::map<uint32_t, Totals> ranges;
   std::map<std::pair<uint32_t, uint32_t>, Totals> counters;  // by region and number
@@ -74,13 +76,13 @@ void load_profile(Statements& db, MadeRows& made, const SpoolReader& reader, Pro
   const auto id_or_null = [](uint32_t id) { return id ? std::optional(id) : std::nullopt; };
   std::vector<std::array<unsigned char, 4 * kHistogramBuckets>> histograms;
   histograms.reserve(calls.size());
-  made.insert_each("INSERT INTO profile SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12 FROM made_rows", calls,
-                   [&](MadeRow& row, const auto& call) {
+  made.insert_each("INSERT INTO profile SELECT c0, c1, c2, c3, c4, c5, c6, c7, c8, c9, c10, c11, c12 FROM made_rows",
+                   calls, [&](MadeRow& row, const auto& call) {
                      const auto& [op, comm, region, site, size_class] = call.first;
                      const Totals& t = call.second;
-                     row.set(tables.process(), op, id_or_null(comm), region, id_or_null(site), size_class, t.calls, t.bytes,
-                             scaled_ns(t, clock), extreme(t, t.min_ticks), extreme(t, t.max_ticks), t.estimated,
-                             std::span<const unsigned char>(histograms.emplace_back(t.histogram_bytes())));
+                     row.set(tables.process(), op, id_or_null(comm), region, id_or_null(site), size_class, t.calls,
+                             t.bytes, scaled_ns(t, clock), extreme(t, t.min_ticks), extreme(t, t.max_ticks),
+                             t.estimated, std::span<const unsigned char>(histograms.emplace_back(t.histogram_bytes())));
                    });
   Insert insert_counter(db, "INSERT INTO counter_profile VALUES (?, ?, ?, ?, ?)");
   for (const auto& [key, t] : counters) insert_counter.row(tables.process(), key.first, key.second, t.calls, t.bytes);

@@ -17,7 +17,9 @@ constexpr auto kLater = [](const auto& a, const auto& b) {
 
 }  // namespace
 
-RecordStream::RecordStream(const SpoolReader& reader, const Timeline& timeline) : reader_(reader), timeline_(timeline) { rewind(0); }
+RecordStream::RecordStream(const SpoolReader& reader, const Timeline& timeline) : reader_(reader), timeline_(timeline) {
+  rewind(0);
+}
 
 void RecordStream::rewind(uint32_t kinds) {
   kinds_ = kinds;
@@ -45,7 +47,8 @@ void RecordStream::load(const Waiting& waiting) {
     loaded.records = chunk.records;
   }
   bytes_read_ += chunk.chunk.header.bytes;
-  std::erase_if(loaded.records, [&](const Record& r) { return (kinds_ >> static_cast<uint32_t>(record_kind(r.word)) & 1) == 0; });
+  std::erase_if(loaded.records,
+                [&](const Record& r) { return (kinds_ >> static_cast<uint32_t>(record_kind(r.word)) & 1) == 0; });
   if (!std::is_sorted(loaded.records.begin(), loaded.records.end(), starts_earlier)) {
     std::stable_sort(loaded.records.begin(), loaded.records.end(), starts_earlier);
   }

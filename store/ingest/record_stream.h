@@ -1,9 +1,9 @@
 // The finished records of one process's log, over all threads, in order of start.
 //
-// A thread's calls are already in that order; requests and ranges are written when they end and so lie later in the log than they began. So
-// each chunk is sorted by itself and the chunks are merged; a chunk is read when the merge reaches its earliest record and dropped when
-// used up. That holds two or three chunks of each thread at a time unless requests stay open for very long. Beyond kMaxChunks and one a
-// thread, order is given up rather than memory.
+// A thread's calls are already in that order; requests and ranges are written when they end and so lie later in the log
+// than they began. So each chunk is sorted by itself and the chunks are merged; a chunk is read when the merge reaches
+// its earliest record and dropped when used up. That holds two or three chunks of each thread at a time unless requests
+// stay open for very long. Beyond kMaxChunks and one a thread, order is given up rather than memory.
 #pragma once
 
 #include <cstdint>

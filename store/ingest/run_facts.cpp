@@ -57,15 +57,16 @@ std::vector<int64_t> write_hosts(SQLite::Database& db, const std::vector<Scan>& 
     const ClockDomain& domain = clocks.domains[clock.domain];
     insert.row(++id, scans[*i].host, scans[*i].boot_id, scans[*i].clock.kind == ClockKind::kTsc ? "tsc" : "monotonic",
                1e9 / clock.line.ns_per_tick, clock.line.residual_ns, clock.offset_at_zero_ns(),
-               domain.sigma_ns ? std::optional((1 / clock.pace - 1) * 1e6) : std::nullopt, domain.sigma_ns, name_of(domain.method));
+               domain.sigma_ns ? std::optional((1 / clock.pace - 1) * 1e6) : std::nullopt, domain.sigma_ns,
+               name_of(domain.method));
   }
   std::vector<int64_t> hosts;
   for (const size_t number : numbers) hosts.push_back(static_cast<int64_t>(number) + 1);
   return hosts;
 }
 
-void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, const Clocks& clocks, int64_t ingested_at_ns,
-                Losses& losses) {
+void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, const Clocks& clocks,
+                int64_t ingested_at_ns, Losses& losses) {
   const Job job = read_job(run.job());
   if (!job.problem.empty()) losses.add({}, "job_file", 1, job.problem);
   std::map<std::string, std::optional<std::string>> facts(job.facts.begin(), job.facts.end());
@@ -76,12 +77,15 @@ void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, co
   facts["duration_ns"] = db.execAndGet("SELECT coalesce(max(end_ns), 0) FROM process").getString();
   if (!job.command.empty()) {
     std::string command;
-    for (const std::string& argument : job.command) command.append(command.empty() ? "" : " ").append(shell_quoted(argument));
+    for (const std::string& argument : job.command)
+      command.append(command.empty() ? "" : " ").append(shell_quoted(argument));
     facts["command"] = command;
   }
-  // What the processes say with one voice, where job.json does not know: it knows no step, and bare LD_PRELOAD jobs have none.
+  // What the processes say with one voice, where job.json does not know: it knows no step, and bare
+  // LD_PRELOAD jobs have none.
   SQLite::Statement told(
-      db, "SELECT key, max(value) FROM process_fact WHERE key IN ('job_id', 'job_step_id') GROUP BY key HAVING count(DISTINCT value) = 1");
+      db,
+      "SELECT key, max(value) FROM process_fact WHERE key IN ('job_id', 'job_step_id') GROUP BY key HAVING count(DISTINCT value) = 1");
   while (told.executeStep()) facts.try_emplace(told.getColumn(0).getString(), told.getColumn(1).getString());
   const auto number = [&](const char* key, const std::optional<int64_t>& value) {
     if (value) facts[key] = fmt::to_string(*value);
@@ -95,7 +99,9 @@ void write_meta(SQLite::Database& db, const RunDirectory& run, size_t spools, co
   for (const auto& [key, value] : facts) insert.row(key, value);
 }
 
-void create_event_order(SQLite::Database& db) { db.exec("CREATE INDEX IF NOT EXISTS event_process ON event(process, start_ns)"); }
+void create_event_order(SQLite::Database& db) {
+  db.exec("CREATE INDEX IF NOT EXISTS event_process ON event(process, start_ns)");
+}
 
 int64_t correct_ends(SQLite::Database& db) {
   SQLite::Statement corrected(db, R"(

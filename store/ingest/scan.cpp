@@ -78,7 +78,8 @@ Scan scan_spool(const std::filesystem::path& path) {
   Collector collector(scan);
   collector.add_pair(header.begin);
   collector.add_pair(header.latest);
-  for (const ChunkKind kind : {ChunkKind::kEvents, ChunkKind::kRing, ChunkKind::kMeta, ChunkKind::kProfile, ChunkKind::kDevice}) {
+  for (const ChunkKind kind :
+       {ChunkKind::kEvents, ChunkKind::kRing, ChunkKind::kMeta, ChunkKind::kProfile, ChunkKind::kDevice}) {
     for (const SpoolChunk& chunk : reader.chunks(kind)) {
       scan.clock.points.push_back({chunk.header.begin_ticks, signed_ns(chunk.header.begin_monotonic_ns)});
     }

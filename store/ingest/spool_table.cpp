@@ -83,7 +83,8 @@ void SpoolRecords::column(sqlite3_context* context, const SpoolRow& row, int ind
       sqlite3_result_int64(context, row.mpi_ns);
       break;
     case 16:
-      if (row.name) sqlite3_result_text(context, row.name->data(), static_cast<int>(row.name->size()), SQLITE_TRANSIENT);
+      if (row.name)
+        sqlite3_result_text(context, row.name->data(), static_cast<int>(row.name->size()), SQLITE_TRANSIENT);
       break;
     case 17:
       sqlite3_result_double(context, row.number);
@@ -97,7 +98,8 @@ void SpoolRecords::column(sqlite3_context* context, const SpoolRow& row, int ind
 
 SpoolTable::SpoolTable(Statements& statements) : statements_(statements) {
   sqlite3* db = statements.db.getHandle();
-  if (sqlite3_create_module(db, "spool_records", &PulledTable<SpoolRecords>::kModule, &state_) != SQLITE_OK) throw SQLite::Exception(db);
+  if (sqlite3_create_module(db, "spool_records", &PulledTable<SpoolRecords>::kModule, &state_) != SQLITE_OK)
+    throw SQLite::Exception(db);
 }
 
 int64_t SpoolTable::pull(RowSource& source, const char* sql, int64_t process) {

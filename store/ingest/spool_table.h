@@ -1,8 +1,9 @@
-// The SQLite virtual table `spool_records`: rows that C++ makes one at a time, so that events enter the store with INSERT INTO ... SELECT.
+// The SQLite virtual table `spool_records`: rows that C++ makes one at a time, so that events enter the store with
+// INSERT INTO ... SELECT.
 //
-// Why: one prepared INSERT per event binds and steps through SQLite's interface 17 times a row and reaches 1 M rows/s on a core; pulling
-// rows from a virtual table keeps the whole loop inside SQLite's machine and doubles that (SQLite 3.40,
-// 10 columns: 1.0 against 2.2 M rows/s).
+// Why: one prepared INSERT per event binds and steps through SQLite's interface 17 times a row and reaches 1 M rows/s
+// on a core; pulling rows from a virtual table keeps the whole loop inside SQLite's machine and doubles that (SQLite
+// 3.40, 10 columns: 1.0 against 2.2 M rows/s).
 #pragma once
 
 #include <cstdint>
@@ -50,8 +51,8 @@ class SpoolTable {
   SpoolTable(const SpoolTable&) = delete;
   SpoolTable& operator=(const SpoolTable&) = delete;
 
-  /// Runs `sql`, a literal: a statement that reads spool_records once from begin to end. `process` binds ?1. Returns the number of changed
-  /// rows. Rethrows the source's exceptions.
+  /// Runs `sql`, a literal: a statement that reads spool_records once from begin to end. `process` binds ?1. Returns
+  /// the number of changed rows. Rethrows the source's exceptions.
   int64_t pull(RowSource& source, const char* sql, int64_t process);
 
   struct State {

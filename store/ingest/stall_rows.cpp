@@ -22,13 +22,17 @@ struct RankProcess {
 
 std::map<std::pair<std::string, int64_t>, RankProcess> rank_processes(SQLite::Database& db) {
   std::map<std::pair<std::string, int64_t>, RankProcess> processes;
-  SQLite::Statement row(db, "SELECT h.name, p.pid, p.id, p.world FROM process p JOIN host h ON h.id = p.host WHERE p.rank IS NOT NULL");
+  SQLite::Statement row(
+      db, "SELECT h.name, p.pid, p.id, p.world FROM process p JOIN host h ON h.id = p.host WHERE p.rank IS NOT NULL");
   while (row.executeStep())
-    processes[{row.getColumn(0).getString(), row.getColumn(1).getInt64()}] = {row.getColumn(2).getInt64(), row.getColumn(3).getInt64()};
+    processes[{row.getColumn(0).getString(), row.getColumn(1).getInt64()}] = {row.getColumn(2).getInt64(),
+                                                                              row.getColumn(3).getInt64()};
   return processes;
 }
 
-std::optional<std::string> text_or_null(const std::string& text) { return text.empty() ? std::nullopt : std::optional(text); }
+std::optional<std::string> text_or_null(const std::string& text) {
+  return text.empty() ? std::nullopt : std::optional(text);
+}
 
 }  // namespace
 
@@ -52,15 +56,18 @@ void write_stalls(SQLite::Database& db, const RunDirectory& run, const Clocks& c
       if (!seen.insert(rank.rank).second) continue;
       const auto process = processes.find({rank.host, rank.pid});
       if (process != processes.end()) world = process->second.world;
-      insert_rank.row(stall.number, rank.rank, process == processes.end() ? std::nullopt : std::optional(process->second.id), rank.role,
-                      text_or_null(rank.in_call), text_or_null(rank.state), rank.cpu_ratio, text_or_null(rank.python_why),
-                      text_or_null(rank.c_why));
+      insert_rank.row(stall.number, rank.rank,
+                      process == processes.end() ? std::nullopt : std::optional(process->second.id), rank.role,
+                      text_or_null(rank.in_call), text_or_null(rank.state), rank.cpu_ratio,
+                      text_or_null(rank.python_why), text_or_null(rank.c_why));
       std::map<std::string, int64_t> positions;
       for (const StalledThread& thread : rank.threads)
-        insert_stack.row(stall.number, rank.rank, thread.language, positions[thread.language]++, thread.name, thread.frames);
+        insert_stack.row(stall.number, rank.rank, thread.language, positions[thread.language]++, thread.name,
+                         thread.frames);
     }
-    insert.row(stall.number, world, stall.kind, on_axis(stall.told_ns), on_axis(stall.since_ns), stall.limit_ns, text_or_null(stall.call),
-               stall.sentence, text_or_null(stall.action), stall.resumed_ns ? std::optional(on_axis(*stall.resumed_ns)) : std::nullopt);
+    insert.row(stall.number, world, stall.kind, on_axis(stall.told_ns), on_axis(stall.since_ns), stall.limit_ns,
+               text_or_null(stall.call), stall.sentence, text_or_null(stall.action),
+               stall.resumed_ns ? std::optional(on_axis(*stall.resumed_ns)) : std::nullopt);
   }
 }
 

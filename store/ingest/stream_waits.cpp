@@ -21,15 +21,17 @@ const StreamWaits::Recorded* StreamWaits::recorded_for(const DeviceRecord& wait)
   }
   const auto found = of_event_.find({wait.cuda_context, wait.name});
   if (found == of_event_.end()) return nullptr;
-  const auto after = std::lower_bound(found->second.begin(), found->second.end(), wait.correlation,
-                                      [](const Recorded& recorded, uint32_t correlation) { return recorded.correlation < correlation; });
+  const auto after = std::lower_bound(
+      found->second.begin(), found->second.end(), wait.correlation,
+      [](const Recorded& recorded, uint32_t correlation) { return recorded.correlation < correlation; });
   return after == found->second.begin() ? nullptr : &*(after - 1);
 }
 
 void StreamWaits::write(Statements& db, int64_t process) {
   if (waits_.empty()) return;
   for (auto& [event, all] : of_event_)
-    std::sort(all.begin(), all.end(), [](const Recorded& a, const Recorded& b) { return a.correlation < b.correlation; });
+    std::sort(all.begin(), all.end(),
+              [](const Recorded& a, const Recorded& b) { return a.correlation < b.correlation; });
   Insert insert(db, "INSERT INTO stream_wait VALUES (?, ?, ?, ?, ?, ?, ?)");
   for (const DeviceRecord& wait : waits_) {
     if (const Recorded* on = recorded_for(wait); on && on->correlation < wait.correlation)

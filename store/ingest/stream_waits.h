@@ -1,8 +1,9 @@
-// Which streams of a process's GPUs wait for which others: cudaStreamWaitEvent joined with the cudaEventRecord that it refers to, into
-// table stream_wait.
+// Which streams of a process's GPUs wait for which others: cudaStreamWaitEvent joined with the cudaEventRecord that it
+// refers to, into table stream_wait.
 //
-// CUPTI from 12.8 on numbers each recording of an event, and a wait names the number. Before, it is the latest recording of that event
-// before the wait, in the order of the calls. Waits for an event without a recording (before the window, in another process) are left out.
+// CUPTI from 12.8 on numbers each recording of an event, and a wait names the number. Before, it is the latest
+// recording of that event before the wait, in the order of the calls. Waits for an event without a recording (before
+// the window, in another process) are left out.
 #pragma once
 
 #include <cstdint>

@@ -22,7 +22,8 @@ struct ThreadState {
     const size_t before = open.size();
     std::erase_if(open, [&](const Record& r) { return r.start_ticks < active_ticks; });
     if (open.size() > kMaxOpenPerThread) {
-      std::sort(open.begin(), open.end(), [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; });
+      std::sort(open.begin(), open.end(),
+                [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; });
       open.erase(open.begin(), open.end() - kMaxOpenPerThread);
     }
     return before - open.size();
@@ -61,7 +62,8 @@ class TimelineBuilder {
   void finish() {
     for (auto& [thread, state] : threads_) {
       timeline.abandoned += state.prune();
-      std::sort(state.open.begin(), state.open.end(), [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; });
+      std::sort(state.open.begin(), state.open.end(),
+                [](const Record& a, const Record& b) { return a.start_ticks < b.start_ticks; });
       for (const Record& r : state.open) timeline.open_calls.push_back({thread, r});
     }
     for (const auto& [key, step] : steps_) timeline.steps.push_back(step);
@@ -74,7 +76,8 @@ class TimelineBuilder {
 
  private:
   std::map<uint32_t, ThreadState> threads_;
-  std::map<std::pair<uint32_t, uint64_t>, Step> steps_;  ///< by thread and start: begin and end of a step name the same moment
+  /// by thread and start: begin and end of a step name the same moment
+  std::map<std::pair<uint32_t, uint64_t>, Step> steps_;
 };
 
 }  // namespace
@@ -110,14 +113,16 @@ StepIndex::StepIndex(const std::vector<Step>& steps) {
 }
 
 size_t StepIndex::spans_before(uint64_t ticks) const {
-  const auto after = std::upper_bound(spans_.begin(), spans_.end(), ticks, [](uint64_t t, const Span& s) { return t < s.begin; });
+  const auto after =
+      std::upper_bound(spans_.begin(), spans_.end(), ticks, [](uint64_t t, const Span& s) { return t < s.begin; });
   return static_cast<size_t>(after - spans_.begin());
 }
 
 std::optional<uint64_t> StepIndex::at(uint64_t ticks, size_t before) const {
   for (size_t i = before; i-- > 0;) {
     const Span& span = spans_[i];
-    if (ticks < span.end) return ticks >= span.counted_begin && ticks < span.counted_end ? std::optional(span.number) : std::nullopt;
+    if (ticks < span.end)
+      return ticks >= span.counted_begin && ticks < span.counted_end ? std::optional(span.number) : std::nullopt;
     if (ticks >= span.latest_end) return std::nullopt;
   }
   return std::nullopt;
@@ -135,7 +140,8 @@ Timeline read_timeline(const SpoolReader& reader) {
   TimelineBuilder builder;
   Timeline& timeline = builder.timeline;
   std::vector<Record> records;
-  for (const ChunkKind kind : {ChunkKind::kEvents, ChunkKind::kRing}) {  // rings last: they end steps that the log began
+  // rings last: they end steps that the log began
+  for (const ChunkKind kind : {ChunkKind::kEvents, ChunkKind::kRing}) {
     for (const SpoolChunk& chunk : reader.chunks(kind)) {
       reader.read_records(chunk, records, &timeline.skips);
       timeline.newest_ticks = std::max(timeline.newest_ticks, chunk.header.begin_ticks);
@@ -145,7 +151,8 @@ Timeline read_timeline(const SpoolReader& reader) {
         builder.add(chunk.header.thread, record, kind == ChunkKind::kRing);
         first_ticks = std::min(first_ticks, record.start_ticks);
         kinds |= 1u << static_cast<uint32_t>(record_kind(record.word));
-        timeline.has_nccl_calls |= record_kind(record.word) == RecordKind::kCall && record_op(record.word) >= kFirstNcclOp;
+        timeline.has_nccl_calls |=
+            record_kind(record.word) == RecordKind::kCall && record_op(record.word) >= kFirstNcclOp;
       }
       if (kind != ChunkKind::kEvents || records.empty()) continue;
       timeline.all_kinds |= kinds;

@@ -1,8 +1,11 @@
 // First pass over one process's records: what must be known before its events are written.
 //
 //   steps        also those that were begun and never ended, and those whose end only the ring still has
-//   open calls   records that stayed kOpen at the end of their thread: where a killed or hung process sat. An open record that its thread
-//                has left behind (it recorded something that ended later) is not a call in progress, whatever happened to it: counted.
+//   open calls   records that stayed kOpen at the end of their thread: where a killed or hung process sat. An open
+//                record that its thread has left behind (it recorded something that ended later) is not a call in
+//                progress, whatever happened to it: counted.
+//                has left behind (it recorded something that ended later) is not a call in progress, whatever
+//                happened to it: counted.
 //   chunks       when each events chunk begins, so that they can be merged in the order of time
 //
 // Ring records count only here: they tell which calls are open and which steps ended, they are not events.
@@ -25,9 +28,10 @@ struct Step {
   uint64_t mpi_ticks = 0;
 };
 
-/// The step at a moment of a process. Steps of several threads may overlap; the one that began last counts.
-/// A number that is used again (each epoch counts from 0, or a job goes back to its checkpoint) names its first use that ended, which is the
-/// one that the analyzer measures: what lies in the others only is in no step, or sums by number would be of all uses, and their time of one.
+/// The step at a moment of a process. Steps of several threads may overlap; the one that began last counts. A number
+/// that is used again (each epoch counts from 0, or a job goes back to its checkpoint) names its first use that ended,
+/// which is the one that the analyzer measures: what lies in the others only is in no step, or sums by number would be
+/// of all uses, and their time of one.
 class StepIndex {
  public:
   StepIndex() = default;

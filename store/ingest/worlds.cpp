@@ -14,8 +14,9 @@ namespace {
 
 constexpr size_t kNamedRanks = 20;
 
-/// A world is a key that the launcher gave, a size, and a generation: the second process with the same key, size and rank is another launch
-/// into the same run directory, not the same world. (Some launchers give no key, or the same one every time.)
+/// A world is a key that the launcher gave, a size, and a generation: the second process with the same key, size
+/// and rank is another launch into the same run directory, not the same world. (Some launchers give no key, or the
+/// same one every time.)
 using WorldId = std::tuple<uint64_t, int32_t, size_t>;
 
 std::string list_ranks(const std::vector<int32_t>& ranks) {
@@ -43,8 +44,9 @@ uint64_t Worlds::total_size() const {
 Worlds find_worlds(const std::vector<Scan>& scans, const std::vector<int64_t>& start_ns) {
   std::vector<size_t> by_start(scans.size());
   std::iota(by_start.begin(), by_start.end(), size_t{0});
-  std::sort(by_start.begin(), by_start.end(),
-            [&](size_t a, size_t b) { return std::tie(start_ns[a], scans[a].file_name) < std::tie(start_ns[b], scans[b].file_name); });
+  std::sort(by_start.begin(), by_start.end(), [&](size_t a, size_t b) {
+    return std::tie(start_ns[a], scans[a].file_name) < std::tie(start_ns[b], scans[b].file_name);
+  });
 
   std::map<std::tuple<uint64_t, int32_t, int32_t>, size_t> generations;  // by key, size, rank
   std::map<WorldId, int64_t> numbers;
@@ -57,7 +59,8 @@ Worlds find_worlds(const std::vector<Scan>& scans, const std::vector<int64_t>& s
     const uint64_t key = scan.header.world_key;
     if (scan.rank < 0) continue;
     const size_t generation = generations[{key, scan.world_size, scan.rank}]++;
-    const auto [world, is_new] = numbers.emplace(WorldId{key, scan.world_size, generation}, static_cast<int64_t>(numbers.size()));
+    const auto [world, is_new] =
+        numbers.emplace(WorldId{key, scan.world_size, generation}, static_cast<int64_t>(numbers.size()));
     if (is_new) {
       result.worlds.push_back({scan.world_size, {}});
       present.emplace_back();
@@ -79,7 +82,9 @@ Worlds find_worlds(const std::vector<Scan>& scans, const std::vector<int64_t>& s
   }
   result.order = by_start;
   std::stable_sort(result.order.begin(), result.order.end(), [&](size_t a, size_t b) {
-    const auto key = [&](size_t i) { return std::make_tuple(*result.places[i].world, result.places[i].rank.value_or(INT64_MAX)); };
+    const auto key = [&](size_t i) {
+      return std::make_tuple(*result.places[i].world, result.places[i].rank.value_or(INT64_MAX));
+    };
     return key(a) < key(b);
   });
   return result;

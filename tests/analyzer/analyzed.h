@@ -43,7 +43,8 @@ inline bool has(const std::string& text, const std::string& part) { return text.
 
 /// Every finished step's partition, to the nanosecond.
 inline void expect_steps(Analyzed& run) {
-  SQLite::Statement row(run.db, "SELECT compute_ns, exposed_ns, wait_ns, duration_ns, start_ns FROM v_step WHERE rank = ? AND step = ?");
+  SQLite::Statement row(
+      run.db, "SELECT compute_ns, exposed_ns, wait_ns, duration_ns, start_ns FROM v_step WHERE rank = ? AND step = ?");
   for (const StepTruth& step : run.truth.steps) {
     row.reset();
     row.bind(1, step.rank);

@@ -53,8 +53,8 @@ TEST(Axes, WithoutANameAreShapes) {
   EXPECT_EQ(axis_of_shape({3}, 8), "other");
 }
 
-/// Eight ranks: the world is split into pairs, of which one has a name, then into halves, of which nobody has one; a part of the named pairs'
-/// tensor is split again.
+/// Eight ranks: the world is split into pairs, of which one has a name, then into halves, of which nobody has one; a
+/// part of the named pairs' tensor is split again.
 TEST(Axes, ComeDownFromWhatWasSplit) {
   const AxisInput world{"world", true, 8, {0, 1, 2, 3, 4, 5, 6, 7}, 8, {}, 0};
   const auto split = [](std::string label, std::vector<int64_t> ranks, size_t parent, int64_t number) {
@@ -86,13 +86,15 @@ TEST(Axes, LineageThatLeadsInCirclesTellsNothing) {
   for (const AxisOfCommunicator& axis : axes_of(circle)) EXPECT_EQ(axis.axis, "stride 1");
 }
 
-/// Two by two: neighbours share a tensor, every second rank the data. On the first axis rank 1 is 2 ms late, on the second rank 2 by 5 ms.
+/// Two by two: neighbours share a tensor, every second rank the data. On the first axis rank 1 is 2 ms late, on the
+/// second rank 2 by 5 ms.
 class TwoByTwo : public ::testing::Test {
  protected:
   TwoByTwo() {
     const int64_t pairs[] = {run_.communicator("TENSOR_MODEL_PARALLEL_GROUP#0", {0, 1}),
                              run_.communicator("TENSOR_MODEL_PARALLEL_GROUP#1", {2, 3})};
-    const int64_t rows[] = {run_.communicator("MPI_Comm_split#1", {0, 2}), run_.communicator("MPI_Comm_split#2", {1, 3})};
+    const int64_t rows[] = {run_.communicator("MPI_Comm_split#1", {0, 2}),
+                            run_.communicator("MPI_Comm_split#2", {1, 3})};
     for (int64_t rank = 0; rank < 4; ++rank) {
       run_.step(rank, 0, 0, 100_ms, 40_ms);
       add(rank, pairs[rank / 2], rank == 1 ? 12_ms : 10_ms, 20_ms);
@@ -101,7 +103,8 @@ class TwoByTwo : public ::testing::Test {
     run_.analyze();
   }
   void add(int64_t rank, int64_t comm, int64_t enter_ns, int64_t leave_ns) {
-    run_.add({.rank = rank, .enter_ns = enter_ns, .leave_ns = leave_ns, .bytes = 1'000, .comm = comm, .seq = 1, .step = 0});
+    run_.add(
+        {.rank = rank, .enter_ns = enter_ns, .leave_ns = leave_ns, .bytes = 1'000, .comm = comm, .seq = 1, .step = 0});
   }
   Tables run_{4};
 };
@@ -124,7 +127,8 @@ TEST_F(TwoByTwo, TellWhoWaitsWhere) {
       2);
 }
 
-/// Two by two in tensor and data, and a group of all that shares the loss: there rank 2 keeps the others waiting for 20 ms in every step.
+/// Two by two in tensor and data, and a group of all that shares the loss: there rank 2 keeps the others waiting for 20
+/// ms in every step.
 TEST(Axes, AreInTheStragglersEvidence) {
   Tables run(4);
   const int64_t tensor[] = {run.communicator("mesh_tp#0", {0, 1}), run.communicator("mesh_tp#1", {2, 3})};
@@ -157,7 +161,8 @@ TEST(Axes, AreInTheStragglersEvidence) {
 TEST(Axes, AreNotComparedWithEachOther) {
   for (const char* other : {"mesh_tp", "mesh_dp"}) {
     Tables run(4);
-    const int64_t pairs[] = {run.communicator("mesh_dp#0", {0, 1}), run.communicator(std::string(other) + "#1", {2, 3})};
+    const int64_t pairs[] = {run.communicator("mesh_dp#0", {0, 1}),
+                             run.communicator(std::string(other) + "#1", {2, 3})};
     for (int64_t s = 0; s < 20; ++s) {
       for (int64_t rank = 0; rank < 4; ++rank) {
         const int64_t begin_ns = s * 100_ms, takes_ns = rank < 2 ? 20_ms : 10_ms;
@@ -172,7 +177,9 @@ TEST(Axes, AreNotComparedWithEachOther) {
       }
     }
     run.analyze();
-    EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'slow_link'"), other == std::string("mesh_dp") ? 1 : 0) << other;
+    EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'slow_link'"),
+              other == std::string("mesh_dp") ? 1 : 0)
+        << other;
   }
 }
 

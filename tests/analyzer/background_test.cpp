@@ -1,4 +1,5 @@
-// Jobs whose MPI calls come from background threads (specification.md J2, J3): what their training threads did, who was late, what only coordinates.
+// Jobs whose MPI calls come from background threads (specification.md J2, J3): what their training threads did, who was
+// late, what only coordinates.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -28,30 +29,39 @@ struct BackgroundJob {
   int64_t awake = -1;             ///< but not in this step
   int64_t silent_ms = 0;          ///< cycles at the end that lead to nothing, and then both are killed
   int64_t ready[2] = {1, 0};      ///< in those: brought what is to be reduced next
-  bool lists_first = false;       ///< before the first step both ask for a tensor by lists, rank 1 a cycle later, and get it
-  bool told = false;              ///< a timeline of Horovod says when each rank was ready, as rank 0 heard 50 us into the cycle
-  int64_t unrecorded = 0;         ///< more ranks than these two, which left no record
-  int64_t own_from = kSteps;      ///< from this step on both training threads meet in a barrier of their own, from 0 and 4 ms to 10 ms
-  int64_t own_steps = 2;          ///< in so many steps
-  bool counts = false;            ///< what is reduced are two counters: sums of 16 bytes of integers
-  bool flags = false;             ///< nothing is reduced: each step's batches are broadcasts of one integer, whether to stop
-  int64_t cycle_ms = 10;          ///< from one cycle to the next
-  bool loads = false;             ///< while they sleep, as a range of the training thread says
-  bool alone = false;             ///< each also "reduces" for 3 ms in a group of its own, while its training thread computes
-  bool uneven = false;  ///< of what they compute, a layer takes 5 ms, but 20 ms on rank 1 in each third step, and on rank 0 in the others
+  /// before the first step both ask for a tensor by lists, rank 1 a cycle later, and get it
+  bool lists_first = false;
+  /// a timeline of Horovod says when each rank was ready, as rank 0 heard 50 us into the cycle
+  bool told = false;
+  int64_t unrecorded = 0;  ///< more ranks than these two, which left no record
+  /// from this step on both training threads meet in a barrier of their own, from 0 and 4 ms to 10 ms
+  int64_t own_from = kSteps;
+  int64_t own_steps = 2;  ///< in so many steps
+  bool counts = false;    ///< what is reduced are two counters: sums of 16 bytes of integers
+  /// nothing is reduced: each step's batches are broadcasts of one integer, whether to stop
+  bool flags = false;
+  int64_t cycle_ms = 10;  ///< from one cycle to the next
+  bool loads = false;     ///< while they sleep, as a range of the training thread says
+  /// each also "reduces" for 3 ms in a group of its own, while its training thread computes
+  bool alone = false;
+  /// of what they compute, a layer takes 5 ms, but 20 ms on rank 1 in each third step, and on rank 0 in the others
+  bool uneven = false;
 };
 
-/// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the cycle that begins when the last
-/// one is (within 80 ms) is the last: it agrees on 5 tensors, whose data moves in the last 10 ms of the step, in batches that differ.
+/// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the
+/// cycle that begins when the last one is (within 80 ms) is the last: it agrees on 5 tensors, whose data moves in the
+/// last 10 ms of the step, in batches that differ.
 Tables background_training(const BackgroundJob& job) {
   Tables run(2);
   run.exec("BEGIN");
   run.exec("INSERT INTO thread VALUES (1, 1, 5001, 'hvd'), (2, 1, 5002, 'hvd')");
-  run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT'), (30, 'MPI_INT64_T')");
+  run.exec(
+      "INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT'), (30, 'MPI_INT64_T')");
   run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
   const int64_t own_comm = run.communicator("script", {0, 1});
   int64_t alone[2] = {0, 0};
-  for (int64_t rank = 0; rank < 2 && job.alone; ++rank) alone[rank] = run.communicator("group of " + std::to_string(rank), {rank});
+  for (int64_t rank = 0; rank < 2 && job.alone; ++rank)
+    alone[rank] = run.communicator("group of " + std::to_string(rank), {rank});
   if (job.loads) run.exec("INSERT INTO region VALUES (50, 0, 'phase', 'input', 'input', NULL)");
   if (job.uneven) {
     run.exec("INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL)");
@@ -64,7 +74,13 @@ Tables background_training(const BackgroundJob& job) {
       ++seq;
       for (int64_t rank = 0; rank < 2; ++rank) {
         const int64_t enter_ns = 500_ms + seq * 10_ms;
-        run.add({.rank = rank, .op = op, .enter_ns = enter_ns, .leave_ns = enter_ns + 1_ms, .bytes = bytes[rank], .seq = seq, .thread = 1});
+        run.add({.rank = rank,
+                 .op = op,
+                 .enter_ns = enter_ns,
+                 .leave_ns = enter_ns + 1_ms,
+                 .bytes = bytes[rank],
+                 .seq = seq,
+                 .thread = 1});
       }
     }
   }
@@ -79,8 +95,8 @@ Tables background_training(const BackgroundJob& job) {
       for (int64_t rank = 0; rank < 2; ++rank) {
         const int64_t ready_ms = job.computes_ms[rank] + sleeps_ms[rank];
         if (job.sampled) {
-          run.exec("INSERT INTO thread_sample VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(now_ns) + ", " +
-                   std::to_string(busy_ns[rank] + 1'000 * s) + ", 0, " + std::to_string(1'000 * s) + ", NULL)");
+          run.exec("INSERT INTO thread_sample VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(now_ns) +
+                   ", " + std::to_string(busy_ns[rank] + 1'000 * s) + ", 0, " + std::to_string(1'000 * s) + ", NULL)");
         }
         if (at_ms >= sleeps_ms[rank] && at_ms < ready_ms) busy_ns[rank] += 10_ms;
         if (at_ms > last_ms || at_ms == 90 || at_ms % job.cycle_ms != 0) continue;
@@ -101,14 +117,15 @@ Tables background_training(const BackgroundJob& job) {
         run.add(cycle);
         if (job.by_bits && job.bits_read) {
           const int64_t agreed = at_ms == last_ms ? kIdle + 5 : kIdle;
-          run.exec("INSERT INTO agreement VALUES (" + std::to_string(rank + 1) + ", 1, " + std::to_string(seq + 1) + ", " +
-                   std::to_string(ready ? kIdle + 5 : kIdle) + ", " + std::to_string(agreed) + ")");
+          run.exec("INSERT INTO agreement VALUES (" + std::to_string(rank + 1) + ", 1, " + std::to_string(seq + 1) +
+                   ", " + std::to_string(ready ? kIdle + 5 : kIdle) + ", " + std::to_string(agreed) + ")");
         }
       }
       if (at_ms <= last_ms && at_ms < 90 && at_ms % job.cycle_ms == 0) ++seq;
     }
-    const std::vector<std::pair<int64_t, int64_t>> batches = s % 2 == 0 ? std::vector<std::pair<int64_t, int64_t>>{{90, 5_MB}, {95, 3_MB}}
-                                                                        : std::vector<std::pair<int64_t, int64_t>>{{90, 8_MB}};
+    const std::vector<std::pair<int64_t, int64_t>> batches =
+        s % 2 == 0 ? std::vector<std::pair<int64_t, int64_t>>{{90, 5_MB}, {95, 3_MB}}
+                   : std::vector<std::pair<int64_t, int64_t>>{{90, 8_MB}};
     for (size_t b = 0; b < batches.size(); ++b) {
       ++seq;
       if (job.told) {
@@ -189,8 +206,9 @@ Tables background_training(const BackgroundJob& job) {
       }
       // Rank 1 sleeps; rank 0 polls for it.
       const int64_t polled_ns = rank == 0 ? at_ms * 1_ms : 0;
-      run.exec("INSERT INTO thread_sample VALUES (" + process + ", " + now + ", " + std::to_string(busy_ns[rank] + polled_ns) + ", 0, " +
-               std::to_string(1'000 * kSteps + polled_ns) + ", " + (rank == 1 && at_ms >= 1000 ? "'clock_nanosleep'" : "NULL") + ")");
+      run.exec("INSERT INTO thread_sample VALUES (" + process + ", " + now + ", " +
+               std::to_string(busy_ns[rank] + polled_ns) + ", 0, " + std::to_string(1'000 * kSteps + polled_ns) + ", " +
+               (rank == 1 && at_ms >= 1000 ? "'clock_nanosleep'" : "NULL") + ")");
     }
   }
   run.exec(
@@ -251,7 +269,8 @@ TEST(Background, ACycleThatIsLongAgainstTheStepIsNamedAsTheCause) {
   ASSERT_EQ(run.findings(), Ids{"long_cycle"});
   EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
             "training threads wait up to 40.0 ms/step for the next cycle of the negotiation, one every 40.0 ms");
-  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding WHERE position = 1"), "HOROVOD_CYCLE_TIME was set to 50 (ms)."));
+  EXPECT_TRUE(
+      has(run.text("SELECT evidence FROM finding WHERE position = 1"), "HOROVOD_CYCLE_TIME was set to 50 (ms)."));
   EXPECT_TRUE(has(run.text("SELECT try FROM finding WHERE position = 1"), "HOROVOD_CYCLE_TIME=1"));
   EXPECT_EQ(run.text("SELECT saving_bound FROM finding WHERE position = 1"), "upper");
   EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "likely");
@@ -263,7 +282,8 @@ TEST(Background, ACycleThatIsLongAgainstTheStepIsNamedAsTheCause) {
   EXPECT_EQ(usual.integer("SELECT count(*) FROM finding WHERE id = 'long_cycle'"), 0);
 }
 
-/// mpi4py's COMM_WORLD.Barrier() in a script of Horovod: the training thread's own calls are time in MPI, with their waiting.
+/// mpi4py's COMM_WORLD.Barrier() in a script of Horovod: the training thread's own calls are time in MPI,
+/// with their waiting.
 TEST(Background, AFewCallsOfTheTrainingThreadsOwn) {
   for (const bool marks : {true, false}) {
     Tables run = background_training({.marks = marks, .own_from = 6});
@@ -288,7 +308,12 @@ TEST(Background, PollingForMessagesIsNoCollective) {
   run.allreduce(1, {10_ms, 12_ms}, 1_ms, 1_MB);
   for (int64_t i = 0; i < 100; ++i)
     for (int64_t rank = 0; rank < 2; ++rank)
-      run.add({.rank = rank, .op = "MPI_Iprobe", .enter_ns = i * 1_ms, .leave_ns = i * 1_ms + 1_us, .peer = 1 - rank, .thread = 1});
+      run.add({.rank = rank,
+               .op = "MPI_Iprobe",
+               .enter_ns = i * 1_ms,
+               .leave_ns = i * 1_ms + 1_us,
+               .peer = 1 - rank,
+               .thread = 1});
   run.analyze();
   EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 0);
 }
@@ -332,14 +357,15 @@ struct Horovod {
   explicit Horovod(int64_t ranks) : run(ranks), busy_ns(static_cast<size_t>(ranks)) {
     run.exec("BEGIN");
     for (int64_t rank = 0; rank < ranks; ++rank)
-      run.exec("INSERT INTO thread VALUES (" + std::to_string(rank + 1) + ", 1, " + std::to_string(5000 + rank) + ", 'hvd')");
+      run.exec("INSERT INTO thread VALUES (" + std::to_string(rank + 1) + ", 1, " + std::to_string(5000 + rank) +
+               ", 'hvd')");
     run.exec("INSERT OR IGNORE INTO datatype VALUES (1, 'MPI_BYTE'), (12, 'MPI_LONG_LONG'), (14, 'MPI_FLOAT')");
     run.exec("INSERT OR IGNORE INTO reduction VALUES (1, 'MPI_SUM'), (6, 'MPI_BAND')");
   }
 
   /// Made by rank `first` and all behind it.
-  void call(const char* op, int64_t comm, int64_t first, int64_t begin_ns, int64_t end_ns, const std::vector<int64_t>& bytes,
-            std::optional<int64_t> step = {}) {
+  void call(const char* op, int64_t comm, int64_t first, int64_t begin_ns, int64_t end_ns,
+            const std::vector<int64_t>& bytes, std::optional<int64_t> step = {}) {
     const int64_t seq = ++seqs[comm];
     for (int64_t rank = first; rank < run.ranks(); ++rank) {
       run.add({.rank = rank,
@@ -354,11 +380,12 @@ struct Horovod {
                .thread = 1});
     }
   }
-  void bits(int64_t comm, int64_t first, int64_t begin_ns, const std::vector<int64_t>& own, std::optional<int64_t> step = {}) {
+  void bits(int64_t comm, int64_t first, int64_t begin_ns, const std::vector<int64_t>& own,
+            std::optional<int64_t> step = {}) {
     call("MPI_Allreduce", comm, first, begin_ns, begin_ns + 100_us, std::vector<int64_t>(own.size(), 8), step);
     for (size_t i = 0; i < own.size(); ++i)
-      run.exec("INSERT INTO agreement VALUES (" + std::to_string(first + static_cast<int64_t>(i) + 1) + ", " + std::to_string(comm) + ", " +
-               std::to_string(seqs[comm]) + ", " + std::to_string(own[i]) + ", " +
+      run.exec("INSERT INTO agreement VALUES (" + std::to_string(first + static_cast<int64_t>(i) + 1) + ", " +
+               std::to_string(comm) + ", " + std::to_string(seqs[comm]) + ", " + std::to_string(own[i]) + ", " +
                std::to_string(*std::min_element(own.begin(), own.end())) + ")");
   }
   /// The training thread has been busy for so long by then.
@@ -378,15 +405,16 @@ struct Horovod {
     run.exec(
         "UPDATE event SET datatype = CASE WHEN bytes > 1000 THEN 14 WHEN bytes = 8 THEN 12 WHEN bytes > 0 THEN 1 END,"
         " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
-    run.exec("UPDATE process SET init_ns = 1000000000, end_ns = " + std::to_string(end_ns) + ", finalize_ns = " + std::to_string(end_ns));
+    run.exec("UPDATE process SET init_ns = 1000000000, end_ns = " + std::to_string(end_ns) +
+             ", finalize_ns = " + std::to_string(end_ns));
     run.exec("COMMIT");
     run.analyze();
   }
 };
 
-/// hvd.barrier(), or hvd.reducescatter(), which no cache holds: one rank asks for it at 20 ms, the other at 60 ms; both compute until they do, and
-/// from there to 80 ms, when a tensor is ready. A rank asks by a list, of which none but the others' are seen, and cycles by bits go on; lists are
-/// sent by all when somebody asks.
+/// hvd.barrier(), or hvd.reducescatter(), which no cache holds: one rank asks for it at 20 ms, the other at 60 ms; both
+/// compute until they do, and from there to 80 ms, when a tensor is ready. A rank asks by a list, of which none but the
+/// others' are seen, and cycles by bits go on; lists are sent by all when somebody asks.
 Tables meeting(int64_t early, const char* op) {
   Horovod job(2);
   for (int64_t s = 0; s < kSteps; ++s) {
@@ -440,8 +468,8 @@ TEST(Background, WhoIsLateForWhatNoCacheHolds) {
   for (const int64_t early : {0, 1}) expect_waiting(meeting(early, "MPI_Reduce_scatter"), early, 40);
 }
 
-/// One rank is ready at 20 ms, the other at 80 ms. At 50 ms the first one's tensors have waited for too long: they are dropped from the cache, and
-/// both ask for them by lists.
+/// One rank is ready at 20 ms, the other at 80 ms. At 50 ms the first one's tensors have waited for too long: they are
+/// dropped from the cache, and both ask for them by lists.
 Tables stalled(int64_t early) {
   Horovod job(2);
   for (int64_t s = 0; s < kSteps; ++s) {
@@ -469,8 +497,9 @@ TEST(Background, WaitingGoesOnWhereTheCacheDropsWhatIsStalled) {
   for (const int64_t early : {0, 1}) expect_waiting(stalled(early), early, 60);
 }
 
-/// Adasum: what was agreed on is moved by messages and sums on communicators of its own. Rank 0 computes for 50 ms, rank 1 for 80 ms.
-/// `a_set`: the tensors are reduced as usual, and what moves by messages, at 60 ms, is a process set's, on which all negotiate, too.
+/// Adasum: what was agreed on is moved by messages and sums on communicators of its own. Rank 0 computes for 50 ms,
+/// rank 1 for 80 ms. `a_set`: the tensors are reduced as usual, and what moves by messages, at 60 ms, is a process
+/// set's, on which all negotiate, too.
 Tables adasum(bool a_set) {
   Horovod job(2);
   const int64_t messages = job.run.communicator("messages", {0, 1}), sums = job.run.communicator("sums", {0, 1});
@@ -540,7 +569,8 @@ TEST(Background, StepsOfAProcessSet) {
              s % 2 == 0 ? std::vector<int64_t>{3_MB, 3_MB} : std::vector<int64_t>{8_MB, 8_MB});
   }
   job.analyze(1_s + kSteps * 100_ms);
-  EXPECT_EQ(job.run.integers("SELECT count(*) FROM step GROUP BY process"), (std::vector<int64_t>{kSteps - 1, kSteps - 1}));
+  EXPECT_EQ(job.run.integers("SELECT count(*) FROM step GROUP BY process"),
+            (std::vector<int64_t>{kSteps - 1, kSteps - 1}));
   EXPECT_EQ(parts_of(job.run, 1), (Parts{40, 40, 10, 10}));
   EXPECT_EQ(parts_of(job.run, 2), (Parts{80, 0, 10, 10}));
   ASSERT_EQ(job.run.findings().front(), "straggler");
@@ -582,7 +612,8 @@ TEST(Background, RankZeroIsLateWhenAllOthersWereReady) {
   }
 }
 
-/// Rank 0 sends no requests to itself: its sleep before it computes could be waiting, unless a timeline says since when it was ready.
+/// Rank 0 sends no requests to itself: its sleep before it computes could be waiting, unless a timeline says since
+/// when it was ready.
 TEST(Background, ATimelineSaysWhenRankZeroWasReady) {
   Tables untold = background_training({.by_bits = false, .computes_ms = {40, 80}, .sleeps_ms = {20, 0}});
   EXPECT_EQ(parts_of(untold, 0), (Parts{40, 40, 10, 10}));
@@ -615,7 +646,8 @@ TEST(Background, AStepInWhichItDoesNotSleepSavesNothing) {
 /// Local SGD by groups: torch takes each rank alone in most steps.
 TEST(Background, AGroupOfOneDoesNotCommunicate) {
   for (const char* id : {"ccr_raw", "ccr_xfer", "ccr_exposed", "overlap"}) {
-    Tables run = background_training({.computes_ms = {50, 50}}), more = background_training({.computes_ms = {50, 50}, .alone = true});
+    Tables run = background_training({.computes_ms = {50, 50}}),
+           more = background_training({.computes_ms = {50, 50}, .alone = true});
     EXPECT_GT(more.integer("SELECT count(*) FROM event"), run.integer("SELECT count(*) FROM event"));
     EXPECT_DOUBLE_EQ(more.metric(id).value_or(-1), run.metric(id).value_or(-2)) << id;
   }
@@ -639,7 +671,8 @@ TEST(Background, LoadingIsToldWhereTheTrainingThreadsAreBlocked) {
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict.text'"),
             "bound by input: input 50.0%, idling 20.0%, transfer 10.0%, wait 0.0% of the step (threshold 5%)");
 
-  Tables inferred = background_training({.marks = false, .computes_ms = {20, 20}, .sleeps_ms = {50, 50}, .loads = true});
+  Tables inferred =
+      background_training({.marks = false, .computes_ms = {20, 20}, .sleeps_ms = {50, 50}, .loads = true});
   EXPECT_EQ(inferred.integers("SELECT DISTINCT input_ns FROM step_part"), std::vector<int64_t>{50'000'000});
   Tables unnamed = background_training({.computes_ms = {20, 20}, .sleeps_ms = {50, 50}});
   EXPECT_EQ(unnamed.integer("SELECT count(input_ns) FROM step_part"), 0);
@@ -661,8 +694,8 @@ TEST(Background, OnlyWhatAllRanksIdleIsIdling) {
             "bound by wait: wait 20.0%, transfer 10.0%, idling 10.0% of the step (threshold 5%)");
 }
 
-/// PyTorch over Gloo: the process group's thread reduces two buckets, the second behind the backward pass. The training thread computes
-/// for the first 80 ms beside the first one, or waits for each.
+/// PyTorch over Gloo: the process group's thread reduces two buckets, the second behind the backward pass. The training
+/// thread computes for the first 80 ms beside the first one, or waits for each.
 Tables two_buckets(bool waits_for_each) {
   Tables run(2);
   run.exec("BEGIN");
@@ -672,8 +705,8 @@ Tables two_buckets(bool waits_for_each) {
   int64_t busy_ns = 0;
   const auto sample = [&](int64_t at_ns) {
     for (const char* process : {"1", "2"})
-      run.exec(std::string("INSERT OR IGNORE INTO thread_sample VALUES (") + process + ", " + std::to_string(at_ns) + ", " +
-               std::to_string(busy_ns) + ", 0, 0, NULL)");
+      run.exec(std::string("INSERT OR IGNORE INTO thread_sample VALUES (") + process + ", " + std::to_string(at_ns) +
+               ", " + std::to_string(busy_ns) + ", 0, 0, NULL)");
   };
   for (int64_t s = 0; s < 2 * kSteps; ++s) {
     const int64_t begin_ns = 1_s + s * 100_ms;
@@ -718,15 +751,17 @@ TEST(Background, ReductionsBesideTheBackwardPassDoNotBlock) {
 TEST(Background, AHangSaysWhoseTrainingThreadDoesNotCome) {
   Tables by_bits = background_training({.silent_ms = 4000});
   ASSERT_EQ(by_bits.findings().front(), "missing_rank");
-  EXPECT_EQ(by_bits.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"),
-            "no data was moved since 2.20 s: the training thread of rank 1 is asleep in clock_nanosleep, that of rank 0 waits for it");
+  EXPECT_EQ(
+      by_bits.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"),
+      "no data was moved since 2.20 s: the training thread of rank 1 is asleep in clock_nanosleep, that of rank 0 waits for it");
   EXPECT_EQ(by_bits.integers("SELECT rank FROM finding WHERE id = 'missing_rank'"), std::vector<int64_t>{1});
   EXPECT_EQ(by_bits.text("SELECT group_concat(thread) FROM pending_negotiation"), "polling,asleep");
 
   Tables lists = background_training({.silent_ms = 4000, .lists_first = true});
   EXPECT_EQ(lists.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"),
             by_bits.text("SELECT sentence FROM finding WHERE id = 'missing_rank'"));
-  EXPECT_EQ(lists.text("SELECT group_concat(requested_bytes) FROM pending_negotiation"), "0,0") << "what they asked for has been moved";
+  EXPECT_EQ(lists.text("SELECT group_concat(requested_bytes) FROM pending_negotiation"), "0,0")
+      << "what they asked for has been moved";
 
   Tables rank_0 = background_training({.silent_ms = 4000, .ready = {0, 1}});
   EXPECT_EQ(rank_0.integers("SELECT rank FROM finding WHERE id = 'missing_rank'"), std::vector<int64_t>{0});
@@ -736,7 +771,8 @@ TEST(Background, NobodyIsMissingWhereAllAreAsFarOrTheSilenceIsShort) {
   Tables both = background_training({.silent_ms = 4000, .ready = {1, 1}});
   Tables none = background_training({.silent_ms = 4000, .ready = {0, 0}});
   Tables killed = background_training({.silent_ms = 1000});
-  for (Tables* run : {&both, &none, &killed}) EXPECT_EQ(run->integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0);
+  for (Tables* run : {&both, &none, &killed})
+    EXPECT_EQ(run->integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0);
 }
 
 // Where its background thread sits says nothing of where the training thread died.
@@ -750,7 +786,8 @@ TEST(Background, ARankDiesMeanwhileNotInWhatItsBackgroundThreadSitsIn) {
   run.meta("exit_code", "137");
   run.analyze();
   const std::string evidence = run.text("SELECT evidence FROM finding WHERE id = 'killed_rank'");
-  EXPECT_NE(evidence.find("which all its members had entered: one of them died meanwhile."), std::string::npos) << evidence;
+  EXPECT_NE(evidence.find("which all its members had entered: one of them died meanwhile."), std::string::npos)
+      << evidence;
   EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE id = 'killed_rank'"),
             "one of ranks 0 and 1 was killed (SIGKILL), and the others were ended");
 }
@@ -810,7 +847,8 @@ TEST(Background, EqualRanksAreNotLate) {
 
 TEST(Background, StepsAreInferredFromBytes) {
   Tables run = background_training({.marks = false});
-  EXPECT_EQ(run.integer("SELECT count(*) FROM step WHERE process = 1"), kSteps - 1);  // of the first nobody knows when it began
+  // of the first nobody knows when it began
+  EXPECT_EQ(run.integer("SELECT count(*) FROM step WHERE process = 1"), kSteps - 1);
   EXPECT_EQ(run.integer("SELECT min(duration_ns) FROM step"), 100'000'000);
   EXPECT_EQ(run.integer("SELECT max(duration_ns) FROM step"), 100'000'000);
   EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10}));
@@ -820,7 +858,8 @@ TEST(Background, StepsAreInferredFromBytes) {
 /// The kernel may forbid to read the bits (seccomp): then nobody knows who was ready when, and waiting is not 0.
 TEST(Background, UnreadReadinessLeavesWaitingUnknown) {
   Tables run = background_training({.bits_read = false});
-  EXPECT_EQ(run.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL AND xfer_ns IS NULL AND why = 'NO_DATA'"), 2 * kSteps);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL AND xfer_ns IS NULL AND why = 'NO_DATA'"),
+            2 * kSteps);
   EXPECT_EQ(run.integer("SELECT compute_ns FROM step_part WHERE process = 1 AND step = 6"), 50'000'000);
   EXPECT_EQ(run.integer("SELECT count(*) FROM blame"), 0);
   EXPECT_NE(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "compute");
@@ -853,11 +892,14 @@ TEST(BusyTime, IsEvenBetweenSamples) {
   EXPECT_FALSE(busy.covers({0, 40'000'000}));
 }
 
-/// A sched_yield from 20 ms to 120 ms, without a CPU: a sample at its end saw one of its two accounts. Before, and from 130 ms on, the thread computes.
+/// A sched_yield from 20 ms to 120 ms, without a CPU: a sample at its end saw one of its two accounts. Before, and from
+/// 130 ms on, the thread computes.
 TEST(BusyTime, LongYieldsOfWhichASampleSawHalf) {
   const std::string peak = "(1, 120000000, 20000000, 100000000, 0, NULL), ";  // the kernel's
-  const std::string dip = "(1, 120000000, 20000000, 0, 100000000, NULL), ";   // the thread's, booked while the sums were read
-  const std::string after = "(1, 130000000, 30000000, 100000000, 110000000, NULL), (1, 150000000, 50000000, 100000000, 110000000, NULL)";
+  // the thread's, booked while the sums were read
+  const std::string dip = "(1, 120000000, 20000000, 0, 100000000, NULL), ";
+  const std::string after =
+      "(1, 130000000, 30000000, 100000000, 110000000, NULL), (1, 150000000, 50000000, 100000000, 110000000, NULL)";
   for (const std::string& torn : {peak, dip}) {
     Tables run(1);
     run.exec(

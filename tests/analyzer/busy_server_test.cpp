@@ -53,8 +53,8 @@ std::string busy_server_of(Analyzed& run) {
 
 TEST(BusyServer, ItsLinkIsBlamed) {
   Analyzed run(server_job(5_ms));
-  const std::string wanted =
-      fmt::format("a parameter server whose link cannot keep up: 3 workers wait {:.3g} ms/step for it", server_wait_ms(12, 10, 5));
+  const std::string wanted = fmt::format(
+      "a parameter server whose link cannot keep up: 3 workers wait {:.3g} ms/step for it", server_wait_ms(12, 10, 5));
   EXPECT_TRUE(busy_server_of(run).ends_with(wanted)) << busy_server_of(run) << "\n" << wanted;
 }
 

@@ -63,7 +63,14 @@ TEST(RiseAt, TheCutThatExplainsMost) {
 }
 
 TEST(ChangePoints, OfARun) {
-  Analyzed slower(run().ranks(2).steps(60).compute(20_ms).jitter(200_us).slow(0, 10_ms, 40).slow(1, 10_ms, 40).allreduce(1_MiB, 1_ms));
+  Analyzed slower(run()
+                      .ranks(2)
+                      .steps(60)
+                      .compute(20_ms)
+                      .jitter(200_us)
+                      .slow(0, 10_ms, 40)
+                      .slow(1, 10_ms, 40)
+                      .allreduce(1_MiB, 1_ms));
   Analyzed same(run().ranks(2).steps(60).compute(20_ms).jitter(200_us).allreduce(1_MiB, 1_ms));
   Analyzed few(run().ranks(2).steps(10).compute(20_ms).allreduce(1_MiB, 1_ms));
   const char* value = "SELECT value FROM metric WHERE id = 'step_time_change'";

@@ -1,4 +1,5 @@
-// From event rows to waits, blame and bandwidths. Identities of specification.md "Invariants" 1 to 3 and 5 on random runs.
+// From event rows to waits, blame and bandwidths. Identities of specification.md "Invariants" 1 to 3 and 5 on random
+// runs.
 #include <gtest/gtest.h>
 
 #include <numeric>
@@ -34,7 +35,8 @@ Story random_story(uint64_t seed) {
 }
 
 void tell(Tables& run, const Story& story) {
-  for (size_t i = 0; i < story.enter_ns.size(); ++i) run.allreduce(static_cast<int64_t>(i) + 1, story.enter_ns[i], story.xfer_ns[i], 1'000);
+  for (size_t i = 0; i < story.enter_ns.size(); ++i)
+    run.allreduce(static_cast<int64_t>(i) + 1, story.enter_ns[i], story.xfer_ns[i], 1'000);
 }
 
 TEST(Collectives, SumsHoldExactly) {
@@ -43,8 +45,10 @@ TEST(Collectives, SumsHoldExactly) {
     Tables run(story.ranks);
     tell(run, story);
     run.analyze();
-    EXPECT_EQ(run.integer("SELECT count(*) FROM collective k JOIN event e ON e.id = k.event WHERE k.wait_ns + k.xfer_ns <> e.duration_ns"),
-              0);
+    EXPECT_EQ(
+        run.integer(
+            "SELECT count(*) FROM collective k JOIN event e ON e.id = k.event WHERE k.wait_ns + k.xfer_ns <> e.duration_ns"),
+        0);
     EXPECT_EQ(run.integer("SELECT count(*) FROM collective WHERE wait_ns IS NULL OR wait_ns < 0 OR xfer_ns < 0"), 0);
     EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), run.integer("SELECT sum(wait_ns) FROM collective"));
     // The truth: the story itself.
@@ -88,8 +92,8 @@ TEST(Collectives, ScalingTimesLeavesRatiosAlone) {
   tell(b, slower);
   a.analyze();
   b.analyze();
-  for (const char* id :
-       {"wait_share", "blame_share", "ccr_raw", "ccr_xfer", "ccr_exposed", "comm_overhead", "load_balance", "parallel_efficiency"}) {
+  for (const char* id : {"wait_share", "blame_share", "ccr_raw", "ccr_xfer", "ccr_exposed", "comm_overhead",
+                         "load_balance", "parallel_efficiency"}) {
     ASSERT_TRUE(a.metric(id)) << id;
     EXPECT_NEAR(*a.metric(id), *b.metric(id), 1e-6 * std::abs(*a.metric(id))) << id;
   }
@@ -105,7 +109,8 @@ TEST(Collectives, ClockOffsetOfOneRankChangesOnlyWhatNeedsClocks) {
   a.analyze();
   b.analyze();
   EXPECT_NE(a.integer("SELECT sum(wait_ns) FROM collective"), b.integer("SELECT sum(wait_ns) FROM collective"));
-  EXPECT_EQ(a.integer("SELECT sum(min_duration_wait_ns) FROM collective"), b.integer("SELECT sum(min_duration_wait_ns) FROM collective"));
+  EXPECT_EQ(a.integer("SELECT sum(min_duration_wait_ns) FROM collective"),
+            b.integer("SELECT sum(min_duration_wait_ns) FROM collective"));
   EXPECT_EQ(a.metric("ccr_raw"), b.metric("ccr_raw"));
   EXPECT_EQ(a.metric("overlap"), b.metric("overlap"));
   EXPECT_GT(*b.metric("wait_agreement"), 0);
@@ -135,7 +140,8 @@ TEST(Collectives, TiesShareTheBlame) {
   Tables run(4);
   run.allreduce(1, {0, 101, 101, 101}, 50, 8);  // rank 0 waits 101 ns for three
   run.analyze();
-  EXPECT_EQ(run.integers("SELECT wait_ns FROM blame WHERE waiter = 0 ORDER BY late"), (std::vector<int64_t>{34, 34, 33}));
+  EXPECT_EQ(run.integers("SELECT wait_ns FROM blame WHERE waiter = 0 ORDER BY late"),
+            (std::vector<int64_t>{34, 34, 33}));
 }
 
 TEST(Collectives, MissingMemberIsPartial) {
@@ -152,10 +158,13 @@ TEST(Collectives, MissingMemberIsPartial) {
   }
   run.analyze();
   EXPECT_EQ(
-      run.integer("SELECT count(*) FROM v_collective WHERE seq = 2 AND wait_ns IS NULL AND xfer_ns IS NULL AND why = 'PARTIAL_RANKS'"), 2);
+      run.integer(
+          "SELECT count(*) FROM v_collective WHERE seq = 2 AND wait_ns IS NULL AND xfer_ns IS NULL AND why = 'PARTIAL_RANKS'"),
+      2);
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE seq = 1 AND wait_ns IS NOT NULL"), 3);
   EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'partial_collectives'"), 1);
-  EXPECT_EQ(run.integer("SELECT min(bytes) FROM v_collective WHERE seq = 2"), 8);  // every member of an allreduce knows S
+  // every member of an allreduce knows S
+  EXPECT_EQ(run.integer("SELECT min(bytes) FROM v_collective WHERE seq = 2"), 8);
 }
 
 TEST(Collectives, SubcommunicatorsAreTheirOwn) {
@@ -209,7 +218,7 @@ TEST(Collectives, DifferentCallsUnderOneNumberAreNotSplit) {
   EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'mismatched_collectives'"), 1);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- clocks
+// -------------------------------------------------------------------------------------------------------------- clocks
 
 Tables two_hosts(std::optional<double> sigma_ns, int64_t skew_ns) {
   Tables run(2, 2);
@@ -231,9 +240,13 @@ TEST(Collectives, UnknownOffsetBetweenHostsIsNotTrusted) {
   row.rank = 1;
   run.add(row);
   run.analyze();
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'MPI_Allreduce' AND wait_method = 'min-duration'"), 40);
+  EXPECT_EQ(
+      run.integer("SELECT count(*) FROM v_collective WHERE op = 'MPI_Allreduce' AND wait_method = 'min-duration'"), 40);
   EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM v_collective"), 20 * 100_us);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'MPI_Bcast' AND wait_ns IS NULL AND why = 'CLOCK_UNTRUSTED'"), 2);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM v_collective WHERE op = 'MPI_Bcast' AND wait_ns IS NULL AND why = 'CLOCK_UNTRUSTED'"),
+      2);
   EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame WHERE late = 1"), 20 * 100_us);
   EXPECT_EQ(run.why("wait_agreement"), "CLOCK_UNTRUSTED");
 }
@@ -251,7 +264,8 @@ TEST(Collectives, VariancesOfTwoHostsAddUp) {
   Tables run(4, 4);
   run.exec("UPDATE host SET sigma_ns = CASE id WHEN 1 THEN 0 WHEN 2 THEN 3000 WHEN 3 THEN 1000 ELSE 4000 END");
   const int64_t pair = run.communicator("pair", {0, 2});
-  for (int64_t seq = 1; seq <= 20; ++seq) run.allreduce(seq, {seq * 1_ms, seq * 1_ms, seq * 1_ms, seq * 1_ms + 100_us}, 10_us, 1'000);
+  for (int64_t seq = 1; seq <= 20; ++seq)
+    run.allreduce(seq, {seq * 1_ms, seq * 1_ms, seq * 1_ms, seq * 1_ms + 100_us}, 10_us, 1'000);
   for (int64_t rank : {0, 2}) {
     Row row;
     row.rank = rank;
@@ -267,7 +281,8 @@ TEST(Collectives, VariancesOfTwoHostsAddUp) {
                         " WHERE v.comm = 'MPI_COMM_WORLD' AND k.sigma_ns = 5000 AND k.wait_method = 'max-start'"),
             80);
   EXPECT_EQ(
-      run.integer("SELECT count(*) FROM v_collective v JOIN collective k ON k.event = v.event WHERE v.comm = 'pair' AND k.sigma_ns = 1000"),
+      run.integer(
+          "SELECT count(*) FROM v_collective v JOIN collective k ON k.event = v.event WHERE v.comm = 'pair' AND k.sigma_ns = 1000"),
       2);
 }
 
@@ -303,10 +318,11 @@ TEST(Collectives, WithinOneHostNoSigmaIsNeeded) {
     run.add(row);
   }
   run.analyze();
-  EXPECT_EQ(run.integers("SELECT wait_ns FROM v_collective WHERE wait_method = 'max-start' ORDER BY rank"), (std::vector<int64_t>{10, 0}));
+  EXPECT_EQ(run.integers("SELECT wait_ns FROM v_collective WHERE wait_method = 'max-start' ORDER BY rank"),
+            (std::vector<int64_t>{10, 0}));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- bandwidths
+// ---------------------------------------------------------------------------------------------------------- bandwidths
 
 TEST(Collectives, GoldenBusBandwidth) {
   Tables run(8);
@@ -438,8 +454,10 @@ TEST(Collectives, NonblockingOnesTellNoBandwidth) {
   }
   run.analyze();
   EXPECT_EQ(run.integer("SELECT upper_bound FROM collective_group"), 1);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM collective_group WHERE busbw_xfer IS NULL AND busbw_raw IS NULL AND why = 'NOT_APPLICABLE'"),
-            1);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM collective_group WHERE busbw_xfer IS NULL AND busbw_raw IS NULL AND why = 'NOT_APPLICABLE'"),
+      1);
   EXPECT_EQ(run.text("SELECT DISTINCT wait_method FROM collective"), "max-post");
   EXPECT_EQ(run.integers("SELECT wait_ns FROM v_collective ORDER BY rank"), (std::vector<int64_t>{1_ms, 0}));
 }
@@ -477,7 +495,8 @@ TEST(Collectives, AnalyzingTwiceGivesTheSame) {
   tell(run, story);
   run.analyze();
   const auto fingerprint = [&] {
-    return run.text("SELECT group_concat(event || ':' || wait_ns || ':' || wait_method) FROM (SELECT * FROM collective ORDER BY event)") +
+    return run.text(
+               "SELECT group_concat(event || ':' || wait_ns || ':' || wait_method) FROM (SELECT * FROM collective ORDER BY event)") +
            run.text("SELECT group_concat(id || '=' || coalesce(value, why)) FROM metric") +
            run.text("SELECT group_concat(key || value) FROM meta");
   };

@@ -12,8 +12,9 @@ struct Account {
 
 void account(Tables& run, const std::vector<Account>& accounts) {
   for (const Account& a : accounts)
-    for (const auto& [key, ns] :
-         {std::pair("run_queue_wait_ns", a.ready_ns), {"on_cpu_ns", a.over_ns - a.ready_ns}, {"cpu_account_ns", a.over_ns}})
+    for (const auto& [key, ns] : {std::pair("run_queue_wait_ns", a.ready_ns),
+                                  {"on_cpu_ns", a.over_ns - a.ready_ns},
+                                  {"cpu_account_ns", a.over_ns}})
       run.exec(fmt::format("INSERT INTO process_fact VALUES ({}, '{}', '{}')", a.rank + 1, key, ns));
 }
 
@@ -21,7 +22,9 @@ Tables even(int64_t ranks) {
   return training(ranks, 60, 10_ms, [](int64_t, int64_t) { return 40_ms; });
 }
 
-std::string verdict_of(Tables& run, const std::string& key) { return run.text("SELECT value FROM meta WHERE key = '" + key + "'"); }
+std::string verdict_of(Tables& run, const std::string& key) {
+  return run.text("SELECT value FROM meta WHERE key = '" + key + "'");
+}
 
 TEST(CpuContention, OneRank) {
   Tables run = even(4);
@@ -31,7 +34,8 @@ TEST(CpuContention, OneRank) {
   EXPECT_EQ(run.text("SELECT sentence FROM finding"), "rank 1 (node1) waited for a CPU for 5.75 s of 7.46 s (77%)");
   EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
   EXPECT_EQ(run.text("SELECT confidence || saving_bound FROM finding"), "sureupper");
-  // A step takes 50 ms, and rank 3, which had a CPU all the time, computes for 40: 10 are left, less than the 38.5 that rank 1 waited.
+  // A step takes 50 ms, and rank 3, which had a CPU all the time, computes for 40: 10 are left, less than the 38.5
+  // that rank 1 waited.
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 10e6, 1);
   EXPECT_NEAR(run.number("SELECT share_ratio FROM finding"), 0.2, 1e-6);
   run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding"));
@@ -96,21 +100,26 @@ TEST(CpuContention, TheVerdictSaysSo) {
   with.analyze();
   EXPECT_EQ(verdict_of(with, "verdict"), "transfer");
   EXPECT_EQ(verdict_of(with, "verdict.text"),
-            verdict_of(without, "verdict.text") + "; CPU contention is part of it: ranks waited for a CPU for 25.0% of the time");
+            verdict_of(without, "verdict.text") +
+                "; CPU contention is part of it: ranks waited for a CPU for 25.0% of the time");
 }
 
 /// Where the ranks' own number is the cause, that is said once.
 TEST(CpuContention, SharedCoresTellTheirOwn) {
   Tables run = even(3);
   const char* const cpus[] = {"0", "0", "1"};
-  for (int64_t r = 0; r < 3; ++r) run.exec(fmt::format("INSERT INTO process_fact VALUES ({}, 'cpus', '{}')", r + 1, cpus[r]));
+  for (int64_t r = 0; r < 3; ++r)
+    run.exec(fmt::format("INSERT INTO process_fact VALUES ({}, 'cpus', '{}')", r + 1, cpus[r]));
   account(run, {{0, 5_s, 10_s}, {1, 6_s, 10_s}, {2, 2_s, 10_s}});
   run.analyze();
   ASSERT_EQ(run.findings(), (Ids{"shared_cores", "cpu_contention"}));
-  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"), "ranks 0 and 1 are bound to the same core (CPU 0 of node1)");
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
+            "ranks 0 and 1 are bound to the same core (CPU 0 of node1)");
   const std::string evidence = run.text("SELECT evidence FROM finding WHERE position = 1");
-  EXPECT_TRUE(has(evidence, "Ready to run and without a CPU for 6.00 s of 10.0 s (60%): rank 1, the longest of them.")) << evidence;
-  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 2"), "rank 2 (node1) waited for a CPU for 2.00 s of 10.0 s (20%)");
+  EXPECT_TRUE(has(evidence, "Ready to run and without a CPU for 6.00 s of 10.0 s (60%): rank 1, the longest of them."))
+      << evidence;
+  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 2"),
+            "rank 2 (node1) waited for a CPU for 2.00 s of 10.0 s (20%)");
 }
 
 /// What is sure to be saved comes before what may be.

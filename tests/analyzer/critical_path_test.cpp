@@ -1,4 +1,5 @@
-// Critical paths: random jobs of which the simulator knows what each thing waited for, summed forwards; and by hand through the store.
+// Critical paths: random jobs of which the simulator knows what each thing waited for, summed forwards; and by hand
+// through the store.
 #include "analyzer/passes/critical_path.h"
 
 #include <gtest/gtest.h>
@@ -19,7 +20,8 @@ constexpr size_t kStreams = 3;
 /// Time on the path so far, by kind.
 using Sums = std::map<PathKind, int64_t>;
 
-/// A host that launches, waits and works at random. Unlike the walk it goes forwards, and knows causes instead of reading them from times.
+/// A host that launches, waits and works at random. Unlike the walk it goes forwards, and knows causes instead of
+/// reading them from times.
 class RandomJob {
  public:
   explicit RandomJob(unsigned seed) : random_(seed) {}
@@ -45,7 +47,9 @@ class RandomJob {
     Sums path;
   };
 
-  int64_t any(int64_t least, int64_t most) { return std::uniform_int_distribution<int64_t>(least, most)(random_) * kUs + random_() % 1000; }
+  int64_t any(int64_t least, int64_t most) {
+    return std::uniform_int_distribution<int64_t>(least, most)(random_) * kUs + random_() % 1000;
+  }
   size_t any_stream() { return random_() % kStreams; }
 
   void work(int64_t ns) {
@@ -166,8 +170,8 @@ TEST(CriticalPath, IsWhatTheSimulatorKnows) {
       for (const auto& [kind, ns] : job.truth) ++seen[kind];
     }
   }
-  for (const PathKind kind : {PathKind::kHost, PathKind::kLaunch, PathKind::kBetween, PathKind::kCompute, PathKind::kWait,
-                              PathKind::kTransfer, PathKind::kCollective, PathKind::kCopy})
+  for (const PathKind kind : {PathKind::kHost, PathKind::kLaunch, PathKind::kBetween, PathKind::kCompute,
+                              PathKind::kWait, PathKind::kTransfer, PathKind::kCollective, PathKind::kCopy})
     EXPECT_GT(seen[kind], 50u) << name_of(kind);
 }
 
@@ -184,15 +188,16 @@ PathOperation kernel(int64_t launch_us, int64_t begin_us, int64_t end_us, size_t
 
 TEST(CriticalPath, WhatNothingTellsIsUnknown) {
   // The second begins 100 us behind its launch while its stream is free, the third 50 us behind the second.
-  PathStep step{{0, 400 * kUs}, {kernel(10, 15, 20, 0, 1), kernel(30, 130, 200, 0, 2), kernel(40, 250, 500, 0, 3)}, {}, {}, {}};
+  PathStep step{
+      {0, 400 * kUs}, {kernel(10, 15, 20, 0, 1), kernel(30, 130, 200, 0, 2), kernel(40, 250, 500, 0, 3)}, {}, {}, {}};
   EarlierEnds earlier(1, INT64_MIN);
   EXPECT_EQ(sums_of(critical_path(step, earlier)),
             (Sums{{PathKind::kHost, 30 * kUs}, {PathKind::kUnknown, 150 * kUs}, {PathKind::kCompute, 320 * kUs}}));
 }
 
 TEST(CriticalPath, EndsThoughWhatWasAwaitedBeginsWhenTheCallIsOver) {
-  // Both run within the error of stamps behind the call that waited for the second, which comes after the first by the numbers of the calls, but
-  // was launched before it.
+  // Both run within the error of stamps behind the call that waited for the second, which comes after the first by the
+  // numbers of the calls, but was launched before it.
   PathOperation first = kernel(100, 0, 0, 0, 1), second = kernel(50, 0, 0, 0, 2);
   first.call = 1;
   first.interval = {100'200, 100'400};
@@ -200,8 +205,10 @@ TEST(CriticalPath, EndsThoughWhatWasAwaitedBeginsWhenTheCallIsOver) {
   second.interval = {100'500, 101'000};
   const PathStep step{{0, 101 * kUs}, {first, second}, {{{60 * kUs, 100 * kUs}, {}, 0, 0}}, {}, {}};
   EarlierEnds earlier(1, INT64_MIN);
-  EXPECT_EQ(sums_of(critical_path(step, earlier)),
-            (Sums{{PathKind::kHost, 100'000}, {PathKind::kLaunch, 200}, {PathKind::kBetween, 100}, {PathKind::kCompute, 700}}));
+  EXPECT_EQ(
+      sums_of(critical_path(step, earlier)),
+      (Sums{
+          {PathKind::kHost, 100'000}, {PathKind::kLaunch, 200}, {PathKind::kBetween, 100}, {PathKind::kCompute, 700}}));
 }
 
 TEST(CriticalPath, TheHostsTimeBelongsToTheNextLaunchUnlessALongRangeSaysOtherwise) {
@@ -210,11 +217,14 @@ TEST(CriticalPath, TheHostsTimeBelongsToTheNextLaunchUnlessALongRangeSaysOtherwi
   EarlierEnds earlier(1, INT64_MIN);
   std::map<std::optional<int64_t>, int64_t> host_ns;
   for (const PathPiece& piece : critical_path(step, earlier)) host_ns[piece.region] += piece.interval.length_ns();
-  // 0 to 600 loads data (8), to 602 launches (10), to 1000 is in the outer range (7), to 1002 launches (20); the rest is that range's, too.
-  EXPECT_EQ(host_ns, (std::map<std::optional<int64_t>, int64_t>{{7, (398 + 498) * kUs}, {8, 600 * kUs}, {10, 2 * kUs}, {20, 2 * kUs}}));
+  // 0 to 600 loads data (8), to 602 launches (10), to 1000 is in the outer range (7), to 1002 launches (20); the rest
+  // is that range's, too.
+  EXPECT_EQ(host_ns, (std::map<std::optional<int64_t>, int64_t>{
+                         {7, (398 + 498) * kUs}, {8, 600 * kUs}, {10, 2 * kUs}, {20, 2 * kUs}}));
 }
 
-// Two ranks, by hand, through the store: rank 1 computes longer, rank 0 waits inside its collective on a stream of its own.
+// Two ranks, by hand, through the store: rank 1 computes longer, rank 0 waits inside its collective on a
+// stream of its own.
 TEST(CriticalPath, OfARunByHand) {
   Tables run(2);
   run.exec(
@@ -227,26 +237,28 @@ TEST(CriticalPath, OfARunByHand) {
   for (const int64_t rank : {0, 1}) {
     for (int64_t s = 0; s < 3; ++s) {
       const int64_t t = s * 1000, gemm_us = rank == 0 ? 100 : 160;
-      const auto add = [&](int kind, int name, const char* stream, int64_t launch, int64_t begin, int64_t end, int64_t call,
-                           const std::string& collective) {
+      const auto add = [&](int kind, int name, const char* stream, int64_t launch, int64_t begin, int64_t end,
+                           int64_t call, const std::string& collective) {
         run.exec(
             "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
             " comm, seq, launch_ns, launch_duration_ns) VALUES (" +
-            std::to_string(rank + 1) + ", " + std::to_string(kind) + ", " + std::to_string(name) + ", 0, 1, " + stream + ", 1, " +
-            std::to_string(s) + ", 0, " + std::to_string((t + begin) * kUs) + ", " + std::to_string((end - begin) * kUs) + ", " +
-            std::to_string(10 * s + call) + ", " + collective + ", " + std::to_string((t + launch) * kUs) + ", " +
-            std::to_string(kind == 4 ? (end - launch) * kUs : 3 * kUs) + ")");
+            std::to_string(rank + 1) + ", " + std::to_string(kind) + ", " + std::to_string(name) + ", 0, 1, " + stream +
+            ", 1, " + std::to_string(s) + ", 0, " + std::to_string((t + begin) * kUs) + ", " +
+            std::to_string((end - begin) * kUs) + ", " + std::to_string(10 * s + call) + ", " + collective + ", " +
+            std::to_string((t + launch) * kUs) + ", " + std::to_string(kind == 4 ? (end - launch) * kUs : 3 * kUs) +
+            ")");
       };
       const std::string collective = std::to_string(comm) + ", " + std::to_string(s + 1);
       const int64_t met_us = 20 + 160 + 5, done_us = met_us + 50, begin_us = 20 + gemm_us + 5;
       add(1, 1, "7", 10, 20, 20 + gemm_us, 1, "NULL, NULL");
-      run.exec("INSERT INTO stream_wait VALUES (" + std::to_string(rank + 1) + ", 1, 9, " + std::to_string(10 * s + 3) + ", 1, 7, " +
-               std::to_string(10 * s + 2) + ")");
+      run.exec("INSERT INTO stream_wait VALUES (" + std::to_string(rank + 1) + ", 1, 9, " + std::to_string(10 * s + 3) +
+               ", 1, 7, " + std::to_string(10 * s + 2) + ")");
       add(1, 2, "9", 30, begin_us, done_us, 4, collective);
-      run.exec("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes) VALUES (" +
-               std::to_string(++event) + ", " + std::to_string(rank + 1) + ", 0, 4, 100, " + std::to_string(comm) + ", " +
-               std::to_string(s + 1) + ", 1, " + std::to_string(s) + ", " + std::to_string((t + begin_us) * kUs) + ", " +
-               std::to_string((done_us - begin_us) * kUs) + ", 8)");
+      run.exec(
+          "INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes) VALUES (" +
+          std::to_string(++event) + ", " + std::to_string(rank + 1) + ", 0, 4, 100, " + std::to_string(comm) + ", " +
+          std::to_string(s + 1) + ", 1, " + std::to_string(s) + ", " + std::to_string((t + begin_us) * kUs) + ", " +
+          std::to_string((done_us - begin_us) * kUs) + ", 8)");
       // The host waits for the collective, works for 25 us and launches the update.
       add(4, 4, "9", 40, 40, done_us + 4, 5, "NULL, NULL");
       add(1, 3, "7", done_us + 29, done_us + 35, done_us + 65, 6, "NULL, NULL");
@@ -256,8 +268,8 @@ TEST(CriticalPath, OfARunByHand) {
   run.exec("UPDATE process SET end_ns = 4000000");
   run.analyze();
   const auto us = [&](int64_t rank, const char* kind) {
-    return run.integer("SELECT coalesce(sum(time_ns), -1000) / 1000 FROM v_critical_path WHERE rank = " + std::to_string(rank) +
-                       " AND step = 1 AND kind = '" + kind + "'");
+    return run.integer("SELECT coalesce(sum(time_ns), -1000) / 1000 FROM v_critical_path WHERE rank = " +
+                       std::to_string(rank) + " AND step = 1 AND kind = '" + kind + "'");
   };
   // Host 10, launch 10, gemm, between 5, the collective, host 4 and 25, launch 6, update 30.
   for (const int64_t rank : {0, 1}) {

@@ -33,7 +33,8 @@ struct FaultyJob {
     std::string text;
     SQLite::Statement row(*db, "SELECT * FROM " + table);
     while (row.executeStep())
-      for (int i = 0; i < row.getColumnCount(); ++i) text += row.getColumn(i).getString() + (i + 1 < row.getColumnCount() ? "|" : "\n");
+      for (int i = 0; i < row.getColumnCount(); ++i)
+        text += row.getColumn(i).getString() + (i + 1 < row.getColumnCount() ? "|" : "\n");
     return text;
   }
 
@@ -58,13 +59,15 @@ TEST_P(DeclaredTables, HoldWhatTheirColumnsSay) {
   EXPECT_TRUE(job.list("SELECT name FROM sqlite_temp_master").empty()) << "no pass hands on in secret";
   for (const std::string& table : declared()) {
     for (const std::string& column : job.list("SELECT name FROM pragma_table_info('" + table + "')")) {
-      const std::string type = job.list("SELECT lower(type) FROM pragma_table_info('" + table + "') WHERE name = '" + column + "'").at(0);
-      std::vector<std::string> wrong = job.list("SELECT DISTINCT typeof(" + column + ") FROM " + table + " WHERE typeof(" + column +
-                                                ") NOT IN ('null', '" + type + "')");
+      const std::string type =
+          job.list("SELECT lower(type) FROM pragma_table_info('" + table + "') WHERE name = '" + column + "'").at(0);
+      std::vector<std::string> wrong = job.list("SELECT DISTINCT typeof(" + column + ") FROM " + table +
+                                                " WHERE typeof(" + column + ") NOT IN ('null', '" + type + "')");
       EXPECT_TRUE(wrong.empty()) << table << "." << column << " is declared " << type << " and holds " << wrong.at(0);
     }
   }
-  for (const char* table : {"steady_world", "steady_number", "steady_part", "steady_step", "steady_rank", "steady_wait", "mean_transfer"})
+  for (const char* table :
+       {"steady_world", "steady_number", "steady_part", "steady_step", "steady_rank", "steady_wait", "mean_transfer"})
     EXPECT_NE(job.content(table), "") << table;
 }
 
@@ -78,8 +81,9 @@ TEST_P(DeclaredTables, AreTheSameAfterAnotherAnalysis) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Analyzer, DeclaredTables,
-                         ::testing::Values(std::vector<Fault>{}, std::vector{Fault::kSlowRank}, std::vector{Fault::kBubble},
-                                           std::vector{Fault::kInputStall}, std::vector{Fault::kHostBound}));
+                         ::testing::Values(std::vector<Fault>{}, std::vector{Fault::kSlowRank},
+                                           std::vector{Fault::kBubble}, std::vector{Fault::kInputStall},
+                                           std::vector{Fault::kHostBound}));
 
 TEST(DeclaredTables, OfAnotherVersionAreDropped) {
   Analyzed run(SyntheticRun().ranks(2).steps(3).each_step().compute(1'000'000).allreduce(1'000, 1'000));
@@ -87,15 +91,18 @@ TEST(DeclaredTables, OfAnotherVersionAreDropped) {
   run.db.exec("UPDATE meta SET value = 'of_old ' || value WHERE key = 'analysis.tables'");
   analyze(run.db);
   EXPECT_EQ(run.integer("SELECT count(*) FROM sqlite_master WHERE name = 'of_old'"), 0);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM sqlite_master WHERE name = 'of_the_user'"), 1) << "not made by an analysis";
+  EXPECT_EQ(run.integer("SELECT count(*) FROM sqlite_master WHERE name = 'of_the_user'"), 1)
+      << "not made by an analysis";
   EXPECT_EQ(run.integer("SELECT count(*) FROM pragma_table_info('late') WHERE name = 'wait_ns'"), 1) << "made anew";
 }
 
 /// How steady steps are counted, by a second way: from step_part.
 TEST(DeclaredTables, SteadyWorldIsTheBasis) {
   Analyzed run(SyntheticRun().ranks(2).steps(14).each_step().compute(1'000'000).allreduce(1'000, 1'000));
-  EXPECT_EQ(run.text("SELECT annotated || ' ' || inferred || ' ' || used || ' ' || warmup || ' ' || incomplete FROM steady_world"),
-            "1 0 9 5 0");
+  EXPECT_EQ(
+      run.text(
+          "SELECT annotated || ' ' || inferred || ' ' || used || ' ' || warmup || ' ' || incomplete FROM steady_world"),
+      "1 0 9 5 0");
   EXPECT_EQ(run.integer("SELECT count(*) FROM steady_part"), 18);
 }
 

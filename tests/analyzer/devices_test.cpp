@@ -21,7 +21,8 @@ std::vector<DeviceOperation> random_operations(std::mt19937& random) {
   std::vector<DeviceOperation> operations(random() % 9);
   for (DeviceOperation& o : operations) {
     o.interval.begin_ns = static_cast<int64_t>(random() % (kRange - 1));
-    o.interval.end_ns = o.interval.begin_ns + 1 + static_cast<int64_t>(random() % (kRange - static_cast<size_t>(o.interval.begin_ns) - 1));
+    o.interval.end_ns = o.interval.begin_ns + 1 +
+                        static_cast<int64_t>(random() % (kRange - static_cast<size_t>(o.interval.begin_ns) - 1));
     o.device_class = static_cast<DeviceClass>(random() % 3);
     o.wait_ns = static_cast<int64_t>(random() % static_cast<size_t>(o.interval.length_ns()));
     if (random() % 3 != 0) o.awaits = {static_cast<int64_t>(random() % kRange), random() % 2 == 0};
@@ -41,7 +42,8 @@ TEST(DevicePartition, MatchesABitmapAndAddsUp) {
     std::vector<DeviceOperation> operations;
     for (const DeviceOperation& o : all)
       if (o.interval.begin_ns < window.end_ns && o.interval.end_ns > window.begin_ns) operations.push_back(o);
-    int64_t compute = 0, comm = 0, xfer = 0, copy = 0, exposed = 0, exposed_xfer = 0, exposed_copy = 0, active = 0, active_xfer = 0;
+    int64_t compute = 0, comm = 0, xfer = 0, copy = 0, exposed = 0, exposed_xfer = 0, exposed_copy = 0, active = 0,
+            active_xfer = 0;
     for (int64_t t = window.begin_ns; t < window.end_ns; ++t) {
       bool k = false, c = false, m = false, x = false;
       for (const DeviceOperation& o : operations) {
@@ -73,9 +75,9 @@ TEST(DevicePartition, MatchesABitmapAndAddsUp) {
     ASSERT_EQ(p.active_ns, active);
     ASSERT_EQ(p.active_xfer_ns, active_xfer);
     ASSERT_EQ(p.compute_ns + p.exposed_comm_ns + p.exposed_copy_ns + p.idle_ns, window.length_ns());
-    ASSERT_EQ(
-        p.idle_input_ns + p.idle_host_ns + p.idle_launch_ns + p.idle_kernel_ns + p.idle_dep_comm_ns + p.idle_dep_copy_ns + p.idle_other_ns,
-        p.idle_ns);
+    ASSERT_EQ(p.idle_input_ns + p.idle_host_ns + p.idle_launch_ns + p.idle_kernel_ns + p.idle_dep_comm_ns +
+                  p.idle_dep_copy_ns + p.idle_other_ns,
+              p.idle_ns);
   }
 }
 
@@ -98,14 +100,16 @@ TEST(DevicePartition, TellsGapsByWhatEndsThem) {
   EXPECT_EQ(p.idle_kernel_ns, 29'000);
   EXPECT_EQ(p.idle_other_ns, 30'000 + 80'000 + 50'000);
   EXPECT_EQ(p.idle_input_ns, 0);
-  const DevicePartition loading = partition_device({0, 800'000}, operations, &next, {{-10, 60'000}, {95'000, 120'000}, {290'000, 310'000}});
+  const DevicePartition loading =
+      partition_device({0, 800'000}, operations, &next, {{-10, 60'000}, {95'000, 120'000}, {290'000, 310'000}});
   EXPECT_EQ(loading.idle_input_ns, 60'000 + 5'000 + 10'000) << "of any gap what the host loaded meanwhile";
   EXPECT_EQ(loading.idle_host_ns, p.idle_host_ns - 60'000);
   EXPECT_EQ(loading.idle_launch_ns, p.idle_launch_ns - 5'000);
   EXPECT_EQ(loading.idle_kernel_ns, p.idle_kernel_ns + 20'000) << "of the gap of 30 us 20 are left";
   EXPECT_EQ(loading.idle_other_ns, p.idle_other_ns - 30'000);
   EXPECT_EQ(loading.idle_ns, p.idle_ns);
-  EXPECT_EQ(partition_device({0, 800'000}, operations, nullptr, {}).idle_other_ns, 160'000 + 100'000) << "nothing came any more";
+  EXPECT_EQ(partition_device({0, 800'000}, operations, nullptr, {}).idle_other_ns, 160'000 + 100'000)
+      << "nothing came any more";
 }
 
 TEST(DevicePartition, TellsWhatALaunchedOneWaitedFor) {
@@ -125,7 +129,8 @@ TEST(DevicePartition, TellsWhatALaunchedOneWaitedFor) {
   EXPECT_EQ(p.idle_other_ns, 50'000 + 140'000);
   EXPECT_EQ(p.idle_host_ns + p.idle_launch_ns, 0);
   after_copy.launch_ns = 100'000;
-  EXPECT_EQ(partition_device({0, 210'000}, {first, after_copy}, nullptr, {}).idle_dep_copy_ns, 0) << "the host came later than the gap";
+  EXPECT_EQ(partition_device({0, 210'000}, {first, after_copy}, nullptr, {}).idle_dep_copy_ns, 0)
+      << "the host came later than the gap";
 }
 
 class DevicesTest : public ::testing::Test {
@@ -137,16 +142,18 @@ class DevicesTest : public ::testing::Test {
         "INSERT INTO gpu_name VALUES (1, 'gemm', 'compute'), (2, 'ncclDevKernel_AllReduce', 'communication'),"
         " (3, '[CUDA memcpy HtoD]', 'copy')");
   }
-  void event(int64_t rank, int64_t kind, int64_t name, int64_t step, int64_t begin_ns, int64_t end_ns, int64_t launch_ns,
-             const std::string& seq = "NULL", int64_t device = 0) {
+  void event(int64_t rank, int64_t kind, int64_t name, int64_t step, int64_t begin_ns, int64_t end_ns,
+             int64_t launch_ns, const std::string& seq = "NULL", int64_t device = 0) {
     run_.exec(
         "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, comm, seq,"
         " launch_ns) VALUES (" +
-        std::to_string(rank + 1) + ", " + std::to_string(kind) + ", " + std::to_string(name) + ", " + std::to_string(device) +
-        ", 1, 7, 70, " + std::to_string(step) + ", " + std::to_string(begin_ns) + ", " + std::to_string(end_ns - begin_ns) + ", 0, " +
-        (seq == "NULL" ? "NULL" : "1") + ", " + seq + ", " + std::to_string(launch_ns) + ")");
+        std::to_string(rank + 1) + ", " + std::to_string(kind) + ", " + std::to_string(name) + ", " +
+        std::to_string(device) + ", 1, 7, 70, " + std::to_string(step) + ", " + std::to_string(begin_ns) + ", " +
+        std::to_string(end_ns - begin_ns) + ", 0, " + (seq == "NULL" ? "NULL" : "1") + ", " + seq + ", " +
+        std::to_string(launch_ns) + ")");
   }
-  /// Steps of 1 ms: copy 0.1, compute 0.5 (rank 1: 0.7) of which the copy's second half is under it, all-reduce of 0.1 after the last one.
+  /// Steps of 1 ms: copy 0.1, compute 0.5 (rank 1: 0.7) of which the copy's second half is under it, all-reduce of 0.1
+  /// after the last one.
   void steps(int64_t count) {
     for (int64_t s = 0; s < count; ++s) {
       const int64_t t = s * 1'000'000;
@@ -163,7 +170,8 @@ class DevicesTest : public ::testing::Test {
 };
 
 TEST_F(DevicesTest,
-       ModelsOfAMeanStepTakeTheDevices) {  // 0.1 of 1 ms is transfer on both, 0.2 is waiting on one; host threads call no MPI at all
+       // 0.1 of 1 ms is transfer on both, 0.2 is waiting on one; host threads call no MPI at all
+       ModelsOfAMeanStepTakeTheDevices) {
   steps(2);
   run_.exec("UPDATE process SET init_ns = 0, finalize_ns = 2000000, end_ns = 2000000");
   run_.analyze();
@@ -179,12 +187,18 @@ TEST_F(DevicesTest, WaitingInsideKernelsIsSplitOff) {
   steps(2);
   run_.exec("UPDATE process SET init_ns = 0, finalize_ns = 2000000, end_ns = 2000000");
   run_.analyze();
-  EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{500'000, 700'000}));
-  EXPECT_EQ(run_.integers("SELECT comm_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{300'000, 100'000}));
-  EXPECT_EQ(run_.integers("SELECT exposed_wait_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{200'000, 0}));
-  EXPECT_EQ(run_.integers("SELECT exposed_copy_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{50'000, 50'000}));
-  EXPECT_EQ(run_.integers("SELECT idle_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{150'000, 150'000}));
-  EXPECT_EQ(run_.integers("SELECT idle_host_ns FROM v_gpu_part WHERE step = 0 ORDER BY rank"), (std::vector<int64_t>{145'000, 145'000}))
+  EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"),
+            (std::vector<int64_t>{500'000, 700'000}));
+  EXPECT_EQ(run_.integers("SELECT comm_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"),
+            (std::vector<int64_t>{300'000, 100'000}));
+  EXPECT_EQ(run_.integers("SELECT exposed_wait_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"),
+            (std::vector<int64_t>{200'000, 0}));
+  EXPECT_EQ(run_.integers("SELECT exposed_copy_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"),
+            (std::vector<int64_t>{50'000, 50'000}));
+  EXPECT_EQ(run_.integers("SELECT idle_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"),
+            (std::vector<int64_t>{150'000, 150'000}));
+  EXPECT_EQ(run_.integers("SELECT idle_host_ns FROM v_gpu_part WHERE step = 0 ORDER BY rank"),
+            (std::vector<int64_t>{145'000, 145'000}))
       << "the first 45 us, and the end, because what came next was launched in the next step";
   EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_part WHERE step IS NULL ORDER BY rank"),
             (std::vector<int64_t>{1'000'000, 1'400'000}));
@@ -194,8 +208,8 @@ TEST_F(DevicesTest, WaitingInsideKernelsIsSplitOff) {
       (std::vector<int64_t>{500'000 + 300'000 + 100'000 + 300'000, 700'000 + 100'000 + 100'000 + 100'000}));
 }
 
-/// More than are in memory at a time: every 100 us a kernel of 60 us, every second one with a collective from its 50th to its 75th us, and a copy
-/// beside the first 25,500.
+/// More than are in memory at a time: every 100 us a kernel of 60 us, every second one with a collective from its 50th
+/// to its 75th us, and a copy beside the first 25,500.
 TEST_F(DevicesTest, WhatIsCutIntoPiecesAddsUp) {
   constexpr int64_t kKernels = 40'000, kKernelSteps = 4, kCopied = 25'500, kMicrosecond = 1000;
   const auto kernels = [&](const char* name, int64_t from_us, int64_t us, int64_t every) {
@@ -203,8 +217,8 @@ TEST_F(DevicesTest, WhatIsCutIntoPiecesAddsUp) {
         "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, start_ns, duration_ns, correlation, launch_ns)"
         " WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + " +
         std::to_string(every) + " FROM n WHERE i + " + std::to_string(every) + " < 40000) SELECT 1, 1, " + name +
-        ", 0, 1, 7, 70, i / 10000, i * 100000 + " + std::to_string(from_us * kMicrosecond) + ", " + std::to_string(us * kMicrosecond) +
-        ", 0, i * 100000 - 90000 FROM n");
+        ", 0, 1, 7, 70, i / 10000, i * 100000 + " + std::to_string(from_us * kMicrosecond) + ", " +
+        std::to_string(us * kMicrosecond) + ", 0, i * 100000 - 90000 FROM n");
   };
   event(0, 2, 3, 0, 0, kCopied * 100 * kMicrosecond, -1);
   kernels("1", 0, 60, 1);
@@ -212,7 +226,8 @@ TEST_F(DevicesTest, WhatIsCutIntoPiecesAddsUp) {
   for (int64_t s = 0; s < kKernelSteps; ++s) run_.step(0, s, s * 1'000'000'000, (s + 1) * 1'000'000'000, 0);
   run_.exec("UPDATE process SET init_ns = 0, finalize_ns = 4000000000, end_ns = 4000000000");
   run_.analyze();
-  // Every pair of kernels computes for 120 us and communicates for 25, 15 of them beside no kernel; 25 and 40 us are left.
+  // Every pair of kernels computes for 120 us and communicates for 25, 15 of them beside no kernel; 25 and 40 us are
+  // left.
   constexpr int64_t kPairs = kKernels / 2, kCopiedPairs = kCopied / 2;
   const auto of_run = [&](const std::string& column) {
     return run_.integer("SELECT " + column + " FROM gpu_part WHERE step IS NULL AND process = 1");
@@ -238,7 +253,8 @@ TEST_F(DevicesTest, WhatIsCutIntoPiecesAddsUp) {
             (std::vector<int64_t>{kCopied * 100 * kMicrosecond, 0, 0, 0}));
 }
 
-/// Random operations, of which some last for pieces, in windows that overlap: what the pieces add up to, and the partition of each whole window.
+/// Random operations, of which some last for pieces, in windows that overlap: what the pieces add up to, and the
+/// partition of each whole window.
 TEST(DeviceSweep, SumsOfPiecesAreThoseOfWholeWindows) {
   constexpr int64_t kEvents = 60'000;
   std::mt19937 random(11);
@@ -292,10 +308,11 @@ TEST(DeviceSweep, SumsOfPiecesAreThoseOfWholeWindows) {
     const DevicePartition& p = sums.partition;
     ASSERT_EQ(sums.sigma_ns, sigma_ns) << w;
     const auto times = [](const DevicePartition& d) {
-      return std::vector<int64_t>{d.duration_ns,      d.compute_ns,       d.comm_ns,         d.wait_ns,        d.copy_ns,
-                                  d.exposed_comm_ns,  d.exposed_wait_ns,  d.exposed_copy_ns, d.active_ns,      d.active_xfer_ns,
-                                  d.idle_ns,          d.idle_input_ns,    d.idle_host_ns,    d.idle_launch_ns, d.idle_kernel_ns,
-                                  d.idle_dep_comm_ns, d.idle_dep_copy_ns, d.idle_other_ns};
+      return std::vector<int64_t>{d.duration_ns,      d.compute_ns,      d.comm_ns,         d.wait_ns,
+                                  d.copy_ns,          d.exposed_comm_ns, d.exposed_wait_ns, d.exposed_copy_ns,
+                                  d.active_ns,        d.active_xfer_ns,  d.idle_ns,         d.idle_input_ns,
+                                  d.idle_host_ns,     d.idle_launch_ns,  d.idle_kernel_ns,  d.idle_dep_comm_ns,
+                                  d.idle_dep_copy_ns, d.idle_other_ns};
     };
     ASSERT_EQ(times(p), times(whole)) << w;
     idle_ns += p.idle_ns;
@@ -331,7 +348,8 @@ TEST_F(DevicesTest, AxesRunBesideEachOther) {
   }
   run_.analyze();
   const auto of = [&](const char* column, const char* axis) {
-    return run_.integers(std::string("SELECT ") + column + " FROM gpu_axis_part WHERE step = 0 AND axis = '" + axis + "' ORDER BY process");
+    return run_.integers(std::string("SELECT ") + column + " FROM gpu_axis_part WHERE step = 0 AND axis = '" + axis +
+                         "' ORDER BY process");
   };
   using Both = std::vector<int64_t>;
   EXPECT_EQ(of("comm_ns", "all ranks"), (Both{100, 100}));
@@ -350,8 +368,9 @@ TEST_F(DevicesTest, EachRunOfACapturedCollectiveIsAnInstance) {
   run_.exec("UPDATE gpu_event SET seq = 1, graph_node = 9 + process WHERE name = 2");
   run_.analyze();
   for (const char* step : {"0", "1", "2"}) {
-    EXPECT_EQ(run_.integers(std::string("SELECT exposed_wait_ns FROM v_gpu_part WHERE step = ") + step + " ORDER BY rank"),
-              (std::vector<int64_t>{200'000, 0}));
+    EXPECT_EQ(
+        run_.integers(std::string("SELECT exposed_wait_ns FROM v_gpu_part WHERE step = ") + step + " ORDER BY rank"),
+        (std::vector<int64_t>{200'000, 0}));
   }
 }
 
@@ -368,8 +387,9 @@ TEST_F(DevicesTest, EfficienciesMultiply) {
     for (const char* factor : factors) result *= *run_.metric(factor);
     return result;
   };
-  EXPECT_NEAR(product({"gpu_load_balance", "gpu_transfer_efficiency", "gpu_wait_efficiency", "gpu_orchestration_efficiency"}),
-              *run_.metric("gpu_parallel_efficiency"), 1e-9);
+  EXPECT_NEAR(
+      product({"gpu_load_balance", "gpu_transfer_efficiency", "gpu_wait_efficiency", "gpu_orchestration_efficiency"}),
+      *run_.metric("gpu_parallel_efficiency"), 1e-9);
   EXPECT_NEAR(product({"gpu_load_balance", "gpu_communication_efficiency", "gpu_orchestration_efficiency"}),
               *run_.metric("gpu_parallel_efficiency"), 1e-9);
   EXPECT_NEAR(*run_.metric("gpu_talp_parallel_efficiency"), 0.8, 1e-12) << "collectives are kernels too";
@@ -383,9 +403,11 @@ TEST_F(DevicesTest, EfficienciesMultiply) {
   EXPECT_NEAR(*run_.metric("gpu_idle"), 0.15, 1e-12);
 }
 
-/// 12 steps of 1 ms on each of two ranks, one every 2 ms; those of rank 1 begin 250 us later, but for the last two, which begin 100 us
-/// earlier. The GPU of rank 0 computes 600 us of each and copies 100 us, that of rank 1 computes 400 us.
-void shifted_steps(Tables& run, const std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t)>& event) {
+/// 12 steps of 1 ms on each of two ranks, one every 2 ms; those of rank 1 begin 250 us later, but for the
+/// last two, which begin 100 us earlier. The GPU of rank 0 computes 600 us of each and copies 100 us, that
+/// of rank 1 computes 400 us.
+void shifted_steps(Tables& run,
+                   const std::function<void(int64_t, int64_t, int64_t, int64_t, int64_t, int64_t)>& event) {
   for (int64_t s = 0; s < 12; ++s) {
     for (int64_t rank : {0, 1}) {
       const int64_t t = s * 2'000'000 + (rank == 0 ? 0 : s < 10 ? 250'000 : -100'000);
@@ -408,9 +430,9 @@ TEST_F(DevicesTest, TheWindowOfAJobStepIsFromTheFirstBeginToTheLastEnd) {
   EXPECT_NEAR(*run_.metric("gpu_parallel_efficiency"), 7 * (600 + 400) / 2 / windows, 1e-12);
   EXPECT_NEAR(*run_.metric("gpu_orchestration_efficiency"), 7 * 700 / windows, 1e-12);
   EXPECT_NEAR(*run_.metric("gpu_talp_parallel_efficiency"), 7 * 500 / windows, 1e-12);
-  EXPECT_NEAR(
-      *run_.metric("gpu_load_balance") * *run_.metric("gpu_communication_efficiency") * *run_.metric("gpu_orchestration_efficiency"),
-      *run_.metric("gpu_parallel_efficiency"), 1e-9);
+  EXPECT_NEAR(*run_.metric("gpu_load_balance") * *run_.metric("gpu_communication_efficiency") *
+                  *run_.metric("gpu_orchestration_efficiency"),
+              *run_.metric("gpu_parallel_efficiency"), 1e-9);
   EXPECT_NEAR(*run_.metric("step_time"), 1'000'000, 1e-9) << "of a rank";
   EXPECT_EQ(run_.number("SELECT sigma FROM metric WHERE id = 'gpu_parallel_efficiency'"), 0);
 
@@ -421,7 +443,8 @@ TEST_F(DevicesTest, TheWindowOfAJobStepIsFromTheFirstBeginToTheLastEnd) {
   run_.exec("UPDATE gpu_event SET step = NULL");
   run_.analyze();
   EXPECT_EQ(run_.integer("SELECT duration_ns FROM job_window"), 23'500'000);
-  EXPECT_NEAR(*run_.metric("gpu_orchestration_efficiency"), 11 * 700.0 / 23'500, 1e-12) << "the first step was before MPI_Init ended";
+  EXPECT_NEAR(*run_.metric("gpu_orchestration_efficiency"), 11 * 700.0 / 23'500, 1e-12)
+      << "the first step was before MPI_Init ended";
 }
 
 TEST_F(DevicesTest, TheWindowOfAJobStepNeedsClocks) {
@@ -438,7 +461,8 @@ TEST_F(DevicesTest, TheWindowOfAJobStepNeedsClocks) {
   run_.analyze();
   EXPECT_NEAR(run_.number("SELECT sigma_ns FROM job_window"), 7 * 10'000, 1e-6);
   EXPECT_NEAR(*run_.metric("gpu_orchestration_efficiency"), 7 * 700 / 8'450.0, 1e-12);
-  EXPECT_NEAR(run_.number("SELECT sigma FROM metric WHERE id = 'gpu_orchestration_efficiency'"), 4'900.0 * 70 / 8'450 / 8'450, 1e-12);
+  EXPECT_NEAR(run_.number("SELECT sigma FROM metric WHERE id = 'gpu_orchestration_efficiency'"),
+              4'900.0 * 70 / 8'450 / 8'450, 1e-12);
   run_.exec("UPDATE host SET sigma_ns = 125000 WHERE id = 2");
   run_.analyze();
   for (const char* id : {"gpu_parallel_efficiency", "gpu_orchestration_efficiency", "gpu_talp_parallel_efficiency"})
@@ -462,8 +486,8 @@ TEST_F(DevicesTest, SharesByHand) {
   EXPECT_NEAR(*run_.metric("gpu_idle_other"), 100.0 / 15'000, 1e-12) << "nothing comes after the last step";
   EXPECT_NEAR(*run_.metric("hta_compute"), 19 * 1'200.0 / (2 * 18'850), 1e-12)
       << "from the first copy to the end of the last collective but one: HTA leaves out the last step";
-  EXPECT_NEAR(run_.number("SELECT 1.0 * sum(compute_ns) / sum(kernel_time_ns) FROM hta_part WHERE whole = 1"), 24'000.0 / (2 * 19'850),
-              1e-12);
+  EXPECT_NEAR(run_.number("SELECT 1.0 * sum(compute_ns) / sum(kernel_time_ns) FROM hta_part WHERE whole = 1"),
+              24'000.0 / (2 * 19'850), 1e-12);
   EXPECT_EQ(run_.why("gpu_idle_input"), "NO_DATA") << "no range says that it loads data";
   EXPECT_EQ(run_.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("input"), std::string::npos);
 
@@ -487,8 +511,8 @@ TEST_F(DevicesTest, WhatNoRuleKnowsComputesAndIsCounted) {
   const double computed = *run_.metric("gpu_parallel_efficiency");
   const std::vector<int64_t> parts = run_.integers("SELECT compute_ns FROM v_gpu_part ORDER BY rank, step");
   const std::vector<int64_t> layers = run_.integers("SELECT compute_ns FROM v_gpu_layer ORDER BY rank");
-  // Rank 0's kernels that compute, 500 us of 800 a step, get two names that nobody knows; rank 1's 700 of 800 keep theirs. A kernel that was
-  // launched by NCCL communicates whatever its name is.
+  // Rank 0's kernels that compute, 500 us of 800 a step, get two names that nobody knows; rank 1's 700 of 800 keep
+  // theirs. A kernel that was launched by NCCL communicates whatever its name is.
   run_.exec(
       "INSERT INTO gpu_name VALUES (4, 'mystery', 'unclassified'), (5, 'secret', 'unclassified'), (6, 'odd', 'unclassified');"
       "UPDATE gpu_event SET name = 4 + step % 2 WHERE process = 1 AND name = 1;"
@@ -496,7 +520,8 @@ TEST_F(DevicesTest, WhatNoRuleKnowsComputesAndIsCounted) {
   run_.analyze();
   EXPECT_EQ(*run_.metric("n_unclassified"), 2);
   EXPECT_NEAR(*run_.metric("gpu_unclassified"), 500.0 / 1600, 1e-12);
-  EXPECT_EQ(run_.integers("SELECT ns FROM kernel_time ORDER BY class"), (std::vector<int64_t>{8'000'000, 14'000'000, 10'000'000}));
+  EXPECT_EQ(run_.integers("SELECT ns FROM kernel_time ORDER BY class"),
+            (std::vector<int64_t>{8'000'000, 14'000'000, 10'000'000}));
   EXPECT_EQ(run_.integers("SELECT kernels FROM kernel_time ORDER BY class"), (std::vector<int64_t>{40, 20, 20}));
   EXPECT_EQ(*run_.metric("gpu_parallel_efficiency"), computed);
   EXPECT_EQ(run_.integers("SELECT compute_ns FROM v_gpu_part ORDER BY rank, step"), parts);
@@ -528,7 +553,8 @@ TEST_F(DevicesTest, WhatTheHostDidForThemAndWhenCollectivesBegan) {
 TEST_F(DevicesTest, ACallThatLaunchesManyKernelsCountsOnce) {
   steps(20);  // 3 operations a step and rank, none with a correlation
   run_.exec("UPDATE gpu_event SET launch_duration_ns = 4000");
-  // 16 nodes a step and rank, of one launch of 30 us; the numbers of rank 1 are those of rank 0, and begin again after 10 steps.
+  // 16 nodes a step and rank, of one launch of 30 us; the numbers of rank 1 are those of rank 0, and begin
+  // again after 10 steps.
   const auto graph = [&](int64_t kind, const char* node, int64_t copies) {
     run_.exec(
         "WITH RECURSIVE k(k) AS (SELECT 1 UNION ALL SELECT k + 1 FROM k WHERE k < " + std::to_string(copies) +
@@ -553,7 +579,8 @@ TEST_F(DevicesTest, WithoutAllMembersWaitingIsNotKnown) {
   steps(2);
   run_.exec("UPDATE gpu_event SET seq = NULL WHERE process = 2 AND step = 1");
   run_.analyze();
-  EXPECT_EQ(run_.integers("SELECT exposed_comm_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"), (std::vector<int64_t>{300'000, 100'000}));
+  EXPECT_EQ(run_.integers("SELECT exposed_comm_ns FROM v_gpu_part WHERE step = 1 ORDER BY rank"),
+            (std::vector<int64_t>{300'000, 100'000}));
   EXPECT_EQ(run_.integer("SELECT count(exposed_wait_ns) FROM v_gpu_part WHERE step = 1"), 0);
   EXPECT_EQ(run_.text("SELECT DISTINCT why FROM v_gpu_part WHERE step = 1"), "PARTIAL_RANKS");
   EXPECT_EQ(run_.integer("SELECT count(exposed_wait_ns) FROM v_gpu_part WHERE step = 0"), 2);
@@ -585,7 +612,8 @@ TEST_F(DevicesTest, EachGpuIsItsOwn) {
 
 TEST_F(DevicesTest, WaitsAreFollowedFromStreamToStream) {
   run_.step(0, 0, 0, 1'000'000, 0);
-  const auto operation = [&](int64_t device, int64_t name, int64_t stream, int64_t call, int64_t begin_ns, int64_t end_ns) {
+  const auto operation = [&](int64_t device, int64_t name, int64_t stream, int64_t call, int64_t begin_ns,
+                             int64_t end_ns) {
     event(0, name == 3 ? 2 : 1, name, 0, begin_ns, end_ns, 0, "NULL", device);
     run_.exec("UPDATE gpu_event SET context = " + std::to_string(device + 1) + ", stream = " + std::to_string(stream) +
               ", correlation = " + std::to_string(call) + " WHERE id = (SELECT max(id) FROM gpu_event)");
@@ -628,9 +656,9 @@ TEST_F(DevicesTest, TheVerdictListensToGpus) {
   EXPECT_EQ(verdict(), "copy");
   run_.exec("UPDATE gpu_event SET name = 2, kind = 1 WHERE name = 3");
   EXPECT_EQ(verdict(), "undecided") << "nobody knows which collectives these are";
-  EXPECT_NE(
-      run_.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("undecided: what is not split may be waiting or transfer: "),
-      std::string::npos);
+  EXPECT_NE(run_.text("SELECT value FROM meta WHERE key = 'verdict.text'")
+                .find("undecided: what is not split may be waiting or transfer: "),
+            std::string::npos);
   run_.exec("DELETE FROM gpu_event");
   EXPECT_EQ(verdict(), "compute");
 }
@@ -680,7 +708,8 @@ TEST_F(DevicesTest, WithoutGpusTheirMetricsDoNotApply) {
   run_.step(0, 0, 0, 100, 0);
   run_.step(1, 0, 0, 100, 0);
   run_.analyze();
-  for (const char* id : {"gpu_parallel_efficiency", "host_gpu_time", "hta_late_start", "n_unclassified", "gpu_unclassified"})
+  for (const char* id :
+       {"gpu_parallel_efficiency", "host_gpu_time", "hta_late_start", "n_unclassified", "gpu_unclassified"})
     EXPECT_EQ(run_.why(id), "NOT_APPLICABLE") << id;
   EXPECT_EQ(run_.integer("SELECT count(*) FROM gpu_part"), 0);
 }

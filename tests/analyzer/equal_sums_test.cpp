@@ -57,7 +57,8 @@ TEST(EqualSums, WhatComesBeforeTheStepsIsNone) {
 TEST(EqualSums, EqualBatchesAreAsManyToAStepAsThePausesSay) {
   std::vector<Batch> batches;
   for (int64_t s = 0; s < 20; ++s)
-    for (int64_t b = 0; b < 4; ++b) batches.push_back({1'000'000, s * 50 * kMs + b * kMs, s * 50 * kMs + b * kMs + kMs / 2});
+    for (int64_t b = 0; b < 4; ++b)
+      batches.push_back({1'000'000, s * 50 * kMs + b * kMs, s * 50 * kMs + b * kMs + kMs / 2});
   const auto found = find_equal_sums(batches);
   ASSERT_TRUE(found);
   EXPECT_EQ(found->period, 4u);
@@ -114,16 +115,20 @@ TEST(EqualSums, FusedStepsNowAndThenCostThemselves) {
   }
   const auto found = find_equal_sums(batches);
   ASSERT_TRUE(found);
-  EXPECT_EQ(found->steps.size(), 2000u - 2000 / 50) << "all but the fused ones: the broadcast says when the first one began";
+  EXPECT_EQ(found->steps.size(), 2000u - 2000 / 50)
+      << "all but the fused ones: the broadcast says when the first one began";
 }
 
-// An evaluation's counter after every tenth step: no step is lost for it, and what is one step before it is one behind it.
+// An evaluation's counter after every tenth step: no step is lost for it, and what is one step before it is one behind
+// it.
 TEST(EqualSums, AReductionBetweenStepsMovesNothing) {
   std::vector<Batch> batches = equal_batches(40, {40, 1'536, 589'824, 15'360}, 7);
   for (size_t i = 0, steps = 0; i < batches.size(); ++i) {
-    const bool last = i + 1 == batches.size() || batches[i + 1].enter_ns / (50 * kMs) != batches[i].enter_ns / (50 * kMs);
+    const bool last =
+        i + 1 == batches.size() || batches[i + 1].enter_ns / (50 * kMs) != batches[i].enter_ns / (50 * kMs);
     if (last && ++steps % 10 == 0)
-      batches.insert(batches.begin() + static_cast<ptrdiff_t>(++i), {16, batches[i].leave_ns + kMs, batches[i].leave_ns + 2 * kMs});
+      batches.insert(batches.begin() + static_cast<ptrdiff_t>(++i),
+                     {16, batches[i].leave_ns + kMs, batches[i].leave_ns + 2 * kMs});
   }
   const auto found = find_equal_sums(batches);
   ASSERT_TRUE(found);
@@ -138,7 +143,8 @@ TEST(EqualSums, AReductionBetweenStepsMovesNothing) {
 TEST(EqualSums, NoneWhereNothingComesAgain) {
   std::mt19937_64 random(5);
   std::vector<Batch> batches;
-  for (int64_t i = 0; i < 300; ++i) batches.push_back({static_cast<int64_t>(1 + random() % 100'000'000), i * kMs, i * kMs + kMs / 2});
+  for (int64_t i = 0; i < 300; ++i)
+    batches.push_back({static_cast<int64_t>(1 + random() % 100'000'000), i * kMs, i * kMs + kMs / 2});
   EXPECT_FALSE(find_equal_sums(batches));
   EXPECT_FALSE(find_equal_sums({}));
   EXPECT_FALSE(find_equal_sums(std::vector<Batch>(3, Batch{1, 0, 1})));

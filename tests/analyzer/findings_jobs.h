@@ -10,7 +10,8 @@
 namespace ddl::test {
 
 /// A blocking data-parallel job: every step, rank r computes compute_ns(step, r), then all reduce for `xfer_ns`.
-inline Tables training(int64_t ranks, int64_t steps, int64_t xfer_ns, const std::function<int64_t(int64_t, int64_t)>& compute_ns) {
+inline Tables training(int64_t ranks, int64_t steps, int64_t xfer_ns,
+                       const std::function<int64_t(int64_t, int64_t)>& compute_ns) {
   Tables run(ranks);
   run.exec("BEGIN");
   int64_t now_ns = 1_s;

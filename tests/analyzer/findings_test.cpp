@@ -1,4 +1,5 @@
-// Findings appear where they were put in, with the right numbers, and not elsewhere: those that a file of its own does not test.
+// Findings appear where they were put in, with the right numbers, and not elsewhere: those that a file of its
+// own does not test.
 #include <cmath>
 
 #include "analyzer/findings/findings.h"
@@ -13,26 +14,31 @@ TEST(Findings, NoneOnACleanRun) {
     even.analyze();
     EXPECT_EQ(even.findings(), Ids{}) << ranks;
     Tables noisy =
-        training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 10_ms); });  // waiting, but nobody's fault
+        // waiting, but nobody's fault
+        training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 10_ms); });
     noisy.analyze();
     EXPECT_EQ(noisy.findings(), Ids{}) << ranks;
-    Tables slightly =
-        training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 100_us) + (r == 1 ? 500_us : 0); });  // 1 % late
+    Tables slightly = training(ranks, 60, 5_ms, [](int64_t s, int64_t r) {
+      return 50_ms + jitter(s, r, 100_us) + (r == 1 ? 500_us : 0);
+    });  // 1 % late
     slightly.analyze();
     EXPECT_EQ(slightly.findings(), Ids{}) << ranks;
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------- ranks that take turns
+// ----------------------------------------------------------------------------------------------- ranks that take turns
 
-/// 30 ms more on another rank in each step, and work that is exponentially distributed: nobody is late again and again, and all wait for most of the time.
+/// 30 ms more on another rank in each step, and work that is exponentially distributed: nobody is late again and again,
+/// and all wait for most of the time.
 TEST(Findings, WorkOfStepsThatIsUnevenInTurns) {
   for (const int64_t ranks : {2, 4}) {
-    Tables turns =
-        training(ranks, 100, 5_ms, [&](int64_t s, int64_t r) { return 20_ms + jitter(s, r, 100_us) + (s % ranks == r ? 30_ms : 0); });
+    Tables turns = training(ranks, 100, 5_ms, [&](int64_t s, int64_t r) {
+      return 20_ms + jitter(s, r, 100_us) + (s % ranks == r ? 30_ms : 0);
+    });
     turns.analyze();
     ASSERT_EQ(turns.findings(), Ids{"layer_imbalance"}) << ranks;
-    EXPECT_NEAR(turns.number("SELECT saving_ns FROM finding"), 30e6 * (1 - 1.0 / static_cast<double>(ranks)), 0.2e6) << ranks;
+    EXPECT_NEAR(turns.number("SELECT saving_ns FROM finding"), 30e6 * (1 - 1.0 / static_cast<double>(ranks)), 0.2e6)
+        << ranks;
     const std::string sentence = turns.text("SELECT sentence FROM finding");
     EXPECT_TRUE(has(sentence, "work of steps is uneven: ranks take turns")) << sentence;
     EXPECT_TRUE(turns.text("SELECT rank FROM finding").empty());
@@ -62,10 +68,11 @@ TEST(Findings, WhatIsUnevenOtherwiseIsNoTurns) {
     run.analyze();
     return run.integer("SELECT count(*) FROM finding WHERE id = 'layer_imbalance'") == 1;
   };
-  EXPECT_FALSE(
-      is_told(training(4, 80, 5_ms, [](int64_t s, int64_t r) { return 20_ms + jitter(s, r, 1_ms) + (r == 1 && s > 37 ? 30_ms : 0); })));
-  EXPECT_FALSE(is_told(
-      training(4, 80, 5_ms, [](int64_t s, int64_t r) { return 20_ms + jitter(s, r, 1_ms) + (r == 1 && s * 7 % 5 < 2 ? 30_ms : 0); })));
+  EXPECT_FALSE(is_told(training(
+      4, 80, 5_ms, [](int64_t s, int64_t r) { return 20_ms + jitter(s, r, 1_ms) + (r == 1 && s > 37 ? 30_ms : 0); })));
+  EXPECT_FALSE(is_told(training(4, 80, 5_ms, [](int64_t s, int64_t r) {
+    return 20_ms + jitter(s, r, 1_ms) + (r == 1 && s * 7 % 5 < 2 ? 30_ms : 0);
+  })));
   EXPECT_FALSE(is_told(training(2, 80, 5_ms, [](int64_t s, int64_t r) {
     return 20_ms + jitter(s, r, 1_ms) + (s % 40 == 20 + r ? 2_s : 0);
   }))) << "stalls";
@@ -76,7 +83,7 @@ TEST(Findings, WhatIsUnevenOtherwiseIsNoTurns) {
   EXPECT_FALSE(is_told(std::move(crowded)));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- small collectives
+// --------------------------------------------------------------------------------------------------- small collectives
 
 TEST(Findings, SmallCollectives) {
   Tables run(2);
@@ -105,13 +112,15 @@ TEST(Findings, SmallCollectives) {
   EXPECT_LT(saving_ns, 2.06e6 - 60e3);  // one call remains to be paid
 }
 
-/// Every group of tensor ranks reduces as the others do: one of them alone would save nothing, since all meet behind it.
+/// Every group of tensor ranks reduces as the others do: one of them alone would save nothing, since all meet behind
+/// it.
 TEST(Findings, SmallCollectivesOfAnAxisAreFusedTogether) {
   constexpr int64_t kGroups = 4;
   Tables run(2 * kGroups);
   run.exec("BEGIN");
   std::vector<int64_t> groups;
-  for (int64_t g = 0; g < kGroups; ++g) groups.push_back(run.communicator(fmt::format("tensor#{}", g), {2 * g, 2 * g + 1}));
+  for (int64_t g = 0; g < kGroups; ++g)
+    groups.push_back(run.communicator(fmt::format("tensor#{}", g), {2 * g, 2 * g + 1}));
   int64_t now_ns = 0;
   for (int64_t s = 0; s < 20; ++s) {
     const int64_t begin_ns = now_ns;
@@ -140,7 +149,9 @@ TEST(Findings, SmallCollectivesOfAnAxisAreFusedTogether) {
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"small_collectives"});
   const std::string sentence = run.text("SELECT sentence FROM finding");
-  EXPECT_TRUE(has(sentence, "51 small MPI_Allreduce per step on each of 4 groups (tensor#0 and others of the axis 'tensor')")) << sentence;
+  EXPECT_TRUE(
+      has(sentence, "51 small MPI_Allreduce per step on each of 4 groups (tensor#0 and others of the axis 'tensor')"))
+      << sentence;
   const double fused_ns = 60e3 + 50'000 * 20e3 / 59'000;  // the line through both sizes, at 110 kB
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 50 * 40e3 + 60e3 - fused_ns, 1e3);
 }
@@ -192,7 +203,7 @@ TEST(Findings, FewSmallCollectivesAreFine) {
   EXPECT_EQ(run.findings(), Ids{});
 }
 
-// ---------------------------------------------------------------------------------------------------------------- exposed tail
+// -------------------------------------------------------------------------------------------------------- exposed tail
 
 /// Three buckets per step posted at 20, 40 and 60 of a 60 ms backward; Waitall from 60 until `end_ns`.
 Tables overlapped(int64_t end_ns) {
@@ -235,7 +246,8 @@ TEST(Findings, ExposedTail) {
   Tables run = overlapped(90_ms);
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"exposed_tail"});
-  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "30.0 ms/step of transfer")) << run.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "30.0 ms/step of transfer"))
+      << run.text("SELECT sentence FROM finding");
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 20e6, 0.1e6);  // a third is the last bucket's own
 }
 
@@ -245,7 +257,7 @@ TEST(Findings, HiddenCommunicationHasNoTail) {
   EXPECT_EQ(run.findings(), Ids{});
 }
 
-// ---------------------------------------------------------------------------------------------------------------- shared cores
+// -------------------------------------------------------------------------------------------------------- shared cores
 
 /// A healthy job on `hosts` hosts whose rank r may run on cpus[r].
 Tables bound(const std::vector<std::string>& cpus, int64_t hosts = 1) {
@@ -272,13 +284,17 @@ TEST(Findings, SharedCores) {
       {{"0", "1", "5", "5"}, 2, "ranks 2 and 3 are bound to the same core (CPU 5 of node2)"},
       {{"8-9", "8-9", "8-9"}, 1, "ranks 0, 1 and 2 share 2 CPUs (CPUs 8-9 of node1)"},
       {{"0", "0-1", "1"}, 1, "ranks 0, 1 and 2 share 2 CPUs (CPUs 0-1 of node1)"},
-      {{"0", "0", "0-1", "0-1"}, 1, "ranks 0 and 1 are bound to the same core (CPU 0 of node1)"},  // the smaller set is the cause
-      {{"0", "0", "3", "3", "3"}, 1, "ranks 2, 3 and 4 are bound to the same core (CPU 3 of node1), and 1 more group like it"},
+      // the smaller set is the cause
+      {{"0", "0", "0-1", "0-1"}, 1, "ranks 0 and 1 are bound to the same core (CPU 0 of node1)"},
+      {{"0", "0", "3", "3", "3"},
+       1,
+       "ranks 2, 3 and 4 are bound to the same core (CPU 3 of node1), and 1 more group like it"},
   };
   for (const Crowd& crowd : crowds) {
     Tables run = bound(crowd.cpus, crowd.hosts);
     run.analyze();
-    ASSERT_EQ(run.findings(), crowd.sentence.empty() ? Ids{} : Ids{"shared_cores"}) << crowd.cpus[0] << " " << crowd.sentence;
+    ASSERT_EQ(run.findings(), crowd.sentence.empty() ? Ids{} : Ids{"shared_cores"})
+        << crowd.cpus[0] << " " << crowd.sentence;
     if (crowd.sentence.empty()) continue;
     EXPECT_EQ(run.text("SELECT sentence FROM finding"), crowd.sentence);
     EXPECT_EQ(run.text("SELECT confidence FROM finding"), "sure");
@@ -299,7 +315,7 @@ TEST(Findings, SharedCoresOfARankThatBoundItself) {
   EXPECT_EQ(lost.text("SELECT confidence FROM finding WHERE id = 'shared_cores'"), "likely");
 }
 
-// ---------------------------------------------------------------------------------------------------------------- words
+// --------------------------------------------------------------------------------------------------------------- words
 
 TEST(Words, Durations) {
   EXPECT_EQ(duration_text(int64_t{24'123'456}), "24.1 ms");
@@ -320,15 +336,16 @@ TEST(Words, Percent) {
   EXPECT_EQ(percent_text(0.034), "3.4%");
 }
 
-/// Ranks 0 and 1 have one GPU, rank 2 another, rank 3 of the next host one at the same place; the instances of a partitioned GPU are not shared, and
-/// who runs no kernel has no part in it.
+/// Ranks 0 and 1 have one GPU, rank 2 another, rank 3 of the next host one at the same place; the instances of a
+/// partitioned GPU are not shared, and who runs no kernel has no part in it.
 TEST(Findings, RanksThatShareAGpuAreNamed) {
   const auto sentence = [](const std::string& name, const std::string& kernels_of) {
     Tables run(4, 2);
     run.exec("UPDATE process SET host = iif(rank = 3, 2, 1); INSERT INTO gpu_name VALUES (1, 'gemm', 'compute')");
     for (int64_t s = 0; s < 20; ++s)
       for (int64_t r = 0; r < 4; ++r) run.step(r, s, s * 10_ms, (s + 1) * 10_ms, 0);
-    run.exec("INSERT INTO gpu SELECT id, 0, '" + name + "', iif(rank = 2, '0000:17:00.0', '0000:3b:00.0'), NULL, NULL FROM process");
+    run.exec("INSERT INTO gpu SELECT id, 0, '" + name +
+             "', iif(rank = 2, '0000:17:00.0', '0000:3b:00.0'), NULL, NULL FROM process");
     run.exec(
         "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation)"
         " SELECT id, 1, 1, 0, 1, 7, 0, 1, 0, 12000000, 1000000, 0 FROM process WHERE rank IN (" +
@@ -336,7 +353,8 @@ TEST(Findings, RanksThatShareAGpuAreNamed) {
     run.analyze();
     return run.text(std::string("SELECT coalesce(max(sentence), '') FROM finding WHERE id = '") + "shared_gpu" + "'");
   };
-  EXPECT_EQ(sentence("NVIDIA H100", "0, 1, 2, 3"), "ranks 0 and 1 compute on the same GPU (NVIDIA H100 at 0000:3b:00.0 of node1)");
+  EXPECT_EQ(sentence("NVIDIA H100", "0, 1, 2, 3"),
+            "ranks 0 and 1 compute on the same GPU (NVIDIA H100 at 0000:3b:00.0 of node1)");
   EXPECT_EQ(sentence("NVIDIA H100 MIG 1g.10gb", "0, 1, 2, 3"), "");
   EXPECT_EQ(sentence("NVIDIA H100", "0, 2, 3"), "");
 }

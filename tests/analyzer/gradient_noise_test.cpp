@@ -13,7 +13,8 @@ namespace {
 
 constexpr size_t kParameters = 200;
 
-/// Norms of mean gradients over b samples of each rank and over all, samples being mean 0.3 +- deviation in every parameter.
+/// Norms of mean gradients over b samples of each rank and over all, samples being mean 0.3 +- deviation in every
+/// parameter.
 NoiseSample draw(std::mt19937& random, int ranks, int b, double deviation) {
   std::vector<double> all(kParameters, 0);
   NoiseSample sample{0, 0, static_cast<double>(b), static_cast<double>(b * ranks)};
@@ -48,7 +49,8 @@ TEST(GradientNoise, FindsMeanAndVarianceOfDrawnGradients) {
 TEST(GradientNoise, RatioOfAveragesAndNotAverageOfRatios) {
   // |G|^2 of single steps is 1 and 3, tr(Sigma) 8 and 0: 8/4, nearly, and not (8/1 + 0/3) / 2.
   std::vector<NoiseSample> samples;
-  for (int i = 0; i < 6; ++i) samples.push_back(i % 2 == 0 ? NoiseSample{1 + 8.0 / 2, 1 + 8.0 / 8, 2, 8} : NoiseSample{3, 3, 2, 8});
+  for (int i = 0; i < 6; ++i)
+    samples.push_back(i % 2 == 0 ? NoiseSample{1 + 8.0 / 2, 1 + 8.0 / 8, 2, 8} : NoiseSample{3, 3, 2, 8});
   const auto noise = gradient_noise(samples);
   ASSERT_TRUE(noise && noise->scale);
   EXPECT_NEAR(*noise->scale, 2, 0.05);

@@ -1,4 +1,5 @@
-// Steps and layers of jobs that mark none: what repeats, where it begins, and that the numbers are those of the same job with marks.
+// Steps and layers of jobs that mark none: what repeats, where it begins, and that the numbers are those of the
+// same job with marks.
 #include <gtest/gtest.h>
 
 #include <random>
@@ -90,20 +91,27 @@ TEST(Repetition, CheckpointsInBetweenDoNotStopIt) {
 TEST(Repetition, NoneInRandomSequencesAndFastLoops) {
   std::mt19937 random(5);
   std::vector<Beat> noise;
-  for (int64_t i = 0; i < 3000; ++i) noise.push_back({static_cast<int64_t>(random() % 7), i * 1'000'000, i * 1'000'000 + 10});
+  for (int64_t i = 0; i < 3000; ++i)
+    noise.push_back({static_cast<int64_t>(random() % 7), i * 1'000'000, i * 1'000'000 + 10});
   EXPECT_FALSE(find_repetition(noise));
   EXPECT_FALSE(find_repetition(beats({1}, {1'000}, 1000)));
   EXPECT_FALSE(find_repetition(beats({1, 2, 3}, {1'000'000, 1, 1}, 3)));  // three times is not a habit
   EXPECT_FALSE(find_repetition({}));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- whole runs
+// ---------------------------------------------------------------------------------------------------------- whole runs
 
 /// Three tensors a step; rank 2 computes longer.
 SyntheticRun trainer(bool marked) {
   SyntheticRun job = run().ranks(4).steps(30).slow(2, 15_ms).jitter(100_us);
   job.setup().bcast(40_MiB, 5_ms).each_step();
-  job.compute(20_ms).allreduce(1_MiB, 2_ms).compute(4_ms).allreduce(2_MiB, 4_ms).compute(3_ms).allreduce(1_MiB, 2_ms).compute(1_ms);
+  job.compute(20_ms)
+      .allreduce(1_MiB, 2_ms)
+      .compute(4_ms)
+      .allreduce(2_MiB, 4_ms)
+      .compute(3_ms)
+      .allreduce(1_MiB, 2_ms)
+      .compute(1_ms);
   return marked ? job : job.no_steps();
 }
 
@@ -117,9 +125,11 @@ TEST(InferredSteps, NumbersAreThoseOfTheMarkedJob) {
   EXPECT_EQ(inferred.integer("SELECT count(DISTINCT step) FROM step"), 30);
   EXPECT_EQ(inferred.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "inferred steps");
   EXPECT_EQ(marked.integer("SELECT count(*) FROM inferred_steps"), 0);
-  for (const char* id : {"step_time", "exposed_wait", "exposed_xfer", "f_wait", "f_xfer", "compute_time", "ccr_xfer", "load_balance"})
+  for (const char* id :
+       {"step_time", "exposed_wait", "exposed_xfer", "f_wait", "f_xfer", "compute_time", "ccr_xfer", "load_balance"})
     EXPECT_NEAR(metric(inferred, id) / metric(marked, id), 1, 0.01) << id;
-  EXPECT_EQ(inferred.text("SELECT value FROM meta WHERE key = 'verdict'"), marked.text("SELECT value FROM meta WHERE key = 'verdict'"));
+  EXPECT_EQ(inferred.text("SELECT value FROM meta WHERE key = 'verdict'"),
+            marked.text("SELECT value FROM meta WHERE key = 'verdict'"));
   EXPECT_EQ(inferred.integer("SELECT rank FROM finding WHERE position = 1"), 2);
   EXPECT_EQ(inferred.integer("SELECT count(*) FROM v_step WHERE compute_ns + exposed_ns + idle_ns <> duration_ns"), 0);
 }
@@ -137,7 +147,8 @@ TEST(InferredSteps, LayersByPlaceInTheStep) {
   for (const int position : {1, 2, 3}) EXPECT_EQ(of("calls", position), 30);
   EXPECT_NEAR(static_cast<double>(of("compute_ns", 2)) / 30, 4e6, 0.1e6);
   EXPECT_NEAR(static_cast<double>(of("compute_ns", 3)) / 30, 3e6, 0.1e6);
-  EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM v_layer"), run.integer("SELECT sum(wait_ns) FROM v_collective WHERE step IS NOT NULL"));
+  EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM v_layer"),
+            run.integer("SELECT sum(wait_ns) FROM v_collective WHERE step IS NOT NULL"));
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE step IS NOT NULL AND layer IS NULL"), 0);
   EXPECT_EQ(run.integer("SELECT count(*) FROM (SELECT layer FROM v_collective WHERE step IS NOT NULL GROUP BY layer"
                         " HAVING count(DISTINCT bytes) = 1)"),
@@ -164,8 +175,9 @@ TEST(InferredSteps, SubgroupsCountTheirOwnSteps) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM (SELECT rank FROM v_step GROUP BY rank HAVING count(*) = 19)"), 4);
 }
 
-/// Four ranks, two and two of which share a tensor: four reductions of equal size, 5 ms of computing between them, from one place of the program,
-/// then one with the same place of the other tensor. `extra_ms`: of rank 3. `all_reduce`: data on all ranks.
+/// Four ranks, two and two of which share a tensor: four reductions of equal size, 5 ms of computing between them, from
+/// one place of the program, then one with the same place of the other tensor. `extra_ms`: of rank 3. `all_reduce`:
+/// data on all ranks.
 Tables grid_job(int64_t steps, int64_t extra_ms, bool all_reduce) {
   Tables run(4);
   const int64_t tensors[] = {run.communicator("tensor", {0, 1}), run.communicator("tensor#2", {2, 3})};
@@ -215,7 +227,8 @@ TEST(InferredSteps, WhatAnotherMemberDoesNotSeeTellsNothing) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM inferred_steps WHERE period = 1"), 4);
 }
 
-/// Equal reductions of all three ranks; `messages`: what each rank calls before the first, second ... of each step. `others`: ranks but 0, too.
+/// Equal reductions of all three ranks; `messages`: what each rank calls before the first, second ... of each step.
+/// `others`: ranks but 0, too.
 Tables ring_job_of_equal_reductions(int64_t steps, const std::vector<std::string>& messages, bool others) {
   Tables run(3);
   int64_t now_ns = 1_s, seq = 0;
@@ -232,7 +245,8 @@ Tables ring_job_of_equal_reductions(int64_t steps, const std::vector<std::string
                    .bytes = 1_MB,
                    .peer = (rank + 1) % 3,
                    .tag = 0});
-        run.add({.rank = rank, .enter_ns = begin_ns + 200_us, .leave_ns = begin_ns + 1_ms, .bytes = 1_MB, .seq = seq + 1});
+        run.add(
+            {.rank = rank, .enter_ns = begin_ns + 200_us, .leave_ns = begin_ns + 1_ms, .bytes = 1_MB, .seq = seq + 1});
       }
       now_ns += 6_ms;
       ++seq;
@@ -251,11 +265,12 @@ TEST(InferredSteps, EqualCollectivesAreToldByTheMessagesBetweenThem) {
   EXPECT_EQ(period({"MPI_Isend", ""}), (std::vector<int64_t>{2}));
   EXPECT_EQ(period({"MPI_Isend", "MPI_Isend"}), (std::vector<int64_t>{1})) << "a halo before each";
   EXPECT_EQ(period({"", "", "", "", "MPI_Isend"}), (std::vector<int64_t>{1})) << "every fifth step something is sent";
-  EXPECT_EQ(period({"", "MPI_Isend", "MPI_Sendrecv"}, false), (std::vector<int64_t>{1})) << "only one rank would see it";
+  EXPECT_EQ(period({"", "MPI_Isend", "MPI_Sendrecv"}, false), (std::vector<int64_t>{1}))
+      << "only one rank would see it";
 }
 
-/// Two ranks with a GPU each that reduce twice in a step of 100 ms: rank 1 computes 70 ms before the first, rank 0 40. Calls are enqueued a
-/// step ahead.
+/// Two ranks with a GPU each that reduce twice in a step of 100 ms: rank 1 computes 70 ms before the first, rank 0 40.
+/// Calls are enqueued a step ahead.
 Tables nccl_job(int64_t steps) {
   Tables run(2);
   run.exec(
@@ -265,9 +280,10 @@ Tables nccl_job(int64_t steps) {
   const auto collective = [&](int64_t rank, int64_t kind, int64_t seq, int64_t begin_ns, int64_t end_ns) {
     const std::string id = std::to_string(++event), process = std::to_string(rank + 1);
     const std::string times = std::to_string(begin_ns) + ", " + std::to_string(end_ns - begin_ns);
-    run.exec("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, start_ns, duration_ns, bytes) VALUES (" + id + ", " +
-             process + ", 0, " + std::to_string(kind) + ", 90, 1, " + (kind == 4 ? std::to_string(seq) : "NULL") + ", 0, " + times + ", " +
-             (seq % 2 == 0 ? "4000" : "9000") + ")");
+    run.exec(
+        "INSERT INTO event (id, process, thread, kind, op, comm, seq, region, start_ns, duration_ns, bytes) VALUES (" +
+        id + ", " + process + ", 0, " + std::to_string(kind) + ", 90, 1, " +
+        (kind == 4 ? std::to_string(seq) : "NULL") + ", 0, " + times + ", " + (seq % 2 == 0 ? "4000" : "9000") + ")");
     if (kind == 4)
       run.exec("INSERT INTO nccl_collective VALUES (" + id + ", 'kernel', 'RING', 'LL', 2, 1, " + times +
                ", 0, 1, 1, NULL, NULL, NULL, NULL)");
@@ -303,7 +319,8 @@ TEST(InferredSteps, OfNcclByWhatDevicesDid) {
     ddl::analyze(run.db());
     EXPECT_EQ(run.integer("SELECT count(*) FROM inferred_steps WHERE period = 2"), 2);
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'analysis.basis'"), "inferred steps");
-    EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE duration_ns = 100000000"), 2 * 29) << "nothing tells when the first began";
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE duration_ns = 100000000"), 2 * 29)
+        << "nothing tells when the first began";
     EXPECT_EQ(run.metric("step_time"), 100e6);
     EXPECT_EQ(run.integers("SELECT DISTINCT compute_ns FROM v_gpu_part WHERE step IS NOT NULL ORDER BY rank"),
               (std::vector<int64_t>{50_ms, 80_ms}));
@@ -315,7 +332,8 @@ TEST(InferredSteps, OfNcclByWhatDevicesDid) {
   }
   run.exec("DELETE FROM nccl_collective; DELETE FROM event WHERE kind = 4");
   ddl::analyze(run.db());
-  EXPECT_EQ(run.integer("SELECT count(*) FROM inferred_steps"), 0) << "calls tell when the host enqueued, not when anything ran";
+  EXPECT_EQ(run.integer("SELECT count(*) FROM inferred_steps"), 0)
+      << "calls tell when the host enqueued, not when anything ran";
 }
 
 TEST(InferredSteps, NoneWhereNothingRepeats) {

@@ -15,21 +15,25 @@ namespace {
 
 using test::Tables;
 
-/// Numbers as they come: small ones on many communicators, long runs on one, and repetitions of a captured collective, above 2^32.
+/// Numbers as they come: small ones on many communicators, long runs on one, and repetitions of a captured
+/// collective, above 2^32.
 Tables many_events() {
   Tables run(4);
   run.allreduce(1, {0, 0, 0, 0}, 1, 8);  // brings the operation
   std::mt19937 random(1);
   for (int i = 0; i < 3400; ++i) {
     const int64_t range = i % 3 == 0 ? 20 : i % 3 == 1 ? 30'000 : 5;
-    const int64_t seq = std::uniform_int_distribution<int64_t>(-1, range)(random) + (i % 3 == 2 ? (int64_t{i} % 7) << 32 : 0);
+    const int64_t seq =
+        std::uniform_int_distribution<int64_t>(-1, range)(random) + (i % 3 == 2 ? (int64_t{i} % 7) << 32 : 0);
     const int64_t comm = std::uniform_int_distribution<int64_t>(1, 5)(random);
-    run.exec("INSERT INTO event(process, thread, kind, op, comm, seq, region, start_ns, duration_ns) VALUES (" + std::to_string(1 + i % 4) +
-             ", 0, 1, 1, " + std::to_string(comm) + ", " + std::to_string(seq) + ", 0, " + std::to_string(i) + ", 1)");
+    run.exec("INSERT INTO event(process, thread, kind, op, comm, seq, region, start_ns, duration_ns) VALUES (" +
+             std::to_string(1 + i % 4) + ", 0, 1, 1, " + std::to_string(comm) + ", " + std::to_string(seq) + ", 0, " +
+             std::to_string(i) + ", 1)");
   }
   for (int comm = 1; comm <= 5; ++comm) {
     const std::string id = std::to_string(comm);
-    run.exec("INSERT OR IGNORE INTO communicator VALUES (" + id + ", 0, " + id + ", 'group " + id + "', 4, NULL, NULL, 'intra', NULL)");
+    run.exec("INSERT OR IGNORE INTO communicator VALUES (" + id + ", 0, " + id + ", 'group " + id +
+             "', 4, NULL, NULL, 'intra', NULL)");
   }
   make_tables(run.db());
   run.exec("UPDATE event SET comm = 77 WHERE id % 10 = 6");  // which the store does not describe

@@ -15,7 +15,8 @@ const Operation kBcast = describe_operation("MPI_Bcast", "root_to_all", false);
 const Operation kReduce = describe_operation("MPI_Reduce", "all_to_root", false);
 
 /// Members 0, 1, ... that stay [enter, leave), each sending `bytes`.
-Instance instance(const Operation& operation, const std::vector<std::pair<int64_t, int64_t>>& stays, int64_t bytes = 100) {
+Instance instance(const Operation& operation, const std::vector<std::pair<int64_t, int64_t>>& stays,
+                  int64_t bytes = 100) {
   Instance result;
   result.operation = &operation;
   result.nonblocking = operation.nonblocking;
@@ -43,13 +44,15 @@ TEST(Instance, MaxStart) {
 }
 
 TEST(Instance, WaitIsCutAtTheLeaveAndTheViolationCounted) {
-  const Split split = split_waiting(instance(kAllreduce, {{0, 40}, {60, 110}}));  // rank 0 left before rank 1 came: impossible
+  // rank 0 left before rank 1 came: impossible
+  const Split split = split_waiting(instance(kAllreduce, {{0, 40}, {60, 110}}));
   EXPECT_EQ(split.wait_ns, (Waits{40, 0}));
   EXPECT_EQ(split.clock_violations, 1);
 }
 
 TEST(Instance, UntrustedClocksFallBackToMinDuration) {
-  Instance offset = instance(kAllreduce, {{0, 100}, {1'000'060, 1'000'110}, {30, 105}});  // rank 1's clock is 1 ms ahead
+  // rank 1's clock is 1 ms ahead
+  Instance offset = instance(kAllreduce, {{0, 100}, {1'000'060, 1'000'110}, {30, 105}});
   offset.clock_trusted = false;
   const Split split = split_waiting(offset);
   EXPECT_EQ(split.method, WaitMethod::kMinDuration);
@@ -128,7 +131,8 @@ TEST(Instance, WithMembersMissingOthersWaitForTheRootOfAReductionAllTheSame) {
   reduce.complete = false;
   reduce.partial = reduce.bounded = true;
   EXPECT_EQ(split_waiting(reduce).method, WaitMethod::kLowerBound);
-  EXPECT_EQ(split_waiting(reduce).wait_ns, (Waits{10, 0, 20})) << "so long at least, as the one without a record may have come last";
+  EXPECT_EQ(split_waiting(reduce).wait_ns, (Waits{10, 0, 20}))
+      << "so long at least, as the one without a record may have come last";
   reduce.root = 3;
   EXPECT_EQ(split_waiting(reduce).method, WaitMethod::kLowerBound);
   EXPECT_EQ(split_waiting(reduce).wait_ns, (Waits{0, 0, 0}));
@@ -164,7 +168,9 @@ TEST(Instance, NonblockingRootedCollectivesWaitFromTheirPost) {
   }
 }
 
-TEST(Instance, UnknownRootIsNotApplicable) { EXPECT_EQ(split_waiting(instance(kBcast, {{0, 10}, {5, 12}})).why, Why::kNotApplicable); }
+TEST(Instance, UnknownRootIsNotApplicable) {
+  EXPECT_EQ(split_waiting(instance(kBcast, {{0, 10}, {5, 12}})).why, Why::kNotApplicable);
+}
 
 TEST(Instance, IncompleteIsPartial) {
   Instance partial = instance(kAllreduce, {{0, 100}, {60, 110}});
@@ -184,7 +190,8 @@ TEST(Instance, AloneNobodyWaits) { EXPECT_EQ(split_waiting(instance(kAllreduce, 
 TEST(Instance, NothingToMoveNothingToWaitFor) {
   EXPECT_EQ(split_waiting(instance(kAllreduce, {{0, 100}, {60, 110}}, 0)).wait_ns, (Waits{0, 0}));
   const Operation barrier = describe_operation("MPI_Barrier", "barrier", false);
-  EXPECT_EQ(split_waiting(instance(barrier, {{0, 100}, {60, 110}}, 0)).wait_ns, (Waits{60, 0}));  // waiting is all a barrier does
+  // waiting is all a barrier does
+  EXPECT_EQ(split_waiting(instance(barrier, {{0, 100}, {60, 110}}, 0)).wait_ns, (Waits{60, 0}));
 }
 
 TEST(Instance, Bytes) {
@@ -253,8 +260,8 @@ TEST(Instance, SharesAddUp) {
   }
 }
 
-/// A made-up collective whose true waiting is known because it was put there: everybody enters when it likes and leaves `xfer` after the
-/// last.
+/// A made-up collective whose true waiting is known because it was put there: everybody enters when it likes and leaves
+/// `xfer` after the last.
 TEST(Instance, BothEstimatorsFindWhatWasPutIn) {
   std::mt19937_64 random(6);
   for (int round = 0; round < 2'000; ++round) {

@@ -1,5 +1,5 @@
-// What must hold of every run (specification.md "Invariants"): identities, scaling of time, permutation of ranks, a moved clock, an
-// injected delay.
+// What must hold of every run (specification.md "Invariants"): identities, scaling of time, permutation of ranks, a
+// moved clock, an injected delay.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,8 @@ std::map<std::string, std::pair<std::string, std::optional<double>>> metrics_of(
   return result;
 }
 
-/// Random arrivals; `scale` multiplies all times, `order` says which rank plays whose part. For two hosts ranks 0 and 1 are on the first.
+/// Random arrivals; `scale` multiplies all times, `order` says which rank plays whose part. For two hosts ranks 0 and 1
+/// are on the first.
 Tables random_run(unsigned seed, int64_t scale, const std::vector<int64_t>& order, int64_t hosts = 1) {
   Tables run(3, hosts);
   run.exec("UPDATE host SET sigma_ns = 0");
@@ -35,7 +36,8 @@ Tables random_run(unsigned seed, int64_t scale, const std::vector<int64_t>& orde
     for (int64_t slot = 0; slot < 3; ++slot) {
       std::vector<int64_t> enter_ns(3);
       for (size_t part = 0; part < 3; ++part)
-        enter_ns[static_cast<size_t>(order[part])] = begin_ns + slot * 30_ms + static_cast<int64_t>(random() % 20'000'000);
+        enter_ns[static_cast<size_t>(order[part])] =
+            begin_ns + slot * 30_ms + static_cast<int64_t>(random() % 20'000'000);
       const auto xfer_ns = static_cast<int64_t>(random() % 5'000'000 + 1);
       const int64_t leave_ns = *std::max_element(enter_ns.begin(), enter_ns.end()) + xfer_ns;
       for (size_t r = 0; r < 3; ++r) mpi_ns[r] += leave_ns - enter_ns[r];
@@ -56,10 +58,11 @@ TEST(Invariants, ProductsOfEfficiencies) {
     EXPECT_NEAR(m("load_balance") * m("communication_efficiency"), m("parallel_efficiency"), 1e-9);
     EXPECT_NEAR(m("serialisation_efficiency") * m("transfer_efficiency"), m("communication_efficiency"), 1e-9);
     EXPECT_NEAR(m("talp_load_balance_in") * m("talp_load_balance_out"), m("talp_mpi_load_balance"), 1e-9);
-    EXPECT_NEAR(m("talp_mpi_communication_efficiency") * m("talp_mpi_load_balance"), m("talp2_mpi_parallel_efficiency"), 1e-9);
-    for (const char* id :
-         {"load_balance", "communication_efficiency", "serialisation_efficiency", "transfer_efficiency", "talp_mpi_parallel_efficiency",
-          "talp_mpi_communication_efficiency", "talp_load_balance_in", "talp_load_balance_out"})
+    EXPECT_NEAR(m("talp_mpi_communication_efficiency") * m("talp_mpi_load_balance"), m("talp2_mpi_parallel_efficiency"),
+                1e-9);
+    for (const char* id : {"load_balance", "communication_efficiency", "serialisation_efficiency",
+                           "transfer_efficiency", "talp_mpi_parallel_efficiency", "talp_mpi_communication_efficiency",
+                           "talp_load_balance_in", "talp_load_balance_out"})
       EXPECT_LE(m(id), 1 + 1e-9) << id;
     EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM blame"), run.integer("SELECT sum(wait_ns) FROM collective"));
     EXPECT_EQ(m("nxn_wait"), static_cast<double>(run.integer("SELECT sum(wait_ns) FROM collective")));
@@ -77,7 +80,8 @@ TEST(Invariants, TalpOfTwoNodesByHand) {
     std::vector<int64_t> enter_ns;
     for (const int64_t ns : mpi_ns) enter_ns.push_back(s * 100_ms + 100_ms - ns);
     run.allreduce(s + 1, enter_ns, 10_ms, 1'000, s);
-    for (int64_t rank = 0; rank < 4; ++rank) run.step(rank, s, s * 100_ms, (s + 1) * 100_ms, mpi_ns[static_cast<size_t>(rank)]);
+    for (int64_t rank = 0; rank < 4; ++rank)
+      run.step(rank, s, s * 100_ms, (s + 1) * 100_ms, mpi_ns[static_cast<size_t>(rank)]);
   }
   run.analyze();
   const auto m = [&](const char* id) { return run.metric(id).value_or(-1); };
@@ -121,7 +125,8 @@ TEST(Invariants, ADelayRaisesWaitingByItselfTimesTheOthers) {
     SyntheticRun job = run().ranks(ranks).steps(10).compute(10_ms).allreduce(1_MiB, 2_ms);
     SyntheticRun delayed = job;
     Analyzed before(job), after(delayed.delay(ranks - 1, 6, 7_ms));
-    EXPECT_EQ(after.integer("SELECT sum(wait_ns) FROM v_step") - before.integer("SELECT sum(wait_ns) FROM v_step"), (ranks - 1) * 7_ms);
+    EXPECT_EQ(after.integer("SELECT sum(wait_ns) FROM v_step") - before.integer("SELECT sum(wait_ns) FROM v_step"),
+              (ranks - 1) * 7_ms);
     EXPECT_EQ(after.integer("SELECT sum(xfer_ns) FROM v_step"), before.integer("SELECT sum(xfer_ns) FROM v_step"));
   }
 }
@@ -158,7 +163,7 @@ TEST(Invariants, AMovedClockChangesWhatNeedsClocksOnly) {
   EXPECT_EQ(crooked.metric("nxn_wait"), 8 * 35_ms);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- completion, sigma
+// --------------------------------------------------------------------------------------------------- completion, sigma
 
 TEST(Completion, StayingAfterTheFirstLeft) {
   // All have entered at 30; they leave at 40, 45 and 60.
@@ -188,7 +193,9 @@ TEST(Sigma, OfOneHostIsZeroAndOfTwoIsThatOfTheirClocks) {
     }
     run.analyze();
     const double sigma = hosts == 1 ? 0 : 3000;
-    const auto sigma_of = [&](const std::string& id) { return run.number("SELECT sigma FROM metric WHERE id = '" + id + "'"); };
+    const auto sigma_of = [&](const std::string& id) {
+      return run.number("SELECT sigma FROM metric WHERE id = '" + id + "'");
+    };
     EXPECT_DOUBLE_EQ(run.number("SELECT max(sigma_ns) FROM v_step"), sigma);  // one wait in each step, of rank 0
     EXPECT_DOUBLE_EQ(sigma_of("exposed_wait"), sigma / 2);
     EXPECT_DOUBLE_EQ(sigma_of("f_wait"), sigma / 200e6);

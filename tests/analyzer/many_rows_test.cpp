@@ -39,7 +39,8 @@ TEST(ManyRows, SumsByNumberAreThoseOfATree) {
   EXPECT_EQ(found, tree);
   for (uint64_t key = 0; key < 2000; ++key) {
     const int64_t* sum = flat.find(key);
-    EXPECT_EQ(sum != nullptr ? std::optional(*sum) : std::nullopt, tree.contains(key) ? std::optional(tree.at(key)) : std::nullopt);
+    EXPECT_EQ(sum != nullptr ? std::optional(*sum) : std::nullopt,
+              tree.contains(key) ? std::optional(tree.at(key)) : std::nullopt);
   }
   std::vector<std::pair<uint64_t, int64_t>> taken;
   for (const auto& [key, sum] : flat.take_sorted()) taken.emplace_back(key, sum);
@@ -75,7 +76,8 @@ TEST(ManyRows, MadeRowsAreInsertedAsTheyAre) {
     return true;
   });
   EXPECT_EQ(
-      db.execAndGet("SELECT group_concat(a || ' ' || coalesce(b, '-') || ' ' || coalesce(c, '-') || ' ' || coalesce(d, '-'), '; ') FROM t")
+      db.execAndGet(
+            "SELECT group_concat(a || ' ' || coalesce(b, '-') || ' ' || coalesce(c, '-') || ' ' || coalesce(d, '-'), '; ') FROM t")
           .getString(),
       "1 0.5 text -; 2 - text -9223372036854775808; 3 1.5 - -9223372036854775808");
 }
@@ -97,7 +99,8 @@ TEST(ManyRows, WhatMakingARowThrowsComesOutAndTheTableCanBeUsedAgain) {
 /// A connection with a table t of the rows (1, NULL), (2, 0.5), (3, 1.0), (4, 1.5).
 SQLite::Database four_rows() {
   SQLite::Database db(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
-  db.exec("CREATE TABLE t (a INTEGER PRIMARY KEY, b REAL); INSERT INTO t VALUES (3, 1.0), (4, 1.5), (1, NULL), (2, 0.5)");
+  db.exec(
+      "CREATE TABLE t (a INTEGER PRIMARY KEY, b REAL); INSERT INTO t VALUES (3, 1.0), (4, 1.5), (1, NULL), (2, 0.5)");
   return db;
 }
 
@@ -120,9 +123,8 @@ TEST(ManyRows, EachRowIsUsedOnceInTheOrderOfItsTable) {
 TEST(ManyRows, RowsThatAreSortedFirstComeSorted) {
   SQLite::Database db = four_rows();
   std::vector<int64_t> order;
-  EachRow(db, "e.a", "(SELECT a FROM t ORDER BY b DESC, a) o CROSS JOIN t e ON e.a = o.a").run([&](const RowValues& row) {
-    order.push_back(row.integer(0));
-  });
+  EachRow(db, "e.a", "(SELECT a FROM t ORDER BY b DESC, a) o CROSS JOIN t e ON e.a = o.a")
+      .run([&](const RowValues& row) { order.push_back(row.integer(0)); });
   EXPECT_EQ(order, (std::vector<int64_t>{4, 3, 2, 1}));
 }
 
@@ -149,13 +151,15 @@ TEST(ManyRows, LoopsOverRowsLieWithinOthersAndWhatTheirUseThrowsComesOut) {
   EXPECT_EQ(count, 4);
 }
 
-/// Facts of each rank are looked up one by one: with a scan for each of thousands the HTML report took as long for this as for all else.
+/// Facts of each rank are looked up one by one: with a scan for each of thousands the HTML report took as long for
+/// this as for all else.
 TEST(ManyRows, FactsOfAProcessAreFoundWithoutAScan) {
   test::Tables run(2);
   run.analyze();
-  for (const char* sql : {"SELECT value FROM process_fact WHERE process = 1 AND key = 'cwd'",
-                          "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = 0 AND NOT EXISTS"
-                          " (SELECT 1 FROM process_fact f WHERE f.process = p.id AND f.key = 'computes')"}) {
+  for (const char* sql :
+       {"SELECT value FROM process_fact WHERE process = 1 AND key = 'cwd'",
+        "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = 0 AND NOT EXISTS"
+        " (SELECT 1 FROM process_fact f WHERE f.process = p.id AND f.key = 'computes')"}) {
     Query plan(run.db(), std::string("EXPLAIN QUERY PLAN ") + sql);
     std::string steps;
     while (plan.next()) steps += std::string(plan.text(3)) + "\n";

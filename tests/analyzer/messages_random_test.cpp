@@ -1,5 +1,6 @@
-// Random jobs on a small MPI of the test's own, with posted and unexpected queues as the standard describes them: what that delivered, and
-// the waiting worked out from it call by call, against what the analyzer finds in the records alone.
+// Random jobs on a small MPI of the test's own, with posted and unexpected queues as the standard describes
+// them: what that delivered, and the waiting worked out from it call by call, against what the analyzer finds
+// in the records alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -110,7 +111,8 @@ class Job {
         wake(time);
       }
     }
-    return std::all_of(ranks_.begin(), ranks_.end(), [](const Rank& r) { return r.done() && !r.blocked && r.pending.empty(); });
+    return std::all_of(ranks_.begin(), ranks_.end(),
+                       [](const Rank& r) { return r.done() && !r.blocked && r.pending.empty(); });
   }
 
   std::vector<Message> messages;
@@ -184,7 +186,7 @@ class Job {
     }
   }
 
-  // ---------------------------------------------------------------------------------------------------------------- the queues
+  // -------------------------------------------------------------------------------------------------------- the queues
 
   bool accepts(const Receive& receive, const Message& m) const {
     return (receive.source == kAny || receive.source == m.from) && (receive.tag == kAny || receive.tag == m.tag);
@@ -217,7 +219,8 @@ class Job {
   }
   std::optional<size_t> first_unexpected(int rank, int comm, const Receive& receive, bool remove) {
     auto& waiting = ranks_[static_cast<size_t>(rank)].unexpected[comm];
-    const auto found = std::find_if(waiting.begin(), waiting.end(), [&](size_t m) { return accepts(receive, messages[m]); });
+    const auto found =
+        std::find_if(waiting.begin(), waiting.end(), [&](size_t m) { return accepts(receive, messages[m]); });
     if (found == waiting.end()) return std::nullopt;
     const size_t message = *found;
     if (remove) waiting.erase(found);
@@ -234,7 +237,7 @@ class Job {
     return receive;
   }
 
-  // ---------------------------------------------------------------------------------------------------------------- the calls
+  // --------------------------------------------------------------------------------------------------------- the calls
 
   RankRows rows(int rank, int comm) { return RankRows(run_, rank).on(comm); }
   RankRows rows(const Message& m, bool receives) { return rows(receives ? m.to : m.from, m.comm); }
@@ -284,7 +287,8 @@ class Job {
       case Kind::kMprobe:
         receives_.push_back({op.source, op.tag, now, std::nullopt});
         receive_comm_[receives_.size() - 1] = {r, op.comm};
-        block(rank, {Blocked::Until::kProbed, op.kind == Kind::kProbe ? "MPI_Probe" : "MPI_Mprobe", now, 0, receives_.size() - 1});
+        block(rank, {Blocked::Until::kProbed, op.kind == Kind::kProbe ? "MPI_Probe" : "MPI_Mprobe", now, 0,
+                     receives_.size() - 1});
         return;
       case Kind::kExchange: {
         const size_t receive = post(r, op, now);
@@ -374,7 +378,8 @@ class Job {
           }
           if (over.size() < (one ? 1 : wanted)) continue;
           std::erase_if(rank.pending, [&](const Request& p) {
-            return std::any_of(over.begin(), over.end(), [&](const Request& o) { return o.what == p.what && o.receives == p.receives; });
+            return std::any_of(over.begin(), over.end(),
+                               [&](const Request& o) { return o.what == p.what && o.receives == p.receives; });
           });
           rows(static_cast<int>(r), 1).wait(call.enter_ns, leave, call.op);
           complete(over, call.enter_ns, leave, false);
@@ -400,7 +405,7 @@ class Job {
     settle(halves, enter_ns, leave_ns, tests);
   }
 
-  // ---------------------------------------------------------------------------------------------------------------- the truth
+  // --------------------------------------------------------------------------------------------------------- the truth
 
   struct Settled {
     std::vector<std::pair<size_t, bool>> halves;
@@ -412,7 +417,8 @@ class Job {
     int64_t enter_ns, leave_ns;
   };
   void settle(std::vector<std::pair<size_t, bool>> halves, int64_t enter_ns, int64_t leave_ns, bool tests) {
-    for (const auto& [message, receives] : halves) (receives ? messages[message].receive : messages[message].send).wait_ns.reset();
+    for (const auto& [message, receives] : halves)
+      (receives ? messages[message].receive : messages[message].send).wait_ns.reset();
     calls_.push_back({std::move(halves), enter_ns, leave_ns, tests});
   }
 
@@ -478,15 +484,16 @@ std::map<Key, Waits> truth_of(const Job& job) {
 
 std::map<Key, Waits> found_in(Tables& run) {
   std::map<Key, Waits> found;
-  SQLite::Statement rows(run.db(),
-                         "SELECT source, send_ns, destination, receive_ns, late_sender_wait_ns, late_receiver_wait_ns FROM v_message"
-                         " WHERE send IS NOT NULL AND receive IS NOT NULL");
+  SQLite::Statement rows(
+      run.db(),
+      "SELECT source, send_ns, destination, receive_ns, late_sender_wait_ns, late_receiver_wait_ns FROM v_message"
+      " WHERE send IS NOT NULL AND receive IS NOT NULL");
   const auto maybe = [&](int column) {
     return rows.isColumnNull(column) ? std::nullopt : std::optional(rows.getColumn(column).getInt64());
   };
   while (rows.executeStep()) {
-    found[{rows.getColumn(0).getInt64(), rows.getColumn(1).getInt64(), rows.getColumn(2).getInt64(), rows.getColumn(3).getInt64()}] = {
-        maybe(4), maybe(5)};
+    found[{rows.getColumn(0).getInt64(), rows.getColumn(1).getInt64(), rows.getColumn(2).getInt64(),
+           rows.getColumn(3).getInt64()}] = {maybe(4), maybe(5)};
   }
   return found;
 }
@@ -495,8 +502,8 @@ std::map<Key, Waits> found_in(Tables& run) {
 void expect_true(const std::map<Key, Waits>& found, const std::map<Key, Waits>& truth, uint32_t seed) {
   for (const auto& [key, waits] : found) {
     const auto known = truth.find(key);
-    ASSERT_NE(known, truth.end()) << "seed " << seed << ": " << std::get<0>(key) << " at " << std::get<1>(key) << " -> " << std::get<2>(key)
-                                  << " at " << std::get<3>(key);
+    ASSERT_NE(known, truth.end()) << "seed " << seed << ": " << std::get<0>(key) << " at " << std::get<1>(key) << " -> "
+                                  << std::get<2>(key) << " at " << std::get<3>(key);
     if (waits.first) {
       EXPECT_EQ(waits.first, known->second.first) << "seed " << seed;
     }
@@ -552,7 +559,8 @@ TEST(RandomMessages, NoneIsMadeUpWhereEventsAreMissing) {
     run.analyze();
     const std::map<Key, Waits> found = found_in(run);
     expect_true(found, truth_of(job), seed);
-    for (const auto& [key, waits] : found) EXPECT_TRUE(std::get<0>(key) != 1 && std::get<2>(key) != 1) << "seed " << seed;
+    for (const auto& [key, waits] : found)
+      EXPECT_TRUE(std::get<0>(key) != 1 && std::get<2>(key) != 1) << "seed " << seed;
     if (::testing::Test::HasFailure()) break;
   }
 }

@@ -13,13 +13,16 @@ using Numbers = std::vector<int64_t>;
 Numbers messages(Tables& run, const std::string& column) {
   return run.integers("SELECT " + column + " FROM v_message ORDER BY send_ns, receive_ns");
 }
-int64_t unmatched(Tables& run) { return run.integer("SELECT coalesce(sum(count), 0) FROM loss WHERE kind = 'unmatched_messages'"); }
+int64_t unmatched(Tables& run) {
+  return run.integer("SELECT coalesce(sum(count), 0) FROM loss WHERE kind = 'unmatched_messages'");
+}
 std::string reasons(Tables& run) { return run.text("SELECT coalesce(group_concat(DISTINCT why), '') FROM v_message"); }
 int64_t known(Tables& run) {
-  return run.integer("SELECT count(*) FROM v_message WHERE late_sender_wait_ns IS NOT NULL AND late_receiver_wait_ns IS NOT NULL");
+  return run.integer(
+      "SELECT count(*) FROM v_message WHERE late_sender_wait_ns IS NOT NULL AND late_receiver_wait_ns IS NOT NULL");
 }
 
-// ---------------------------------------------------------------------------------------------------------------- definitions
+// --------------------------------------------------------------------------------------------------------- definitions
 
 TEST(Messages, LateSender) {
   Tables run(2);
@@ -33,8 +36,10 @@ TEST(Messages, LateSender) {
   EXPECT_EQ(messages(run, "destination"), (Numbers{1, 1}));
   EXPECT_EQ(messages(run, "bytes"), (Numbers{100, 100}));
   EXPECT_EQ(messages(run, "tag"), (Numbers{7, 7}));
-  EXPECT_EQ(run.integers("SELECT late FROM message_blame WHERE waiter = 1 AND kind = 'late_sender' AND calls = 1 AND wait_ns = 20"),
-            Numbers{0});
+  EXPECT_EQ(
+      run.integers(
+          "SELECT late FROM message_blame WHERE waiter = 1 AND kind = 'late_sender' AND calls = 1 AND wait_ns = 20"),
+      Numbers{0});
   EXPECT_EQ(run.integer("SELECT count(*) FROM message_blame"), 1);
   EXPECT_EQ(unmatched(run), 0);
 }
@@ -54,7 +59,8 @@ TEST(Messages, LateReceiver) {
   run.analyze();
   EXPECT_EQ(messages(run, "late_receiver_wait_ns"), (Numbers{30, 0, 0, 0}));
   EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{0, 30, 0, 0}));
-  EXPECT_EQ(run.integers("SELECT wait_ns FROM message_blame WHERE late = 1 AND waiter = 0 AND kind = 'late_receiver'"), Numbers{30});
+  EXPECT_EQ(run.integers("SELECT wait_ns FROM message_blame WHERE late = 1 AND waiter = 0 AND kind = 'late_receiver'"),
+            Numbers{30});
   EXPECT_EQ(run.integer("SELECT late_receiver_wait_ns FROM v_message_part WHERE rank = 0"), 30);
   EXPECT_EQ(run.integer("SELECT call_ns FROM v_message_part WHERE rank = 0"), 50 + 60 + 10 + 40);
 }
@@ -75,15 +81,21 @@ TEST(Messages, ARequestWaitsInTheCallThatCompletesIt) {
   run.analyze();
   EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{0, 20, 0}));
   EXPECT_EQ(messages(run, "late_receiver_wait_ns"), (Numbers{0, 0, 20}));
-  EXPECT_EQ(run.integer("SELECT o.id = e.op FROM message m JOIN event e ON e.id = m.receive_call JOIN op o ON o.name = 'MPI_Wait'"
-                        " WHERE late_sender_wait_ns = 20"),
-            1);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT o.id = e.op FROM message m JOIN event e ON e.id = m.receive_call JOIN op o ON o.name = 'MPI_Wait'"
+          " WHERE late_sender_wait_ns = 20"),
+      1);
 }
 
 TEST(Messages, OfManyInOneCallTheLongestWaitCounts) {
   Tables run(4);
   for (const int64_t from : {1, 2, 3}) RankRows(run, from).call("MPI_Send", 0, 7, 100 + 10 * from, 100 + 10 * from + 1);
-  RankRows(run, 0).post("MPI_Irecv", 1, 7, 10, 200).post("MPI_Irecv", 2, 7, 20, 200).post("MPI_Irecv", 3, 7, 30, 200).wait(105, 200);
+  RankRows(run, 0)
+      .post("MPI_Irecv", 1, 7, 10, 200)
+      .post("MPI_Irecv", 2, 7, 20, 200)
+      .post("MPI_Irecv", 3, 7, 30, 200)
+      .wait(105, 200);
   run.analyze();
   EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{0, 0, 25}));
   EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM message_blame"), 25);
@@ -92,7 +104,8 @@ TEST(Messages, OfManyInOneCallTheLongestWaitCounts) {
 
 TEST(Messages, OfSendersAndReceiversInOneCallTheLongestWaitCounts) {
   Tables run(3);
-  // Rank 0 exchanges with both others. Rank 2 sends 2 late, rank 1 comes 130 later than rank 0 asks: that is what the call stays for.
+  // Rank 0 exchanges with both others. Rank 2 sends 2 late, rank 1 comes 130 later than rank 0 asks: that is what
+  // the call stays for.
   RankRows(run, 0).post("MPI_Irecv", 2, 7, 10, 300).post("MPI_Isend", 1, 7, 12, 300).wait(20, 300);
   RankRows(run, 1).post("MPI_Irecv", 0, 7, 150, 300).wait(160, 300);
   RankRows(run, 2).call("MPI_Send", 0, 7, 22, 24);
@@ -125,7 +138,8 @@ TEST(Messages, TestingIsNotWaiting) {
 
 TEST(Messages, ExchangesSendAndReceive) {
   Tables run(3);
-  for (const int64_t rank : {0, 1, 2}) RankRows(run, rank).exchange((rank + 1) % 3, 7, (rank + 2) % 3, 7, 10 + 20 * rank, 100);
+  for (const int64_t rank : {0, 1, 2})
+    RankRows(run, rank).exchange((rank + 1) % 3, 7, (rank + 2) % 3, 7, 10 + 20 * rank, 100);
   run.analyze();
   EXPECT_EQ(known(run), 3);
   EXPECT_EQ(messages(run, "source"), (Numbers{0, 1, 2}));
@@ -148,13 +162,15 @@ TEST(Messages, AProbeWaitsForTheMessageThatTheNextReceiveTakes) {
   run.analyze();
   EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{40, 30, 50}));
   EXPECT_EQ(run.integer("SELECT sum(late_sender_wait_ns) FROM v_message_part"), 120);
-  EXPECT_EQ(run.text("SELECT group_concat(o.name) FROM (SELECT receive_call AS call FROM message ORDER BY send) JOIN event e ON e.id = call"
-                     " JOIN op o ON o.id = e.op"),
-            "MPI_Probe,MPI_Recv,MPI_Mprobe");
+  EXPECT_EQ(
+      run.text(
+          "SELECT group_concat(o.name) FROM (SELECT receive_call AS call FROM message ORDER BY send) JOIN event e ON e.id = call"
+          " JOIN op o ON o.id = e.op"),
+      "MPI_Probe,MPI_Recv,MPI_Mprobe");
   EXPECT_EQ(unmatched(run), 0);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- who goes with whom
+// -------------------------------------------------------------------------------------------------- who goes with whom
 
 TEST(Messages, DoNotOvertakeWithinAChannel) {
   Tables run(2);
@@ -166,8 +182,16 @@ TEST(Messages, DoNotOvertakeWithinAChannel) {
 
 TEST(Messages, WhatCountsIsTheOrderOfPosting) {
   Tables run(2);
-  RankRows(run, 0).post("MPI_Isend", 1, 7, 10, 90).post("MPI_Isend", 1, 7, 20, 60).wait(50, 60, "MPI_Wait").wait(80, 90, "MPI_Wait");
-  RankRows(run, 1).post("MPI_Irecv", 0, 7, 30, 95).post_any(0, 7, 35, 70).wait(65, 70, "MPI_Waitany").wait(92, 95, "MPI_Wait");
+  RankRows(run, 0)
+      .post("MPI_Isend", 1, 7, 10, 90)
+      .post("MPI_Isend", 1, 7, 20, 60)
+      .wait(50, 60, "MPI_Wait")
+      .wait(80, 90, "MPI_Wait");
+  RankRows(run, 1)
+      .post("MPI_Irecv", 0, 7, 30, 95)
+      .post_any(0, 7, 35, 70)
+      .wait(65, 70, "MPI_Waitany")
+      .wait(92, 95, "MPI_Wait");
   run.analyze();
   EXPECT_EQ(messages(run, "receive_ns"), (Numbers{30, 35}));
   EXPECT_EQ(messages(run, "receive_end_ns"), (Numbers{95, 70}));
@@ -188,7 +212,11 @@ TEST(Messages, ToOneself) {
   Tables run(2);
   run.exec("INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (2, 0, 2, 'MPI_COMM_SELF', 1, 'self')");
   for (const int64_t rank : {0, 1}) {
-    RankRows(run, rank).on(2).post("MPI_Irecv", 0, 7, 10 + rank, 50).call("MPI_Send", 0, 7, 20 + rank, 21 + rank).wait(40, 50);
+    RankRows(run, rank)
+        .on(2)
+        .post("MPI_Irecv", 0, 7, 10 + rank, 50)
+        .call("MPI_Send", 0, 7, 20 + rank, 21 + rank)
+        .wait(40, 50);
   }
   run.analyze();
   EXPECT_EQ(messages(run, "source"), (Numbers{0, 1}));
@@ -219,13 +247,17 @@ TEST(Messages, PersistentRequestsSendWhatWasStarted) {
       .wait(60, 80)
       .started("MPI_Send_init", 1, 7, 150, 180)
       .wait(160, 180);
-  RankRows(run, 1).call("MPI_Recv_init", 0, 7, 1, 2).started("MPI_Recv_init", 0, 7, 20, 80).wait(30, 80).call("MPI_Recv", 0, 7, 100, 180);
+  RankRows(run, 1)
+      .call("MPI_Recv_init", 0, 7, 1, 2)
+      .started("MPI_Recv_init", 0, 7, 20, 80)
+      .wait(30, 80)
+      .call("MPI_Recv", 0, 7, 100, 180);
   run.analyze();
   EXPECT_EQ(messages(run, "receive_ns"), (Numbers{20, 100}));
   EXPECT_EQ(messages(run, "late_sender_wait_ns"), (Numbers{20, 50}));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- what is not known
+// --------------------------------------------------------------------------------------------------- what is not known
 
 TEST(Messages, NothingIsPairedWhereEventsAreMissing) {
   Tables run(3);
@@ -236,16 +268,17 @@ TEST(Messages, NothingIsPairedWhereEventsAreMissing) {
   run.analyze();
   EXPECT_EQ(known(run), 1);
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE destination = 2 AND why IS NULL"), 30);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_message WHERE why = 'PARTIAL_RANKS' AND destination = 1 AND source = 0"),
-            2);  // each end alone
+  EXPECT_EQ(
+      run.integer("SELECT count(*) FROM v_message WHERE why = 'PARTIAL_RANKS' AND destination = 1 AND source = 0"),
+      2);  // each end alone
   EXPECT_EQ(unmatched(run), 2);
   EXPECT_EQ(run.integer("SELECT unsplit_ns FROM v_message_part WHERE rank = 1"), 30);
   EXPECT_EQ(run.integer("SELECT unmatched FROM v_message_part WHERE rank = 0"), 1);
 }
 
 TEST(Messages, OtherLossesThatHideMessages) {
-  for (const char* kind :
-       {"not_kept", "communicators", "threads", "torn_spool", "damaged_header", "pages", "cannot_grow", "abandoned_calls", "undescribed"}) {
+  for (const char* kind : {"not_kept", "communicators", "threads", "torn_spool", "damaged_header", "pages",
+                           "cannot_grow", "abandoned_calls", "undescribed"}) {
     Tables run(2);
     RankRows(run, 0).call("MPI_Send", 1, 7, 30, 35);
     RankRows(run, 1).call("MPI_Recv", 0, 7, 10, 40);
@@ -267,7 +300,8 @@ TEST(Messages, AMissingRankIsNotGuessed) {
 
 TEST(Messages, AnotherWorldIsNotApplicable) {
   Tables run(2);
-  // Ranks 0 and 1 have spawned a job of two: of the other group only the size is known, or that it is not of this world.
+  // Ranks 0 and 1 have spawned a job of two: of the other group only the size is known, or that it is not of this
+  // world.
   run.exec(
       "INSERT INTO communicator (id, world, uid, label, size, kind)"
       " VALUES (2, 0, 2, 'parents', 2, 'inter'), (3, 0, 3, 'children', 4, 'inter');"
@@ -302,7 +336,8 @@ TEST(Messages, AnUnfinishedReceiveTakesItsTurn) {
   EXPECT_EQ(run.integer("SELECT send_ns FROM v_message WHERE receive_ns = 60"), 100);
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns FROM v_message WHERE receive_ns = 60"), 40);
   EXPECT_EQ(run.integer("SELECT late_sender_wait_ns IS NULL FROM v_message WHERE receive_ns = 20"), 1);
-  EXPECT_EQ(run.integer("SELECT late_receiver_wait_ns FROM v_message WHERE receive_ns = 20"), 0);  // when it was posted is known
+  // when it was posted is known
+  EXPECT_EQ(run.integer("SELECT late_receiver_wait_ns FROM v_message WHERE receive_ns = 20"), 0);
 }
 
 TEST(Messages, AReceiveThatMayHaveBeenCancelledMakesTheRestUnknown) {
@@ -322,7 +357,11 @@ TEST(Messages, AWildcardThatNobodyAnsweredMakesTheRestUnknown) {
   Tables run(3);
   RankRows(run, 0).call("MPI_Send", 1, 7, 10, 11).call("MPI_Send", 1, 7, 100, 101);
   RankRows(run, 2).call("MPI_Send", 1, 7, 110, 111).call("MPI_Recv", 0, 9, 5, 6);
-  RankRows(run, 1).call("MPI_Recv", 0, 7, 15, 20).post_any(-1, -1, 30, -1).call("MPI_Recv", 0, 7, 60, 110).call("MPI_Recv", 2, 7, 115, 120);
+  RankRows(run, 1)
+      .call("MPI_Recv", 0, 7, 15, 20)
+      .post_any(-1, -1, 30, -1)
+      .call("MPI_Recv", 0, 7, 60, 110)
+      .call("MPI_Recv", 2, 7, 115, 120);
   run.analyze();
   EXPECT_EQ(known(run), 1);
   EXPECT_EQ(run.integer("SELECT receive_ns FROM v_message WHERE why IS NULL"), 15);
@@ -334,8 +373,10 @@ TEST(Messages, AnExchangeWithoutItsSecondHalfMakesTheRestUnknown) {
   RankRows(run, 1).call("MPI_Recv", 0, 7, 15, 20).call("MPI_Sendrecv", 0, 7, 30, 40).call("MPI_Recv", 0, 7, 60, 110);
   run.analyze();
   EXPECT_EQ(known(run), 1);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_message WHERE send_op = 'MPI_Sendrecv' AND receive_ns = 200 AND late_sender_wait_ns = 0"),
-            1);  // but what it sent is known
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM v_message WHERE send_op = 'MPI_Sendrecv' AND receive_ns = 200 AND late_sender_wait_ns = 0"),
+      1);  // but what it sent is known
 }
 
 TEST(Messages, APostedExchangeWaitsForBothOfItsHalves) {
@@ -427,7 +468,10 @@ TEST(Messages, NothingIsReceivedBeforeItIsSent) {
   Tables run(2);
   // A receive before the first send: something is missing, though no loss says so. What follows may be shifted.
   RankRows(run, 0).call("MPI_Send", 1, 7, 1_ms, 1'000'010).call("MPI_Send", 1, 7, 2_ms, 2'000'010);
-  RankRows(run, 1).call("MPI_Recv", 0, 7, 10, 20).call("MPI_Recv", 0, 7, 900'000, 1'000'100).call("MPI_Recv", 0, 7, 1'900'000, 2'000'100);
+  RankRows(run, 1)
+      .call("MPI_Recv", 0, 7, 10, 20)
+      .call("MPI_Recv", 0, 7, 900'000, 1'000'100)
+      .call("MPI_Recv", 0, 7, 1'900'000, 2'000'100);
   run.analyze();
   EXPECT_EQ(known(run), 0);
   EXPECT_EQ(reasons(run), "PARTIAL_RANKS");
@@ -447,11 +491,13 @@ TEST(Messages, TwoProcessesOfOneRankAreNotToldApart) {
       "INSERT INTO profile SELECT 9, op, comm, region, site, size_class, calls, bytes, time_ns, min_ns, max_ns, time_estimated, histogram "
       "FROM profile WHERE process = 1");
   run.analyze();
-  EXPECT_EQ(run.integer("SELECT count(*) FROM message WHERE send = 99 OR send IN (SELECT id FROM event WHERE process = 9) AND why IS NULL"),
-            0);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM message WHERE send = 99 OR send IN (SELECT id FROM event WHERE process = 9) AND why IS NULL"),
+      0);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- clocks
+// -------------------------------------------------------------------------------------------------------------- clocks
 
 Tables two_hosts(std::optional<double> sigma_ns) {
   Tables run(4, 2);
@@ -475,7 +521,8 @@ TEST(Messages, ClocksOfOneHostNeedNoTrust) {
 
 TEST(Messages, AcrossHostsTheWaitMustBeLongAgainstTheError) {
   Tables precise = two_hosts(10'000);
-  EXPECT_EQ(precise.integers("SELECT late_sender_wait_ns FROM v_message ORDER BY destination"), (Numbers{100'000, 200'000}));
+  EXPECT_EQ(precise.integers("SELECT late_sender_wait_ns FROM v_message ORDER BY destination"),
+            (Numbers{100'000, 200'000}));
   EXPECT_EQ(precise.integer("SELECT sigma_ns FROM v_message WHERE destination = 2"), 10'000);
   Tables vague = two_hosts(30'000);
   EXPECT_EQ(vague.text("SELECT why FROM v_message WHERE destination = 2"), "CLOCK_UNTRUSTED");
@@ -491,7 +538,7 @@ TEST(Messages, AcrossHostsWhatCannotBeIsClippedAndCounted) {
   EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'clock_violations'"), 1);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- metrics
+// ------------------------------------------------------------------------------------------------------------- metrics
 
 TEST(Messages, Metrics) {
   Tables run(2);
@@ -525,7 +572,8 @@ TEST(Messages, LoopsThatTestLeaveTheVerdictOpen) {
   for (const int64_t rank : {0, 1}) run.step(rank, 1, 0, 100_ms, rank == 0 ? 100 : 70'000'300);
   run.analyze();
   EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "undecided");
-  EXPECT_NE(run.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("calls that only test"), std::string::npos);
+  EXPECT_NE(run.text("SELECT value FROM meta WHERE key = 'verdict.text'").find("calls that only test"),
+            std::string::npos);
 }
 
 // Rank 1 posts 40 ms after rank 0, which sleeps between its tests: nothing tells that from computing.
@@ -558,20 +606,27 @@ TEST(Messages, LoopsThatTestAndSleepLeaveTheVerdictOpen) {
         run.step(rank, s, begin_ns, begin_ns + 100_ms, 20_us);
       }
     }
-    if (loops) run.exec("UPDATE profile SET calls = 20 * calls WHERE op IN (SELECT id FROM op WHERE name = 'MPI_Test')");
+    if (loops)
+      run.exec("UPDATE profile SET calls = 20 * calls WHERE op IN (SELECT id FROM op WHERE name = 'MPI_Test')");
     run.analyze();
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), loops ? "undecided" : "compute");
     const std::string text = run.text("SELECT value FROM meta WHERE key = 'verdict.text'");
-    EXPECT_EQ(text.find("up to 20.0% more may be waiting, in loops around calls that only test") != std::string::npos, loops) << text;
+    EXPECT_EQ(text.find("up to 20.0% more may be waiting, in loops around calls that only test") != std::string::npos,
+              loops)
+        << text;
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------- steps
+// --------------------------------------------------------------------------------------------------------------- steps
 
 TEST(Messages, WaitingInMessagesIsWaitingOfTheStep) {
   Tables run(2);
   RankRows(run, 0).in_step(1).call("MPI_Send", 1, 7, 50_ms, 51_ms).call("MPI_Ssend", 1, 8, 60_ms, 90_ms);
-  RankRows(run, 1).in_step(1).post("MPI_Irecv", 0, 7, 5_ms, 52_ms).wait(20_ms, 52_ms).call("MPI_Recv", 0, 8, 80_ms, 90_ms);
+  RankRows(run, 1)
+      .in_step(1)
+      .post("MPI_Irecv", 0, 7, 5_ms, 52_ms)
+      .wait(20_ms, 52_ms)
+      .call("MPI_Recv", 0, 8, 80_ms, 90_ms);
   run.step(0, 1, 0, 100_ms, 31_ms);
   run.step(1, 1, 0, 100_ms, 42_ms + 1);
   run.analyze();
@@ -581,11 +636,15 @@ TEST(Messages, WaitingInMessagesIsWaitingOfTheStep) {
   EXPECT_EQ(run.integers("SELECT wait_ns FROM rank_part ORDER BY process"), (Numbers{20_ms, 30_ms}));
 }
 
-/// Rank 1 receives from rank 0 for `known_ns` of which half is waiting, and from a rank without such a record, or without any, for `unknown_ns`.
+/// Rank 1 receives from rank 0 for `known_ns` of which half is waiting, and from a rank without such a record, or
+/// without any, for `unknown_ns`.
 Tables partly_known(int64_t known_ns, int64_t unknown_ns, bool recorded) {
   Tables run(3);
   RankRows(run, 0).in_step(1).call("MPI_Send", 1, 7, 10_ms + known_ns / 2, 10_ms + known_ns / 2 + 1);
-  RankRows(run, 1).in_step(1).call("MPI_Recv", 0, 7, 10_ms, 10_ms + known_ns).call("MPI_Recv", 2, 7, 200_ms, 200_ms + unknown_ns);
+  RankRows(run, 1)
+      .in_step(1)
+      .call("MPI_Recv", 0, 7, 10_ms, 10_ms + known_ns)
+      .call("MPI_Recv", 2, 7, 200_ms, 200_ms + unknown_ns);
   run.step(0, 1, 0, 300_ms, 1);
   run.step(1, 1, 0, 300_ms, known_ns + unknown_ns);
   if (!recorded) run.exec("DELETE FROM process WHERE rank = 2");
@@ -596,7 +655,8 @@ Tables partly_known(int64_t known_ns, int64_t unknown_ns, bool recorded) {
 TEST(Messages, AStepMostOfWhichIsKnownHasAWait) {
   Tables little = partly_known(99_ms, 1_ms, true);
   EXPECT_EQ(little.integer("SELECT wait_ns FROM v_step WHERE rank = 1"), 49'500'000);
-  EXPECT_EQ(little.integer("SELECT xfer_ns FROM v_step WHERE rank = 1"), 50'500'000);  // what is not known counts as transfer
+  // what is not known counts as transfer
+  EXPECT_EQ(little.integer("SELECT xfer_ns FROM v_step WHERE rank = 1"), 50'500'000);
   Tables more = partly_known(99_ms, 1'000'001, true);
   EXPECT_TRUE(more.is_null("SELECT wait_ns FROM v_step WHERE rank = 1"));
   EXPECT_TRUE(more.is_null("SELECT xfer_ns FROM v_step WHERE rank = 1"));

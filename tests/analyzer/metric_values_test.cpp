@@ -1,4 +1,5 @@
-// Values of metrics by hand, where what makes them differ is not the step but who counted, who was seen and who was late.
+// Values of metrics by hand, where what makes them differ is not the step but who counted, who was seen and who was
+// late.
 #include <cmath>
 
 #include "analyzer/models/run_facts.h"
@@ -14,13 +15,16 @@ namespace {
 /// What `counter` grew by in the steps that a rank opens in this region.
 void count(Tables& run, int64_t rank, int64_t region, const std::string& counter, double value) {
   const std::string process = std::to_string(rank + 1);
-  run.exec("INSERT OR IGNORE INTO counter SELECT " + process + ", (SELECT count(*) FROM counter WHERE process = " + process + "), '" +
-           counter + "', 'papi', NULL WHERE NOT EXISTS (SELECT 1 FROM counter WHERE process = " + process + " AND name = '" + counter +
-           "'); INSERT INTO counter_profile SELECT " + process + ", " + std::to_string(region) + ", number, 5, " +
-           std::to_string(static_cast<int64_t>(value)) + " FROM counter WHERE process = " + process + " AND name = '" + counter + "'");
+  run.exec("INSERT OR IGNORE INTO counter SELECT " + process +
+           ", (SELECT count(*) FROM counter WHERE process = " + process + "), '" + counter +
+           "', 'papi', NULL WHERE NOT EXISTS (SELECT 1 FROM counter WHERE process = " + process + " AND name = '" +
+           counter + "'); INSERT INTO counter_profile SELECT " + process + ", " + std::to_string(region) +
+           ", number, 5, " + std::to_string(static_cast<int64_t>(value)) + " FROM counter WHERE process = " + process +
+           " AND name = '" + counter + "'");
 }
 
-/// Two ranks that open steps in two places of the tree of ranges, for one second in each; the last rank counts only `of_last`.
+/// Two ranks that open steps in two places of the tree of ranges, for one second in each; the last rank
+/// counts only `of_last`.
 Tables counted(const std::vector<std::string>& of_last) {
   Tables run(2);
   run.exec(
@@ -31,8 +35,9 @@ Tables counted(const std::vector<std::string>& of_last) {
     for (const int64_t region : {8, 9}) {
       run.exec("INSERT INTO range_profile VALUES (" + std::to_string(rank + 1) + ", " + std::to_string(region) +
                ", 5, 1000000000, 0, NULL, NULL)");
-      for (const auto& [name, value] : {std::pair("PAPI_TOT_INS", region == 8 ? 3e9 : 1e9), std::pair("PAPI_TOT_CYC", 1.6e9),
-                                        std::pair("PAPI_FP_OPS", region == 8 ? 1e9 : 3e9)}) {
+      for (const auto& [name, value] :
+           {std::pair("PAPI_TOT_INS", region == 8 ? 3e9 : 1e9), std::pair("PAPI_TOT_CYC", 1.6e9),
+            std::pair("PAPI_FP_OPS", region == 8 ? 1e9 : 3e9)}) {
         const bool counts = rank == 0 || std::find(of_last.begin(), of_last.end(), name) != of_last.end();
         if (counts) count(run, rank, region, name, value);
       }
@@ -104,7 +109,8 @@ TEST(MetricValues, WaitingThatIsNotKnownSaysWhy) {
 TEST(MetricValues, WhoEntersTogetherWithAllIsNotLast) {
   Tables run(4);
   for (int64_t seq = 1; seq <= 8; ++seq) run.allreduce(seq, std::vector<int64_t>(4, seq * 1_ms), 100'000, 8);
-  for (int64_t seq = 9; seq <= 10; ++seq) run.allreduce(seq, {seq * 1_ms, seq * 1_ms, seq * 1_ms, seq * 1_ms + 500'000}, 100'000, 8);
+  for (int64_t seq = 9; seq <= 10; ++seq)
+    run.allreduce(seq, {seq * 1_ms, seq * 1_ms, seq * 1_ms, seq * 1_ms + 500'000}, 100'000, 8);
   run.analyze();
   const char* rates = "SELECT value FROM rank_metric WHERE id = 'late_rate' AND rank = ";
   EXPECT_DOUBLE_EQ(run.number(rates + std::string("3")), 1);
@@ -256,7 +262,8 @@ TEST(MetricValues, ArithmeticOfAToken) {
 TEST(MetricValues, ArithmeticOfForwardAndBackward) {
   const auto job = [](bool backward_of_last) {
     Tables run = training(10, 32, 6e8);
-    run.exec("INSERT INTO region VALUES (8, 0, 'phase', 'forward', 'forward', NULL), (9, 0, 'phase', 'backward', 'backward', NULL)");
+    run.exec(
+        "INSERT INTO region VALUES (8, 0, 'phase', 'forward', 'forward', NULL), (9, 0, 'phase', 'backward', 'backward', NULL)");
     for (int64_t s = 0; s < 10; ++s) {  // 20 ms and 50 ms, 10 of them in MPI
       for (int64_t rank : {0, 1}) {
         const auto range = [&](int64_t region, int64_t begin_ns, int64_t duration_ns, int64_t mpi_ns) {
@@ -301,13 +308,15 @@ TEST(MetricValues, ComputingByTheNumberOfSamples) {
   EXPECT_NEAR(run.metric("compute_fixed").value_or(-1), 5.5e6, 1);
   EXPECT_NEAR(run.metric("batch_for_transfer").value_or(-1), (20 * 2e6 - 5.5e6) / 500'000, 1e-3);
   Tables even = job(false);
-  for (const char* id : {"compute_per_sample", "compute_fixed", "batch_for_transfer"}) EXPECT_EQ(even.why(id), "NO_DATA") << id;
+  for (const char* id : {"compute_per_sample", "compute_fixed", "batch_for_transfer"})
+    EXPECT_EQ(even.why(id), "NO_DATA") << id;
 }
 
 TEST(MetricValues, TimeToTheTarget) {
   Tables run(2);
   run.exec("UPDATE process SET start_ns = 1000000000, end_ns = 9000000000");
-  run.exec("INSERT INTO value VALUES (1, NULL, 1500000000, 'target_accuracy', 0.75), (1, NULL, 3000000000, 'accuracy', 0.5)");
+  run.exec(
+      "INSERT INTO value VALUES (1, NULL, 1500000000, 'target_accuracy', 0.75), (1, NULL, 3000000000, 'accuracy', 0.5)");
   run.analyze();
   EXPECT_EQ(run.why("time_to_accuracy"), "NOT_APPLICABLE") << "not reached";
   run.exec("INSERT INTO value VALUES (2, NULL, 5000000000, 'accuracy', 0.75), (1, NULL, 6000000000, 'accuracy', 0.8)");

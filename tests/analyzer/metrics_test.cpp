@@ -32,9 +32,10 @@ TEST(Metrics, EveryFileIsComplete) {
     EXPECT_EQ(metric.sentence.back(), '.') << metric.id;
     EXPECT_TRUE(metric.source.starts_with("specification.md") || metric.source.starts_with("docs/")) << metric.id;
   }
-  for (const char* id : {"step_time", "throughput", "ccr_raw", "ccr_xfer", "ccr_exposed", "exposed_comm", "exposed_wait", "exposed_xfer",
-                         "overlap", "comm_overhead", "load_balance", "communication_efficiency", "parallel_efficiency", "wait_share",
-                         "wait_agreement", "f_wait", "f_xfer", "blame_share"}) {
+  for (const char* id :
+       {"step_time", "throughput", "ccr_raw", "ccr_xfer", "ccr_exposed", "exposed_comm", "exposed_wait", "exposed_xfer",
+        "overlap", "comm_overhead", "load_balance", "communication_efficiency", "parallel_efficiency", "wait_share",
+        "wait_agreement", "f_wait", "f_xfer", "blame_share"}) {
     EXPECT_TRUE(ids.contains(id)) << id;
   }
 }
@@ -47,8 +48,9 @@ TEST(Metrics, HeadersAreChecked) {
   EXPECT_EQ(parse_metric("a.sql", good).sql, "SELECT 1, NULL\n");
   EXPECT_THROW(parse_metric("b.sql", good), Error);
   EXPECT_THROW(
-      parse_metric("a.sql",
-                   "-- id: a\n-- name: A\n-- unit: ns\n-- better: less\n-- scope: job\n-- source: x\n-- sentence: A.\nSELECT 1, NULL\n"),
+      parse_metric(
+          "a.sql",
+          "-- id: a\n-- name: A\n-- unit: ns\n-- better: less\n-- scope: job\n-- source: x\n-- sentence: A.\nSELECT 1, NULL\n"),
       Error);
 }
 
@@ -68,9 +70,13 @@ Metric tried(const std::string& scope, const std::string& sql) {
 TEST(Metrics, OfOthersAreEvaluatedAlike) {
   Tables run = two_ranks(4);
   run.analyze();
-  EXPECT_EQ(evaluate(run.db(), tried("job", "SELECT sum(wait_ns), 'NO_DATA' FROM steady_step WHERE world = :world"), 0).value, 4 * 30e6);
+  EXPECT_EQ(
+      evaluate(run.db(), tried("job", "SELECT sum(wait_ns), 'NO_DATA' FROM steady_step WHERE world = :world"), 0).value,
+      4 * 30e6);
   const MetricResult ranks = evaluate(
-      run.db(), tried("rank", "SELECT rank, nullif(avg(wait_ns), 0), 'ZERO_DENOM' FROM steady_part GROUP BY rank ORDER BY rank"), 0);
+      run.db(),
+      tried("rank", "SELECT rank, nullif(avg(wait_ns), 0), 'ZERO_DENOM' FROM steady_part GROUP BY rank ORDER BY rank"),
+      0);
   ASSERT_EQ(ranks.ranks.size(), 2u);
   EXPECT_EQ(ranks.ranks[0].value, 30e6);
   EXPECT_FALSE(ranks.ranks[1].value);
@@ -125,13 +131,14 @@ TEST(Metrics, ByHand) {
 TEST(Metrics, ThreadsDoNotTellWhatUnseenGpusDo) {
   const auto with_nccl = [](Tables run) {
     const int64_t op = run.op("ncclAllReduce");
-    run.exec("INSERT INTO profile(process, op, region, size_class, calls, time_ns, time_estimated) VALUES (2, " + std::to_string(op) +
-             ", 0, 13, 20, 1000, 0)");
+    run.exec("INSERT INTO profile(process, op, region, size_class, calls, time_ns, time_estimated) VALUES (2, " +
+             std::to_string(op) + ", 0, 13, 20, 1000, 0)");
     run.analyze();
     return run;
   };
   Tables mpi = with_nccl(two_ranks(20));
-  for (const char* id : {"parallel_efficiency", "load_balance", "communication_efficiency", "compute_time", "ccr_raw", "overlap"}) {
+  for (const char* id :
+       {"parallel_efficiency", "load_balance", "communication_efficiency", "compute_time", "ccr_raw", "overlap"}) {
     EXPECT_FALSE(mpi.metric(id)) << id;
     EXPECT_EQ(mpi.why(id), "NO_DATA") << id;
   }
@@ -159,7 +166,8 @@ TEST(Metrics, EfficienciesMultiply) {
     now_ns = end_ns;
   }
   run.analyze();
-  EXPECT_NEAR(*run.metric("parallel_efficiency"), *run.metric("load_balance") * *run.metric("communication_efficiency"), 1e-9);
+  EXPECT_NEAR(*run.metric("parallel_efficiency"), *run.metric("load_balance") * *run.metric("communication_efficiency"),
+              1e-9);
   EXPECT_LE(*run.metric("load_balance"), 1);
   EXPECT_LE(*run.metric("communication_efficiency"), 1);
 }
@@ -174,7 +182,8 @@ TEST(Metrics, RecordingOverheadIsOverTheTimeOfThoseThatSayIt) {
   said.exec("UPDATE process SET overhead_ns = 30000000 WHERE rank = 1");
   said.analyze();
   EXPECT_NEAR(*said.metric("recording_overhead"), 0.015, 1e-12);
-  said.exec("UPDATE process SET overhead_ns = 3000000000 WHERE rank = 0");  // more than it lived, as a damaged header says
+  // more than it lived, as a damaged header says
+  said.exec("UPDATE process SET overhead_ns = 3000000000 WHERE rank = 0");
   said.analyze();
   EXPECT_NEAR(*said.metric("recording_overhead"), 0.015, 1e-12);
 }
@@ -260,10 +269,13 @@ TEST(Metrics, AStepWithoutCommunicationIsAboveEveryRatio) {
     // Three, and six, of the eleven steady steps reduce.
     Tables every_fourth = accumulating({7, 11, 15});
     const bool intensity = std::string(id) == "network_intensity";
-    EXPECT_NEAR(every_fourth.metric(id).value_or(-1), intensity ? 11 * 2e9 / 6'000 : (11 * 100.0 - 3 * 20) / (3 * 20), 1e-6)
+    EXPECT_NEAR(every_fourth.metric(id).value_or(-1), intensity ? 11 * 2e9 / 6'000 : (11 * 100.0 - 3 * 20) / (3 * 20),
+                1e-6)
         << id << ": all steps together, the median would hide what they do";
     EXPECT_TRUE(every_fourth.is_null("SELECT p90 FROM metric WHERE id = '" + std::string(id) + "'")) << id;
-    EXPECT_LT(every_fourth.number("SELECT lo FROM metric WHERE id = '" + std::string(id) + "'"), *every_fourth.metric(id)) << id;
+    EXPECT_LT(every_fourth.number("SELECT lo FROM metric WHERE id = '" + std::string(id) + "'"),
+              *every_fourth.metric(id))
+        << id;
     EXPECT_EQ(every_fourth.integer("SELECT steps FROM metric WHERE id = '" + std::string(id) + "'"), 11) << id;
     Tables most = accumulating({5, 7, 9, 11, 13, 15});
     EXPECT_NEAR(most.metric(id).value_or(-1), intensity ? 2e9 / 2'000 : 4, 1e-9) << id;
@@ -321,9 +333,10 @@ TEST(Metrics, ArithmeticAgainstWhatTheJobSaysOfItsPeak) {
       tables->value(rank, 0, "peak_flops_per_second", 5e9);
       for (int64_t s = 0; s < 10; ++s) tables->value(rank, s, "model_flops", 2e8);
       const std::string process = std::to_string(rank + 1);
-      tables->exec("INSERT OR IGNORE INTO region VALUES (9, 0, 'step', '', NULL, NULL); INSERT INTO counter VALUES (" + process +
-                   ", 0, 'PAPI_FP_OPS', 'papi', NULL); INSERT INTO counter_profile VALUES (" + process +
-                   ", 9, 0, 10, 2500000000); INSERT INTO range_profile VALUES (" + process + ", 9, 10, 1000000000, 0, NULL, NULL)");
+      tables->exec("INSERT OR IGNORE INTO region VALUES (9, 0, 'step', '', NULL, NULL); INSERT INTO counter VALUES (" +
+                   process + ", 0, 'PAPI_FP_OPS', 'papi', NULL); INSERT INTO counter_profile VALUES (" + process +
+                   ", 9, 0, 10, 2500000000); INSERT INTO range_profile VALUES (" + process +
+                   ", 9, 10, 1000000000, 0, NULL, NULL)");
     }
   }
   for (Tables* tables : {&run, &partial, &silent}) tables->analyze();

@@ -4,7 +4,8 @@
 namespace ddl::test {
 namespace {
 
-/// 16 ranks: forward 20 ms, backward in four parts of 10 ms, each with a reduction of 3 ms behind it, the optimizer 5 ms.
+/// 16 ranks: forward 20 ms, backward in four parts of 10 ms, each with a reduction of 3 ms behind it, the optimizer 5
+/// ms.
 SyntheticRun job(bool nonblocking, bool waits_at_once, int64_t transfer_ns = 3_ms) {
   SyntheticRun made = run().ranks(16).steps(60).phase("forward").compute(20_ms).end_phase();
   made.phase("backward");
@@ -27,16 +28,19 @@ TEST(OverlapReplay, BlockingReductionsBetweenWhichIsComputed) {
   Analyzed blocking(job(false, false));
   ASSERT_EQ(blocking.findings(), Ids{"blocking_collectives"});
   EXPECT_NEAR(static_cast<double>(blocking.integer("SELECT saving_ns FROM finding")), kHidden, 1e5);
-  EXPECT_TRUE(has(blocking.text("SELECT sentence FROM finding"), "4.0 blocking MPI_Allreduce per step hide nothing of their 12.0 ms"))
+  EXPECT_TRUE(has(blocking.text("SELECT sentence FROM finding"),
+                  "4.0 blocking MPI_Allreduce per step hide nothing of their 12.0 ms"))
       << blocking.text("SELECT sentence FROM finding");
   EXPECT_EQ(blocking.text("SELECT confidence FROM finding"), "likely");
 }
 
 TEST(OverlapReplay, TransfersThatAreLongerThanTheComputingHideBehindItOnly) {
-  Analyzed blocking(job(false, false, 15_ms));  // on the network from 10 ms of backward on: 4 x 15 ms, against 40 ms + 60 ms
+  // on the network from 10 ms of backward on: 4 x 15 ms, against 40 ms + 60 ms
+  Analyzed blocking(job(false, false, 15_ms));
   const std::string saving = "SELECT saving_ns FROM finding WHERE id = 'blocking_collectives'";
   ASSERT_EQ(blocking.integer("SELECT count(*) FROM finding WHERE id = 'blocking_collectives'"), 1);
-  EXPECT_NEAR(static_cast<double>(blocking.integer(saving)), 30e6, 2e5) << "70 ms from the begin of backward instead of 100";
+  EXPECT_NEAR(static_cast<double>(blocking.integer(saving)), 30e6, 2e5)
+      << "70 ms from the begin of backward instead of 100";
 }
 
 TEST(OverlapReplay, NonblockingReductionsThatAreWaitedForAtOnce) {
@@ -48,8 +52,15 @@ TEST(OverlapReplay, NonblockingReductionsThatAreWaitedForAtOnce) {
 TEST(OverlapReplay, NothingToSay) {
   Analyzed hidden(job(true, false));
   for (const std::string& id : hidden.findings()) EXPECT_NE(id, "unused_overlap") << "they do hide";
-  Analyzed forward(
-      run().ranks(4).steps(40).phase("forward").compute(10_ms).allreduce(25_MiB, 3_ms).compute(10_ms).allreduce(25_MiB, 3_ms).end_phase());
+  Analyzed forward(run()
+                       .ranks(4)
+                       .steps(40)
+                       .phase("forward")
+                       .compute(10_ms)
+                       .allreduce(25_MiB, 3_ms)
+                       .compute(10_ms)
+                       .allreduce(25_MiB, 3_ms)
+                       .end_phase());
   EXPECT_EQ(forward.findings(), Ids{}) << "their results are needed at once";
   Analyzed one(run().ranks(4).steps(40).compute(50_ms).allreduce(100_MiB, 8_ms));
   EXPECT_EQ(one.findings(), Ids{}) << "nothing is left to hide behind";

@@ -87,7 +87,12 @@ TEST(Parts, NamesThatRanksMeetInAnotherOrderAreNumberedAsInOneProcess) {
   // Rank 3 meets the layers in another order than rank 0.
   job.on_rank(3).layer("head").on_rank(3).compute(1_ms).on_rank(3).end_layer();
   for (const char* layer : {"fc", "head"}) job.layer(layer).compute(1_ms).allreduce(1_MiB, 300_us).end_layer();
-  job.iallreduce(64_KiB, 200_us).waitall().sendrecv_ring(16_KiB, 40_us).killed(2, 7).value("samples", 8).write(folder.path());
+  job.iallreduce(64_KiB, 200_us)
+      .waitall()
+      .sendrecv_ring(16_KiB, 40_us)
+      .killed(2, 7)
+      .value("samples", 8)
+      .write(folder.path());
   const RunDirectory run = find_run(folder.path().string());
   const std::string one = in_one(run);
   prepare_parts(run);
@@ -106,7 +111,8 @@ TEST(Parts, GpusAreTheSame) {
   EXPECT_TRUE(one == in_parts(run, 3, false));
 }
 
-/// A rank that carried out a collective of NCCL, the second one with operations, layers, call sites and kernels in another order.
+/// A rank that carried out a collective of NCCL, the second one with operations, layers, call sites and kernels
+/// in another order.
 void write_nccl_rank(const fs::path& path, int32_t rank) {
   constexpr uint64_t kBegin = 1000000;
   test::SpoolBuilder spool;
@@ -126,7 +132,8 @@ void write_nccl_rank(const fs::path& path, int32_t rank) {
   spool.context({3, 1, static_cast<uint32_t>(ContextKind::kSite), 0, turned ? 0x2000U : 0x1100U});
   spool.context({4, 2, static_cast<uint32_t>(ContextKind::kSite), 0, turned ? 0x1100U : 0x2000U});
   for (uint32_t op = 0; op < 2; ++op)
-    spool.operation(kFirstNcclOp + op, OpClass::kAllToAll, true, (op == 0) == turned ? "ncclAllGather" : "ncclAllReduce");
+    spool.operation(kFirstNcclOp + op, OpClass::kAllToAll, true,
+                    (op == 0) == turned ? "ncclAllGather" : "ncclAllReduce");
   CommunicatorMeta comm = {};
   comm.index = 1;
   comm.uid = 9;
@@ -139,10 +146,12 @@ void write_nccl_rank(const fs::path& path, int32_t rank) {
     const uint64_t at = kBegin + 1000 * number;
     const uint32_t context = 3 + number % 2;
     spool.append(log,
-                 Record{at, record_word(RecordKind::kCall, kFirstNcclOp + (number % 2 == 1 ? (turned ? 1U : 0U) : (turned ? 0U : 1U)), 50),
+                 Record{at,
+                        record_word(RecordKind::kCall,
+                                    kFirstNcclOp + (number % 2 == 1 ? (turned ? 1U : 0U) : (turned ? 0U : 1U)), 50),
                         4096, 1, context, number, -1});
-    spool.append(log, Record{at + 10, record_word(RecordKind::kLaunch, static_cast<uint32_t>(LaunchKind::kKernel), 5), number, 1, context,
-                             number, -1});
+    spool.append(log, Record{at + 10, record_word(RecordKind::kLaunch, static_cast<uint32_t>(LaunchKind::kKernel), 5),
+                             number, 1, context, number, -1});
     DeviceRecord kernel = {};
     kernel.start = at + 100;
     kernel.end = at + 300;
@@ -156,7 +165,8 @@ void write_nccl_rank(const fs::path& path, int32_t rank) {
   }
   const size_t table = spool.add_chunk(ChunkKind::kProfile);
   uint32_t slot = 0;
-  for (const uint32_t op : {static_cast<uint32_t>(ContextKind::kLayer), kFirstCounterOp, kFirstNcclOp, kFirstNcclOp + 1}) {
+  for (const uint32_t op :
+       {static_cast<uint32_t>(ContextKind::kLayer), kFirstCounterOp, kFirstNcclOp, kFirstNcclOp + 1}) {
     for (const uint32_t context : {1U, 2U}) {
       ProfileEntry entry = {};
       entry.context = context;
@@ -172,13 +182,16 @@ void write_nccl_rank(const fs::path& path, int32_t rank) {
 
 TEST(Parts, CollectivesOfNcclAreTheSame) {
   const test::ScratchFolder folder;
-  for (const int32_t rank : {0, 1}) write_nccl_rank(folder.path() / ("n0." + std::to_string(rank + 1) + ".1.spool"), rank);
+  for (const int32_t rank : {0, 1})
+    write_nccl_rank(folder.path() / ("n0." + std::to_string(rank + 1) + ".1.spool"), rank);
   const RunDirectory run = find_run(folder.path().string());
   const std::string one = in_one(run);
   SQLite::Database db = open_store(run.directory / "one.sqlite");
-  const std::pair<const char*, int> rows[] = {{"nccl_collective", 6}, {"op", 2},     {"site", 2},          {"gpu_name", 2},
-                                              {"profile", 8},         {"region", 3}, {"range_profile", 4}, {"counter_profile", 4}};
-  for (const auto& [table, count] : rows) EXPECT_EQ(db.execAndGet(std::string("SELECT count(*) FROM ") + table).getInt(), count) << table;
+  const std::pair<const char*, int> rows[] = {
+      {"nccl_collective", 6}, {"op", 2},     {"site", 2},          {"gpu_name", 2},
+      {"profile", 8},         {"region", 3}, {"range_profile", 4}, {"counter_profile", 4}};
+  for (const auto& [table, count] : rows)
+    EXPECT_EQ(db.execAndGet(std::string("SELECT count(*) FROM ") + table).getInt(), count) << table;
   prepare_parts(run);
   for (const unsigned parts : {1U, 2U}) EXPECT_TRUE(one == in_parts(run, parts)) << parts << " parts";
 }
@@ -224,7 +237,9 @@ TEST(Parts, WhatDoesNotBelongTogetherIsRefused) {
     EXPECT_EQ(missing_parts(run, 2), (std::vector<unsigned>{2}));
   }
   make_part(run, {2, 2});
-  std::fstream(second, std::ios::in | std::ios::out | std::ios::binary).seekp(static_cast<std::streamoff>(bytes / 2)).put('#');
+  std::fstream(second, std::ios::in | std::ios::out | std::ios::binary)
+      .seekp(static_cast<std::streamoff>(bytes / 2))
+      .put('#');
   EXPECT_NE(refusal(merge).find("it is damaged"), std::string::npos);
   make_part(run, {2, 2});
   EXPECT_EQ(refusal(merge), "");

@@ -1,4 +1,5 @@
-// Checkpoints, garbage collections and loaders that hold a job up. The truth of a saving is the same virtual job played without the fault.
+// Checkpoints, garbage collections and loaders that hold a job up. The truth of a saving is the same virtual job played
+// without the fault.
 #include "analyzer/findings/pauses.h"
 
 #include "analyzer/models/goodput.h"
@@ -44,7 +45,8 @@ double step_ns(Analyzed& run) {
 }
 
 struct Judged {
-  Judged(const std::vector<Pause>& pauses, const std::string& id) : with(job(pauses, true)), without(job(pauses, false)) {
+  Judged(const std::vector<Pause>& pauses, const std::string& id)
+      : with(job(pauses, true)), without(job(pauses, false)) {
     EXPECT_EQ(without.findings(), Ids{}) << "the same job without it";
     EXPECT_EQ(with.findings(), Ids{id});
     if (with.integer("SELECT count(*) FROM finding") == 0) return;
@@ -92,7 +94,9 @@ TEST(Pauses, WhatAsyncSaveTakesBeforeItWrites) {
 }
 
 TEST(Pauses, GarbageCollectionsAtDifferentTimes) {
-  Judged judged({{"garbage collection", 7, 3, 100_ms}, {"garbage collection", 11, 8, 100_ms}, {"garbage collection", 13, 12, 100_ms}},
+  Judged judged({{"garbage collection", 7, 3, 100_ms},
+                 {"garbage collection", 11, 8, 100_ms},
+                 {"garbage collection", 13, 12, 100_ms}},
                 "garbage_collection");
   EXPECT_TRUE(has(judged.sentence, "garbage collections of ranks 3, 8 and 12 stop ")) << judged.sentence;
   EXPECT_TRUE(has(judged.sentence, "each rank at other times: 100 ms each")) << judged.sentence;
@@ -120,7 +124,13 @@ TEST(Pauses, ALayerIsNoPauseWhateverItsName) {
   for (const char* name : {"input", "data", "load", "checkpoint", "gc", "compilation"}) {
     SyntheticRun made = run().ranks(4).steps(40).phase("forward").layer(name).compute(10_ms);
     made.on_rank(1).compute(20_ms);
-    Analyzed layer(made.end_layer().end_phase().phase("backward").compute(30_ms).end_phase().layer(name, 1_ms).allreduce(25_MiB, 5_ms));
+    Analyzed layer(made.end_layer()
+                       .end_phase()
+                       .phase("backward")
+                       .compute(30_ms)
+                       .end_phase()
+                       .layer(name, 1_ms)
+                       .allreduce(25_MiB, 5_ms));
     EXPECT_EQ(layer.findings(), (Ids{"straggler", "layer_imbalance"})) << name;
     EXPECT_EQ(layer.integer("SELECT count(input_ns) FROM v_step"), 0) << name;
     const models::RunTimes times = models::read_run_times(layer.db, name).at(0);

@@ -1,4 +1,5 @@
-// Pipelines: their shape by the order of messages, their bubble against what the schedule says, and what only looks like one.
+// Pipelines: their shape by the order of messages, their bubble against what the schedule says, and what
+// only looks like one.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -148,11 +149,12 @@ TEST(PipelineShape, WhatIsNoPipeline) {
   EXPECT_TRUE(find_pipelines({}).empty());
 }
 
-// ---------------------------------------------------------------------------------------------------------------- whole runs
+// ---------------------------------------------------------------------------------------------------------- whole runs
 
 constexpr int64_t kForward = 10_ms, kBackward = 20_ms;
 
-/// GPipe: all micro-batches forward, then all backward, and an allreduce that lets the pipeline drain. Transfers take next to nothing.
+/// GPipe: all micro-batches forward, then all backward, and an allreduce that lets the pipeline drain. Transfers
+/// take next to nothing.
 SyntheticRun gpipe(int stages, int micro_batches, int64_t slow_stage_ns = 0) {
   SyntheticRun job = run().ranks(stages).steps(12);
   for (const bool forward : {true, false}) {
@@ -171,9 +173,10 @@ SyntheticRun gpipe(int stages, int micro_batches, int64_t slow_stage_ns = 0) {
 TEST(Pipelines, BubbleIsThatOfTheSchedule) {
   for (const auto& [stages, micro_batches] : std::map<int, int>{{2, 4}, {4, 8}}) {
     Analyzed run(gpipe(stages, micro_batches));
-    EXPECT_EQ(run.integer("SELECT count(*) FROM v_pipeline WHERE pipeline = 0 AND stage = rank AND stages = " + std::to_string(stages) +
-                          " AND chunks = 1 AND micro_batches = " + std::to_string(micro_batches)),
-              stages);
+    EXPECT_EQ(
+        run.integer("SELECT count(*) FROM v_pipeline WHERE pipeline = 0 AND stage = rank AND stages = " +
+                    std::to_string(stages) + " AND chunks = 1 AND micro_batches = " + std::to_string(micro_batches)),
+        stages);
     expect_steps(run);
     const double model = models::pipeline_bubble(stages, micro_batches).of_total;
     const auto metric = [&](const char* id) {
@@ -210,7 +213,9 @@ TEST(Pipelines, WithoutClocksWhatLiesOutsideTheStepsIsNoBubble) {
   const int64_t saving_ns = forget_clocks("SELECT 1");
   EXPECT_EQ(run.text("SELECT coalesce(why, '') FROM metric WHERE id = 'bubble'"), "CLOCK_UNTRUSTED");
   // An evaluation between the epochs: calls that the profile knows, in no step.
-  EXPECT_EQ(forget_clocks("UPDATE profile SET time_ns = 2 * time_ns WHERE op = (SELECT id FROM op WHERE name = 'MPI_Recv')"), saving_ns);
+  EXPECT_EQ(
+      forget_clocks("UPDATE profile SET time_ns = 2 * time_ns WHERE op = (SELECT id FROM op WHERE name = 'MPI_Recv')"),
+      saving_ns);
 }
 
 /// Hooks open the first step at the first forward pass: the stages behind the first have received its input before.
@@ -237,15 +242,18 @@ TEST(Pipelines, WithoutClocksTheBubbleIsAtMostTheTimeInsideReceives) {
   ASSERT_EQ(apart.findings(), Ids{"pipeline_bubble"});
   EXPECT_EQ(apart.integer("SELECT count(*) FROM metric WHERE id = 'bubble' AND value IS NULL"), 1);
   const auto saving_ns = [](Analyzed& run) { return run.db.execAndGet("SELECT saving_ns FROM finding").getDouble(); };
-  EXPECT_NEAR(saving_ns(apart), saving_ns(whole), 1e5) << "what more micro-batches save is known by what the stages compute";
-  EXPECT_TRUE(has(apart.text("SELECT sentence FROM finding"), "stands still for at most ")) << apart.text("SELECT sentence FROM finding");
+  EXPECT_NEAR(saving_ns(apart), saving_ns(whole), 1e5)
+      << "what more micro-batches save is known by what the stages compute";
+  EXPECT_TRUE(has(apart.text("SELECT sentence FROM finding"), "stands still for at most "))
+      << apart.text("SELECT sentence FROM finding");
   EXPECT_EQ(apart.text("SELECT coalesce(saving_bound, 'known') FROM finding"), "known");
   Analyzed beyond(gpipe(4, 8, 30_ms).hosts(2));
   ASSERT_EQ(beyond.findings().front(), "pipeline_bubble");
   EXPECT_EQ(beyond.text("SELECT saving_bound FROM finding"), "upper") << "what is beyond the schedule is not";
 }
 
-/// Steps of three stages with twice the micro-batches of half the size are as much shorter: a quarter of the step is no pipeline's.
+/// Steps of three stages with twice the micro-batches of half the size are as much shorter: a quarter of the step
+/// is no pipeline's.
 TEST(Pipelines, MoreMicroBatchesShortenWhatFillsThePipeline) {
   const auto job_of = [](int micro_batches, int64_t forward_ns) {
     SyntheticRun job = run().ranks(3).steps(12);
@@ -253,7 +261,10 @@ TEST(Pipelines, MoreMicroBatchesShortenWhatFillsThePipeline) {
       for (int i = 0; i < micro_batches; ++i) {
         for (int k = 0; k < 3; ++k) {
           const int s = forward ? k : 2 - k, next = forward ? s + 1 : s - 1;
-          job.on_rank(s).phase(forward ? "forward" : "backward").on_rank(s).compute(forward ? forward_ns : 2 * forward_ns);
+          job.on_rank(s)
+              .phase(forward ? "forward" : "backward")
+              .on_rank(s)
+              .compute(forward ? forward_ns : 2 * forward_ns);
           job.on_rank(s).end_phase();
           if (next >= 0 && next < 3) job.message(s, next, 1_MiB, 1_ns);
         }
@@ -276,21 +287,23 @@ TEST(Pipelines, AStageWithoutARecordIsToldByItsNeighbours) {
   EXPECT_NEAR(bubble, 3.0 / 7, 0.01);
   for (int missing = 0; missing < kStages; ++missing) {
     Analyzed run(gpipe(kStages, kMicroBatches).missing(missing));
-    EXPECT_EQ(run.integer("SELECT count(*) FROM v_pipeline WHERE stage = rank AND stages = 4 AND micro_batches = 4"), kStages - 1)
+    EXPECT_EQ(run.integer("SELECT count(*) FROM v_pipeline WHERE stage = rank AND stages = 4 AND micro_batches = 4"),
+              kStages - 1)
         << missing;
     EXPECT_EQ(run.integer("SELECT count(DISTINCT pipeline) FROM v_pipeline"), 1);
     const double known = run.db.execAndGet("SELECT value FROM metric WHERE id = 'bubble'").getDouble();
     EXPECT_GT(known, 0);
     EXPECT_LT(known, bubble + 1e-9) << "a lower bound without stage " << missing;
     EXPECT_EQ(run.findings(), Ids{"pipeline_bubble"});
-    EXPECT_TRUE(
-        has(run.text("SELECT sentence FROM finding"), "4 micro-batches are too few for 4 stages: the pipeline stands still for at "))
+    EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"),
+                    "4 micro-batches are too few for 4 stages: the pipeline stands still for at "))
         << run.text("SELECT sentence FROM finding");
   }
 }
 
 TEST(Pipelines, ReplicasReduceAcrossPipelines) {
-  // Two pipelines of two stages, ranks 0-1 and 2-3; the second is slower. What the first waits for it in the gradients is not a bubble.
+  // Two pipelines of two stages, ranks 0-1 and 2-3; the second is slower. What the first waits for it in the
+  // gradients is not a bubble.
   SyntheticRun job = run().ranks(4).steps(8).split("stage", 2, true);
   for (const bool forward : {true, false}) {
     for (int i = 0; i < 4; ++i) {
@@ -305,7 +318,8 @@ TEST(Pipelines, ReplicasReduceAcrossPipelines) {
   }
   Analyzed run(job.on_comm("stage").allreduce(1_MiB, 1_ms));
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_pipeline WHERE pipeline = rank - stage AND stages = 2"), 4);
-  // 8 micro-batch passes of 10 ms or 13 ms; the stages of the first pipeline wait 24 to 27 ms for the second in the end.
+  // 8 micro-batch passes of 10 ms or 13 ms; the stages of the first pipeline wait 24 to 27 ms for the
+  // second in the end.
   EXPECT_GT(run.integer("SELECT min(wait_ns - bubble_ns) FROM v_step WHERE rank < 2 AND step > 0"), 20_ms);
   EXPECT_LT(run.integer("SELECT max(wait_ns - bubble_ns) FROM v_step WHERE rank >= 2"), 4_ms);
 }
@@ -331,18 +345,25 @@ constexpr const char* kNamed = "SELECT coalesce(group_concat(sentence), '') FROM
 
 /// A stage is half of the ranks then: no minority, but not to be taken for the others.
 TEST(Pipelines, OfTwoStagesTheLongerOneIsNamed) {
-  const auto step_ns = [](Analyzed& run) { return run.db.execAndGet("SELECT value FROM metric WHERE id = 'step_time'").getDouble(); };
+  const auto step_ns = [](Analyzed& run) {
+    return run.db.execAndGet("SELECT value FROM metric WHERE id = 'step_time'").getDouble();
+  };
   Analyzed even(two_stages(0, 0));
   EXPECT_EQ(even.text(kNamed), "");
   for (const int stage : {0, 1}) {
     Analyzed run(two_stages(stage == 0 ? 4_ms : 0, stage == 1 ? 4_ms : 0));
-    EXPECT_TRUE(has(run.text(kNamed), stage == 0 ? "all 2 ranks of pipeline stage 0 (ranks 0 and 2) compute longest in 100% of steps"
-                                                 : "all 2 ranks of pipeline stage 1 (ranks 1 and 3) compute longest in 100% of steps"))
+    EXPECT_TRUE(has(run.text(kNamed),
+                    stage == 0 ? "all 2 ranks of pipeline stage 0 (ranks 0 and 2) compute longest in 100% of steps"
+                               : "all 2 ranks of pipeline stage 1 (ranks 1 and 3) compute longest in 100% of steps"))
         << run.text(kNamed);
-    EXPECT_TRUE(has(run.text("SELECT try FROM finding WHERE id = 'straggler'"), "give stage " + std::to_string(stage) + " less to do"));
+    EXPECT_TRUE(has(run.text("SELECT try FROM finding WHERE id = 'straggler'"),
+                    "give stage " + std::to_string(stage) + " less to do"));
     const auto saving_ns = static_cast<double>(run.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'"));
-    EXPECT_NEAR(saving_ns / (step_ns(run) - step_ns(even)), 1, 0.1) << "stage " << stage << ": " << saving_ns << " of " << step_ns(run);
-    const auto evidence = [&] { return run.text("SELECT coalesce(min(evidence), '') FROM finding WHERE id = 'straggler'"); };
+    EXPECT_NEAR(saving_ns / (step_ns(run) - step_ns(even)), 1, 0.1)
+        << "stage " << stage << ": " << saving_ns << " of " << step_ns(run);
+    const auto evidence = [&] {
+      return run.text("SELECT coalesce(min(evidence), '') FROM finding WHERE id = 'straggler'");
+    };
     EXPECT_TRUE(has(evidence(), " inside MPI for ")) << evidence();
     run.db.exec("UPDATE op SET name = 'gloo::' || name WHERE name LIKE 'MPI%'");
     ddl::analyze(run.db);
@@ -362,12 +383,19 @@ TEST(Pipelines, OfTwoEvenStagesNoneIsNamed) {
   EXPECT_FALSE(has(replica.text(kNamed), "stage")) << replica.text(kNamed);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- loading data
+// -------------------------------------------------------------------------------------------------------- loading data
 
 TEST(InputRanges, AreTakenOutOfComputing) {
-  Analyzed run(
-      test::run().ranks(2).steps(12).phase("input").compute(30_ms).end_phase().phase("forward").compute(60_ms).end_phase().allreduce(
-          1_MiB, 10_ms));
+  Analyzed run(test::run()
+                   .ranks(2)
+                   .steps(12)
+                   .phase("input")
+                   .compute(30_ms)
+                   .end_phase()
+                   .phase("forward")
+                   .compute(60_ms)
+                   .end_phase()
+                   .allreduce(1_MiB, 10_ms));
   EXPECT_EQ(run.integer("SELECT min(input_ns) FROM v_step"), 30_ms);
   EXPECT_EQ(run.integer("SELECT max(input_ns) FROM v_step"), 30_ms);
   EXPECT_NEAR(run.db.execAndGet("SELECT value FROM metric WHERE id = 'f_input'").getDouble(), 0.3, 1e-3);

@@ -1,4 +1,5 @@
-// Numbers of steps that each epoch uses again: the first use is measured, and what is said of a step is never made of two of its uses.
+// Numbers of steps that each epoch uses again: the first use is measured, and what is said of a step is never made
+// of two of its uses.
 #include <gtest/gtest.h>
 
 #include "analyzer/models/goodput.h"
@@ -14,8 +15,8 @@ namespace {
 
 constexpr int64_t kEpochSteps = 20, kEpochRanks = 2;
 
-/// Steps of 100 ms, 20 of them in an allreduce, for which rank 0 waits half of that. Those of the second epoch, with the same numbers, last
-/// five times as long. As the ingest leaves it, what lies in them is in no step.
+/// Steps of 100 ms, 20 of them in an allreduce, for which rank 0 waits half of that. Those of the second epoch, with
+/// the same numbers, last five times as long. As the ingest leaves it, what lies in them is in no step.
 Tables two_epochs() {
   Tables run(kEpochRanks);
   run.exec("BEGIN");
@@ -24,7 +25,8 @@ Tables two_epochs() {
     for (int64_t s = 0; s < kEpochSteps; ++s) {
       const std::optional<int64_t> step = times == 1 ? std::optional(s) : std::nullopt;
       run.allreduce(++seq, {now_ns + times * 80_ms, now_ns + times * 90_ms}, times * 10_ms, 1_MB, step);
-      for (const int64_t rank : {0, 1}) run.step(rank, s, now_ns, now_ns + times * 100_ms, times * (rank == 0 ? 20_ms : 10_ms));
+      for (const int64_t rank : {0, 1})
+        run.step(rank, s, now_ns, now_ns + times * 100_ms, times * (rank == 0 ? 20_ms : 10_ms));
       now_ns += times * 100_ms;
     }
   }
@@ -36,11 +38,14 @@ Tables two_epochs() {
 TEST(RepeatedSteps, ThePartsOfAStepAreThoseOfItsFirstUse) {
   Tables run = two_epochs();
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_step"), 2 * kEpochRanks * kEpochSteps);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_step WHERE measured AND duration_ns = 100000000 AND compute_ns + exposed_ns = duration_ns"),
-            kEpochRanks * kEpochSteps);
   EXPECT_EQ(
-      run.integer("SELECT count(*) FROM v_step WHERE NOT measured AND duration_ns = 500000000 AND coalesce(compute_ns, comm_ns, exposed_ns,"
-                  " wait_ns, xfer_ns, idle_ns, sigma_ns) IS NULL"),
+      run.integer(
+          "SELECT count(*) FROM v_step WHERE measured AND duration_ns = 100000000 AND compute_ns + exposed_ns = duration_ns"),
+      kEpochRanks * kEpochSteps);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM v_step WHERE NOT measured AND duration_ns = 500000000 AND coalesce(compute_ns, comm_ns, exposed_ns,"
+          " wait_ns, xfer_ns, idle_ns, sigma_ns) IS NULL"),
       kEpochRanks * kEpochSteps);
 }
 
@@ -88,8 +93,10 @@ TEST(RepeatedSteps, ALateStartIsThatInTheFirstUse) {
       "INSERT INTO gpu_event (id, process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation)"
       " SELECT row_number() OVER (), process, 1, 1, 0, 1, 7, 0, step, 0, start_ns + process * 10000000, 5000000, 0 FROM step WHERE measured");
   run.analyze();
-  EXPECT_EQ(run.integer("SELECT count(*) FROM rank_metric WHERE id = 'hta_late_start' AND abs(value - (rank + 1) * 0.1) < 1e-9"),
-            kEpochRanks);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM rank_metric WHERE id = 'hta_late_start' AND abs(value - (rank + 1) * 0.1) < 1e-9"),
+      kEpochRanks);
 }
 
 }  // namespace

@@ -9,9 +9,21 @@ namespace ddl {
 namespace {
 
 Stated honest() {
-  return {{"accuracy", "76.3%"},    {"accuracy_on", "test"}, {"runs", "5"},         {"interval", "min-max"}, {"hardware", "P100"},
-          {"scope", "application"}, {"data", "real"},        {"precision", "fp32"}, {"options", "nhwc"},     {"accuracy_options", "nhwc"},
-          {"global_batch", "8192"}, {"steps", "1000"},       {"warmup", "50"},      {"scaling", "weak"},     {"base", "smallest"}};
+  return {{"accuracy", "76.3%"},
+          {"accuracy_on", "test"},
+          {"runs", "5"},
+          {"interval", "min-max"},
+          {"hardware", "P100"},
+          {"scope", "application"},
+          {"data", "real"},
+          {"precision", "fp32"},
+          {"options", "nhwc"},
+          {"accuracy_options", "nhwc"},
+          {"global_batch", "8192"},
+          {"steps", "1000"},
+          {"warmup", "50"},
+          {"scaling", "weak"},
+          {"base", "smallest"}};
 }
 
 std::vector<std::string> codes(const std::vector<Stated>& rows) {
@@ -85,11 +97,13 @@ TEST(ResultsLint, StrongScalingDoesNotChangeWhatIsLearnt) {
 }
 
 /// For every key one of these breaks a rule.
-constexpr const char* kTelling[] = {"", "train", "1", "kernel", "synthetic", "excluded", "yes", "mixed", "fp16", "4096"};
+constexpr const char* kTelling[] = {"",         "train", "1",     "kernel", "synthetic",
+                                    "excluded", "yes",   "mixed", "fp16",   "4096"};
 
 TEST(ResultsLint, KeysAreTheOnesThatRulesRead) {
   Stated all = honest();
-  all["tuned"] = "yes", all["trials"] = "20", all["io"] = "included", all["safe_batch"] = "16384", all["superlinear"] = "no";
+  all["tuned"] = "yes", all["trials"] = "20", all["io"] = "included", all["safe_batch"] = "16384",
+  all["superlinear"] = "no";
   Stated untuned = all;
   untuned["tuned"] = "no", untuned["trials"] = "";
   for (const Stated& good : {all, untuned}) ASSERT_EQ(codes({good}), Codes{});

@@ -53,7 +53,8 @@ TEST(RunDiff, IntervalOfARatioIsThatOfTheDifferencesThatMayBeNone) {
 }
 
 TEST(RunDiff, NothingFallsByMoreThanAllOfIt) {
-  const MetricValue before{.value = 10, .why = {}, .interval = Range{2, 12}}, after{.value = 3, .why = {}, .interval = Range{0.5, 9}};
+  const MetricValue before{.value = 10, .why = {}, .interval = Range{2, 12}},
+      after{.value = 3, .why = {}, .interval = Range{0.5, 9}};
   const MetricChange change = compare_metric(before, after, "lower");
   EXPECT_EQ(change.change, Change::kNotSeen);
   EXPECT_GE(change.interval->lo, -1);
@@ -63,7 +64,8 @@ TEST(RunDiff, NothingFallsByMoreThanAllOfIt) {
 TEST(RunDiff, TheSameJobTwiceShowsNoChange) {
   int seen = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
-    const MetricChange change = compare_metric(measured(100, 5, 30, 2 * seed), measured(100, 5, 30, 2 * seed + 1), "lower");
+    const MetricChange change =
+        compare_metric(measured(100, 5, 30, 2 * seed), measured(100, 5, 30, 2 * seed + 1), "lower");
     seen += change.change != Change::kNotSeen;
   }
   EXPECT_LE(seen, 60);  // 5 % are expected
@@ -72,7 +74,8 @@ TEST(RunDiff, TheSameJobTwiceShowsNoChange) {
 TEST(RunDiff, ARealChangeIsSeenAndItsSizeIsInTheInterval) {
   int seen = 0, covered = 0;
   for (uint64_t seed = 0; seed < 1000; ++seed) {
-    const MetricChange change = compare_metric(measured(100, 5, 30, 2 * seed), measured(108, 5, 30, 2 * seed + 1), "lower");
+    const MetricChange change =
+        compare_metric(measured(100, 5, 30, 2 * seed), measured(108, 5, 30, 2 * seed + 1), "lower");
     seen += change.change == Change::kWorse;
     covered += change.interval->lo <= 0.08 && 0.08 <= change.interval->hi;
   }
@@ -81,7 +84,8 @@ TEST(RunDiff, ARealChangeIsSeenAndItsSizeIsInTheInterval) {
 }
 
 TEST(RunDiff, WhatIsBetterSaysTheMetric) {
-  const MetricValue low{.value = 10, .why = {}, .interval = Range{9, 11}}, high{.value = 20, .why = {}, .interval = Range{19, 21}};
+  const MetricValue low{.value = 10, .why = {}, .interval = Range{9, 11}},
+      high{.value = 20, .why = {}, .interval = Range{19, 21}};
   EXPECT_EQ(compare_metric(low, high, "lower").change, Change::kWorse);
   EXPECT_EQ(compare_metric(low, high, "higher").change, Change::kBetter);
   EXPECT_EQ(compare_metric(high, low, "higher").change, Change::kWorse);
@@ -90,8 +94,9 @@ TEST(RunDiff, WhatIsBetterSaysTheMetric) {
 }
 
 TEST(RunDiff, AbsentIsNotZero) {
-  const MetricValue absent{.value = {}, .why = "NO_DATA", .interval = {}}, value{.value = 3, .why = {}, .interval = Range{2, 4}},
-      zero{.value = 0, .why = {}, .interval = Range{0, 0}}, whole{.value = 3, .why = {}, .interval = {}};
+  const MetricValue absent{.value = {}, .why = "NO_DATA", .interval = {}},
+      value{.value = 3, .why = {}, .interval = Range{2, 4}}, zero{.value = 0, .why = {}, .interval = Range{0, 0}},
+      whole{.value = 3, .why = {}, .interval = {}};
   EXPECT_EQ(compare_metric(absent, value, "lower").change, Change::kAppeared);
   EXPECT_EQ(compare_metric(value, absent, "lower").change, Change::kGone);
   EXPECT_EQ(compare_metric(absent, absent, "lower").change, Change::kAbsent);
@@ -107,7 +112,8 @@ TEST(RunDiff, BoundsTellAChangeWhereTheyLeaveNoDoubt) {
   };
   const auto lower = MetricBound::kLower, upper = MetricBound::kUpper;
   EXPECT_EQ(compare_metric(value(10), value(20, lower), "lower").change, Change::kWorse) << "20 or more";
-  EXPECT_EQ(compare_metric(value(10), value(20, upper), "lower").change, Change::kNoInterval) << "20 or less, perhaps 10";
+  EXPECT_EQ(compare_metric(value(10), value(20, upper), "lower").change, Change::kNoInterval)
+      << "20 or less, perhaps 10";
   EXPECT_EQ(compare_metric(value(10, upper), value(20), "lower").change, Change::kWorse);
   EXPECT_EQ(compare_metric(value(10, lower), value(20), "lower").change, Change::kNoInterval);
   EXPECT_EQ(compare_metric(value(20), value(10, upper), "lower").change, Change::kBetter);
@@ -136,7 +142,12 @@ TEST(RunDiff, ALostRankIsNoSlowerTransferAndALongerRunNoMoreWaiting) {
 }
 
 test::SyntheticRun job(int slow_rank) {
-  auto job = test::run().ranks(4).steps(30).compute(10_ms).allreduce(1_MiB, 1_ms).jitter(200_us, static_cast<uint64_t>(slow_rank + 2));
+  auto job = test::run()
+                 .ranks(4)
+                 .steps(30)
+                 .compute(10_ms)
+                 .allreduce(1_MiB, 1_ms)
+                 .jitter(200_us, static_cast<uint64_t>(slow_rank + 2));
   if (slow_rank >= 0) job.slow(slow_rank, 8_ms);
   return job;
 }
@@ -162,7 +173,8 @@ using Changes = std::vector<std::pair<State, std::string>>;
 
 Changes changes_of(SQLite::Database& a, SQLite::Database& b, int64_t world_b = 0) {
   Changes changes;
-  for (const FindingChange& change : compare_findings(a, 0, b, world_b)) changes.emplace_back(change.state, change.sentence);
+  for (const FindingChange& change : compare_findings(a, 0, b, world_b))
+    changes.emplace_back(change.state, change.sentence);
   return changes;
 }
 
@@ -182,7 +194,8 @@ TEST(RunDiff, FindingsOfSeveralOperationsAreToldApart) {
   EXPECT_EQ(changes_of(gather.db, both.db), (Changes{{State::kNew, of_reduce}, {State::kStill, of_gather}}));
   EXPECT_EQ(changes_of(reduce.db, gather.db), (Changes{{State::kNew, of_gather}, {State::kGone, of_reduce}}));
   EXPECT_EQ(changes_of(both.db, both.db), (Changes{{State::kStill, of_reduce}, {State::kStill, of_gather}}));
-  for (const FindingChange& change : compare_findings(both.db, 0, gather.db, 0)) {  // each saving beside its own sentence
+  // each saving beside its own sentence
+  for (const FindingChange& change : compare_findings(both.db, 0, gather.db, 0)) {
     const std::string saving = "SELECT saving_ns FROM finding WHERE sentence = '" + change.sentence + "'";
     EXPECT_EQ(change.saving_before_ns, both.integer(saving)) << change.sentence;
     if (change.state == State::kStill) {
@@ -198,8 +211,9 @@ struct Said {
 std::unique_ptr<test::Tables> saying(const Said& said, int world = 0) {
   auto run = std::make_unique<test::Tables>(2);
   make_tables(run->db());
-  SQLite::Statement insert(run->db(), "INSERT INTO finding (id, rank, sentence, world, confidence, evidence, try) VALUES (?, " + said.rank +
-                                          ", ?, ?, '', '', '')");
+  SQLite::Statement insert(
+      run->db(), "INSERT INTO finding (id, rank, sentence, world, confidence, evidence, try) VALUES (?, " + said.rank +
+                     ", ?, ?, '', '', '')");
   insert.bind(1, said.id), insert.bind(2, said.sentence), insert.bind(3, world);
   insert.exec();
   SQLite::Statement about(run->db(), "INSERT INTO finding_about (position, subject) SELECT position, ? FROM finding");
@@ -219,9 +233,12 @@ TEST(RunDiff, AFindingIsTheSameWhateverItsWords) {
                     {"slow_link", "NULL", "the network of data#1 became slow at step 12", "data#1"}));
   EXPECT_FALSE(still({"slow_link", "NULL", "the network of data#1 is slow", "data#1"},
                      {"slow_link", "NULL", "the network of data#2 is slow", "data#2"}));
-  EXPECT_FALSE(still({"straggler", "NULL", "ranks 0 and 1 enter last", "0,1"}, {"straggler", "NULL", "ranks 4 and 5 enter last", "4,5"}));
-  EXPECT_TRUE(still({"straggler", "2", "rank 2 (node0) enters last", ""}, {"straggler", "2", "rank 2 (node0) computes longest", ""}));
-  EXPECT_FALSE(still({"straggler", "2", "rank 2 (node0) enters last", ""}, {"straggler", "NULL", "ranks 2 and 3 enter last", "2,3"}));
+  EXPECT_FALSE(still({"straggler", "NULL", "ranks 0 and 1 enter last", "0,1"},
+                     {"straggler", "NULL", "ranks 4 and 5 enter last", "4,5"}));
+  EXPECT_TRUE(still({"straggler", "2", "rank 2 (node0) enters last", ""},
+                    {"straggler", "2", "rank 2 (node0) computes longest", ""}));
+  EXPECT_FALSE(still({"straggler", "2", "rank 2 (node0) enters last", ""},
+                     {"straggler", "NULL", "ranks 2 and 3 enter last", "2,3"}));
 }
 
 TEST(RunDiff, EveryMetricIsThereAndTheGateFollowsTheStep) {
@@ -237,8 +254,8 @@ TEST(RunDiff, EveryMetricIsThereAndTheGateFollowsTheStep) {
   EXPECT_LT(*slowdown_gate(back, slow.db, 0, good.db, 0).slower, 0);
 }
 
-/// A median over steps says nothing of one step in ten. The samples reported at the very end of a step are the next one's, by half-open
-/// intervals: the step behind a stall tells none, and its time counts.
+/// A median over steps says nothing of one step in ten. The samples reported at the very end of a step are the next
+/// one's, by half-open intervals: the step behind a stall tells none, and its time counts.
 TEST(RunDiff, TheGateSeesWhatFewStepsTake) {
   for (const bool samples : {false, true}) {
     const auto stalling = [&](bool stalls, uint64_t seed) {
@@ -248,7 +265,9 @@ TEST(RunDiff, TheGateSeesWhatFewStepsTake) {
       return made;
     };
     Analyzed good(stalling(false, 1)), again(stalling(false, 2)), bad(stalling(true, 3));
-    const auto gate = [](Analyzed& a, Analyzed& b) { return slowdown_gate(compare_metrics(a.db, 0, b.db, 0), a.db, 0, b.db, 0); };
+    const auto gate = [](Analyzed& a, Analyzed& b) {
+      return slowdown_gate(compare_metrics(a.db, 0, b.db, 0), a.db, 0, b.db, 0);
+    };
     const auto mean_ns = [](Analyzed& run) {
       return run.db.execAndGet("SELECT avg(longest_ns) FROM steady_step WHERE annotated").getDouble();
     };
@@ -268,7 +287,9 @@ TEST(RunDiff, TheGateSeesWhatFewStepsTake) {
 
 /// One long step of thirty may be chance.
 TEST(RunDiff, TheGateDoesNotTripOverOneStep) {
-  const auto job = [](uint64_t seed) { return test::run().ranks(2).steps(35).jitter(200_us, seed).compute(10_ms).allreduce(1_MiB, 1_ms); };
+  const auto job = [](uint64_t seed) {
+    return test::run().ranks(2).steps(35).jitter(200_us, seed).compute(10_ms).allreduce(1_MiB, 1_ms);
+  };
   Analyzed good(job(1)), once(job(2).delay(1, 20, 2_s));
   const SlowdownGate gate = slowdown_gate(compare_metrics(good.db, 0, once.db, 0), good.db, 0, once.db, 0);
   EXPECT_FALSE(gate.mean);

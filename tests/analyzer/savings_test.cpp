@@ -1,5 +1,6 @@
-// What findings say that a fault costs, against the same virtual job without it (tests/support/training_job.h): one job of each kind whose
-// saving a rule told wrong, where a replay of the steps tells it. injected_findings does so by the hundred.
+// What findings say that a fault costs, against the same virtual job without it (tests/support/training_job.h):
+// one job of each kind whose saving a rule told wrong, where a replay of the steps tells it. injected_findings
+// does so by the hundred.
 #include <gtest/gtest.h>
 
 #include "tests/analyzer/analyzed.h"
@@ -23,7 +24,8 @@ constexpr Costly kCostly[] = {
     {"host_bound", Fault::kHostBound, 3800007, "without what launches take, 18.9 of 22.4 %"},
     {"pipeline_bubble", Fault::kBubble, 3800066, "as a share of the whole step, 7.1 of 6.6 %"},
     {"small_collectives", Fault::kSmallTensors, 3800053, "in proportion to the bytes, 8.3 of 26.1 %", true},
-    {"small_collectives", Fault::kSmallTensors, 3800032, "although a transfer goes on behind them, 10.7 of 6.5 %", true},
+    {"small_collectives", Fault::kSmallTensors, 3800032, "although a transfer goes on behind them, 10.7 of 6.5 %",
+     true},
 };
 
 TEST(Savings, AreWhatTheJobSavesWithoutTheFault) {

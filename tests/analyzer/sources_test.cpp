@@ -1,6 +1,7 @@
-// What others published and the analyzer must reproduce or refuse: tables of tests/published, and statements of IBM's slides on DDL (Cho,
-// 2018), of IBM's on parallel training (Kienzler), of an NVIDIA deck and of Dryden's guest lecture at ETH on parallelism in training. What
-// belongs to one model is tested with it: models/*_test.cpp, results_lint_test.cpp.
+// What others published and the analyzer must reproduce or refuse: tables of tests/published, and statements of IBM's
+// slides on DDL (Cho, 2018), of IBM's on parallel training (Kienzler), of an NVIDIA deck and of Dryden's guest lecture
+// at ETH on parallelism in training. What belongs to one model is tested with it: models/*_test.cpp,
+// results_lint_test.cpp.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -29,7 +30,8 @@ std::vector<ScalingRow> published_rows(const std::string& name, const std::map<s
 
 std::string printed_efficiencies(const std::vector<ScalingRow>& rows) {
   std::string text;
-  for (const ScalingRow& row : rows) text.append(text.empty() ? "" : " ").append(models::half_up(row.efficiency.value, 2));
+  for (const ScalingRow& row : rows)
+    text.append(text.empty() ? "" : " ").append(models::half_up(row.efficiency.value, 2));
   return text;
 }
 
@@ -53,7 +55,8 @@ TEST(PublishedScaling, TenDgxAreSuperlinear) {
     const std::string csv = std::string("nodes,gpus,time_s\n1,8,") + one + "\n10,80," + ten + "\n";
     const auto table = models::read_scaling_table(CsvTable::parse(csv, "dgx"));
     const auto rows = models::scaling_rows(table.points, std::nullopt, table.worker);
-    EXPECT_NE(std::find(rows[1].flags.begin(), rows[1].flags.end(), std::string("superlinear: ") + efficiency), rows[1].flags.end())
+    EXPECT_NE(std::find(rows[1].flags.begin(), rows[1].flags.end(), std::string("superlinear: ") + efficiency),
+              rows[1].flags.end())
         << rows[1].flags.back();
   }
 }
@@ -67,19 +70,21 @@ TEST(PublishedScaling, TensorFlowBenchmarksOf2017) {
     EXPECT_EQ(rows[r].point.series, table.text(r, "platform") + ", " + table.text(r, "model"));
     // To half a unit of the last digit: the file rounds 4.0625 to even, we round halves up.
     EXPECT_NEAR(rows[r].speedup.value, table.number(r, "speedup_recomputed"), 5e-4 + 1e-9) << rows[r].point.series;
-    EXPECT_NEAR(rows[r].efficiency.value, table.number(r, "efficiency_recomputed"), 5e-5 + 1e-9) << rows[r].point.series;
+    EXPECT_NEAR(rows[r].efficiency.value, table.number(r, "efficiency_recomputed"), 5e-5 + 1e-9)
+        << rows[r].point.series;
     EXPECT_EQ(rows[r].base, "1 GPU");
   }
 }
 
 TEST(PublishedTimeToTrain, TimeToTrainIsHardwareTimesStatistics) {
   const CsvTable table = test::published("mlperf_scaling_decomposition");
-  const auto rows =
-      published_rows("mlperf_scaling_decomposition", {{"time_min", "time_to_train_min_olympic"}, {"epoch_s", "median_epoch_s"}});
+  const auto rows = published_rows("mlperf_scaling_decomposition",
+                                   {{"time_min", "time_to_train_min_olympic"}, {"epoch_s", "median_epoch_s"}});
   ASSERT_EQ(rows.size(), table.rows());
   for (size_t r = 0; r < rows.size(); ++r) {
     EXPECT_NEAR(*rows[r].hardware, table.number(r, "hardware_efficiency"), 1e-3);
-    EXPECT_NEAR(*rows[r].statistical, table.number(r, "statistical_efficiency(effective_epochs_base/effective_epochs)"), 1e-3);
+    EXPECT_NEAR(*rows[r].statistical, table.number(r, "statistical_efficiency(effective_epochs_base/effective_epochs)"),
+                1e-3);
     EXPECT_NEAR(rows[r].efficiency.value, table.number(r, "time_to_train_efficiency"), 1e-3);
     EXPECT_NEAR(*rows[r].hardware * *rows[r].statistical, rows[r].efficiency.value, 1e-12);
   }
@@ -89,12 +94,13 @@ TEST(PublishedTimeToTrain, TimeToTrainIsHardwareTimesStatistics) {
 }
 
 TEST(Overlap, ExposedIsWhatComputingDoesNotHide) {  // compute c, communication m, overlap o: m - o
-  for (const auto& [c, m, o] : {std::tuple(70, 30, 10), std::tuple(70, 30, 0), std::tuple(70, 30, 30), std::tuple(5, 90, 5)}) {
+  for (const auto& [c, m, o] :
+       {std::tuple(70, 30, 10), std::tuple(70, 30, 0), std::tuple(70, 30, 30), std::tuple(5, 90, 5)}) {
     const Interval computing{0, c}, communicating{c - o, c - o + m};
-    const DevicePartition part = partition_device(
-        {0, 200},
-        {{computing, DeviceClass::kCompute, std::nullopt, std::nullopt}, {communicating, DeviceClass::kCommunication, std::nullopt, 0}},
-        nullptr, {});
+    const DevicePartition part = partition_device({0, 200},
+                                                  {{computing, DeviceClass::kCompute, std::nullopt, std::nullopt},
+                                                   {communicating, DeviceClass::kCommunication, std::nullopt, 0}},
+                                                  nullptr, {});
     EXPECT_EQ(part.exposed_comm_ns, m - o);
     EXPECT_EQ(part.compute_ns, c);
     EXPECT_EQ(part.comm_ns, m);
@@ -108,8 +114,9 @@ TEST(PublishedTrainingTimes, StepsOfAnEpoch) {  // days and hours: Model.QuotedT
 }
 
 TEST(PublishedEpochs, EpochsLieBetweenTheFitsOfTheLeastAndTheMostEpochs) {
-  // The table prints ranges of epochs where runs differed. E0 = 60.06, B0 = 1.52e5 is a fit to some choice of them: the
-  // fits to all choices go around it, and we print that of the rows that are given (of the most epochs 60.80 and 1.524e5).
+  // The table prints ranges of epochs where runs differed. E0 = 60.06, B0 = 1.52e5 is a fit to some choice of
+  // them: the fits to all choices go around it, and we print that of the rows that are given (of the most
+  // epochs 60.80 and 1.524e5).
   const CsvTable table = test::published("mlperf_resnet50_batch_vs_epochs");
   std::vector<size_t> rows;
   for (size_t r = 0; r < table.rows(); ++r)
@@ -118,8 +125,8 @@ TEST(PublishedEpochs, EpochsLieBetweenTheFitsOfTheLeastAndTheMostEpochs) {
   for (size_t choice = 0; choice < size_t{1} << rows.size(); ++choice) {
     std::vector<models::BatchEpochs> points;
     for (size_t i = 0; i < rows.size(); ++i)
-      points.push_back(
-          {table.number(rows[i], "global_batch"), table.number(rows[i], (choice >> i & 1) != 0 ? "epochs_max" : "epochs_min")});
+      points.push_back({table.number(rows[i], "global_batch"),
+                        table.number(rows[i], (choice >> i & 1) != 0 ? "epochs_max" : "epochs_min")});
     const models::EpochModel model = models::fit_epochs(points);
     e0_lo = std::min(e0_lo, model.least_epochs), e0_hi = std::max(e0_hi, model.least_epochs);
     b0_lo = std::min(b0_lo, model.knee_batch), b0_hi = std::max(b0_hi, model.knee_batch);
@@ -133,8 +140,11 @@ TEST(PublishedEpochs, EpochsLieBetweenTheFitsOfTheLeastAndTheMostEpochs) {
 }
 
 TEST(PublishedDgxTable, OneConstantExplainsTheDgxTable) {
-  const auto years = [](const char* printed) { return models::Printed::parse(printed) * models::Printed::exactly(365.25); };
-  for (const auto& [pascal, dgx] : {std::pair("9.1", "166"), std::pair("42.6", "778"), std::pair("5.4", "98"), std::pair("1.1", "21")})
+  const auto years = [](const char* printed) {
+    return models::Printed::parse(printed) * models::Printed::exactly(365.25);
+  };
+  for (const auto& [pascal, dgx] :
+       {std::pair("9.1", "166"), std::pair("42.6", "778"), std::pair("5.4", "98"), std::pair("1.1", "21")})
     EXPECT_TRUE((years(pascal) / models::Printed::parse(dgx)).agrees_with(models::Printed::exactly(20))) << pascal;
 }
 
@@ -152,7 +162,8 @@ TEST(PublishedQuotes, QuotedTablesAreCheckedByTheirDigits) {
                           table.text(r, "efficiency_printed")),
               Quote::kAgrees);
   EXPECT_EQ(check_quote(Printed::exactly(7.5e6 / 32 * 0.3 * 100 / 86400), "35.2"), Quote::kDisagrees);  // 81.4 days
-  EXPECT_EQ(check_quote(Printed::exactly(38000 * 0.3 * 100 / 86400), "13.2"), Quote::kAgrees);          // from 38000 steps only
+  // from 38000 steps only
+  EXPECT_EQ(check_quote(Printed::exactly(38000 * 0.3 * 100 / 86400), "13.2"), Quote::kAgrees);
   EXPECT_EQ(check_quote(Printed::exactly(37500 * 0.3 * 100 / 86400), "13.2"), Quote::kDisagrees);
   for (const auto& [one, ten] : {std::pair("166", "16"), std::pair("778", "77")})
     EXPECT_EQ(check_quote(Printed::parse(one) / Printed::exactly(10), ten), Quote::kTruncated);
@@ -169,8 +180,10 @@ TEST(AllreduceModel, AFitRecoversTheLinkWithinTwoPercent) {
   const models::Link link = {1e-6, 1 / 12.5e9, 0};
   std::vector<models::Sample> samples;
   for (double bytes = 1024; bytes < 1e9; bytes *= 4)
-    samples.push_back({models::Collective::kAllreduce, 8, bytes,
-                       models::collective_work(models::Collective::kAllreduce, models::Algorithm::kRing, 8, bytes).seconds(link), 10});
+    samples.push_back(
+        {models::Collective::kAllreduce, 8, bytes,
+         models::collective_work(models::Collective::kAllreduce, models::Algorithm::kRing, 8, bytes).seconds(link),
+         10});
   const models::LinkFit fit = models::fit_link(samples, models::Algorithm::kRing, 0.0);
   EXPECT_NEAR(fit.link.alpha_s / link.alpha_s, 1, 0.02);
   EXPECT_NEAR(fit.link.beta_s_per_byte / link.beta_s_per_byte, 1, 0.02);
@@ -184,7 +197,8 @@ TEST(PublishedLayers, GradientsOfSeventeenNetworks) {  // fused or not, they are
     if (totals.text(r, "match") != "exact") continue;
     ++exact;
     std::vector<models::Gradient> gradients;
-    for (size_t l = 0; l < layers.rows(); ++l) gradients.push_back({4 * static_cast<int64_t>(layers.number(l, "params")), 0});
+    for (size_t l = 0; l < layers.rows(); ++l)
+      gradients.push_back({4 * static_cast<int64_t>(layers.number(l, "params")), 0});
     for (const int64_t threshold : {int64_t{0}, int64_t{25} << 20}) {
       int64_t bytes = 0;
       for (const models::Bucket& bucket : models::fuse(gradients, threshold)) bytes += bucket.bytes;
@@ -194,7 +208,7 @@ TEST(PublishedLayers, GradientsOfSeventeenNetworks) {  // fused or not, they are
   EXPECT_EQ(exact, 17);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- traps
+// --------------------------------------------------------------------------------------------------------------- traps
 
 TEST(Traps, RatiosOfPrintedDecimalsAreRoundedInDecimal) {  // as a double it is below 0.975
   EXPECT_EQ(models::half_up(3.9 / 4, 2), "0.98");

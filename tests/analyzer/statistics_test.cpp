@@ -55,7 +55,9 @@ TEST(Statistics, BootstrapMatchesTheTextbook) {
     const Range ours = *bootstrap_median(values);
     // Ends fall on order statistics: allow one of them to either side of the textbook's.
     const auto near = [&](double a, double b) {
-      const auto position = [&](double v) { return std::lower_bound(values.begin(), values.end(), v) - values.begin(); };
+      const auto position = [&](double v) {
+        return std::lower_bound(values.begin(), values.end(), v) - values.begin();
+      };
       return std::abs(position(a) - position(b)) <= (n < 20 ? 1 : 2);
     };
     EXPECT_TRUE(near(ours.lo, naive.lo)) << n << ": " << ours.lo << " " << naive.lo;
@@ -92,7 +94,8 @@ TEST(Statistics, IntervalOfARatioByHand) {
   EXPECT_FALSE(interval_of_ratio({0, 0, 0, 0, 0}, {0, 0, 0, 0, 0})) << "no whole";
 }
 
-/// For a thousand draws of 30 steps 95 % intervals hold the true ratio in nearly 950; with 30 steps a little less is usual.
+/// For a thousand draws of 30 steps 95 % intervals hold the true ratio in nearly 950; with 30 steps a
+/// little less is usual.
 TEST(Statistics, IntervalOfARatioHoldsTheTruth) {
   std::mt19937 random(11);
   std::uniform_real_distribution<double> whole(5, 15), share(0.1, 0.5);

@@ -37,7 +37,8 @@ TEST(Partition, MatchesABitmapAndAddsUp) {
     events.waiting = random_intervals(random, 4);
     const Interval window{static_cast<int64_t>(random() % 50), 50 + static_cast<int64_t>(random() % 150)};
 
-    const std::vector<bool> calls = bits_of(events.calls), background = bits_of(events.background), waiting = bits_of(events.waiting);
+    const std::vector<bool> calls = bits_of(events.calls), background = bits_of(events.background),
+                            waiting = bits_of(events.waiting);
     int64_t exposed = 0, comm = 0, wait = 0;
     for (auto t = static_cast<size_t>(window.begin_ns); t < static_cast<size_t>(window.end_ns); ++t) {
       exposed += calls[t];
@@ -69,7 +70,7 @@ TEST(Partition, PollsThatLeftNoEventAreExposed) {
   EXPECT_EQ(part.comm_ns, 35);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- whole runs
+// ---------------------------------------------------------------------------------------------------------- whole runs
 
 TEST(Steps, BlockingStep) {
   Tables run(2);
@@ -86,8 +87,8 @@ TEST(Steps, BlockingStep) {
 }
 
 /// Rank r posts at post_ns[r], waits for completion from wait_ns[r] on, and all complete at end_ns.
-void iallreduce(Tables& run, int64_t seq, const std::vector<int64_t>& post_ns, const std::vector<int64_t>& wait_ns, int64_t end_ns,
-                int64_t step, int64_t bytes = 1'000) {
+void iallreduce(Tables& run, int64_t seq, const std::vector<int64_t>& post_ns, const std::vector<int64_t>& wait_ns,
+                int64_t end_ns, int64_t step, int64_t bytes = 1'000) {
   for (size_t rank = 0; rank < post_ns.size(); ++rank) {
     Row row;
     row.rank = static_cast<int64_t>(rank);
@@ -111,13 +112,14 @@ void iallreduce(Tables& run, int64_t seq, const std::vector<int64_t>& post_ns, c
 
 TEST(Steps, OverlappedStep) {
   Tables run(2);
-  // Posted at 20 and 50, completed from 60 on, done at 90 of 100: in flight 70 and 40, exposed 30 and 30 (+10 ns to post); nobody waits
-  // after 50.
+  // Posted at 20 and 50, completed from 60 on, done at 90 of 100: in flight 70 and 40, exposed 30 and 30 (+10 ns to
+  // post); nobody waits after 50.
   iallreduce(run, 1, {20_ms, 50_ms}, {60_ms, 60_ms}, 90_ms, 1);
   for (int64_t rank : {0, 1}) run.step(rank, 1, 0, 100_ms, 30_ms + 10);
   run.analyze();
   EXPECT_EQ(run.integers("SELECT comm_ns FROM v_step ORDER BY rank"), (std::vector<int64_t>{70_ms, 40_ms}));
-  EXPECT_EQ(run.integers("SELECT exposed_ns FROM v_step ORDER BY rank"), (std::vector<int64_t>{30_ms + 10, 30_ms + 10}));
+  EXPECT_EQ(run.integers("SELECT exposed_ns FROM v_step ORDER BY rank"),
+            (std::vector<int64_t>{30_ms + 10, 30_ms + 10}));
   EXPECT_EQ(run.integers("SELECT wait_ns FROM v_step ORDER BY rank"),
             (std::vector<int64_t>{10, 0}));  // only while it posted: the rest was hidden
 }
@@ -140,11 +142,14 @@ TEST(Steps, CommunicationIsCutAtTheEdgesOfTheStep) {
     run.step(rank, 2, 100_ms, 200_ms, 10_ms);
   }
   run.analyze();
-  EXPECT_EQ(run.integers("SELECT comm_ns FROM v_step WHERE rank = 0 ORDER BY step"), (std::vector<int64_t>{10_ms, 20_ms}));
-  EXPECT_EQ(run.integers("SELECT exposed_ns FROM v_step WHERE rank = 0 ORDER BY step"), (std::vector<int64_t>{10, 10_ms}));
+  EXPECT_EQ(run.integers("SELECT comm_ns FROM v_step WHERE rank = 0 ORDER BY step"),
+            (std::vector<int64_t>{10_ms, 20_ms}));
+  EXPECT_EQ(run.integers("SELECT exposed_ns FROM v_step WHERE rank = 0 ORDER BY step"),
+            (std::vector<int64_t>{10, 10_ms}));
 }
 
-/// What is outside MPI on the thread that opens the steps may be waiting for the other one: only samples of it would tell.
+/// What is outside MPI on the thread that opens the steps may be waiting for the other one: only samples of it would
+/// tell.
 TEST(Steps, OtherThreadsCommunicateInTheBackground) {
   Tables run(1);
   run.exec("INSERT INTO thread VALUES (1, 1, 77, NULL)");
@@ -180,8 +185,10 @@ TEST(Steps, WithoutEventsTheProfileStillTellsComputeFromMpi) {
   run.analyze();
   EXPECT_EQ(run.integer("SELECT compute_ns FROM v_step WHERE rank = 0"), 70_ms);
   EXPECT_EQ(run.integer("SELECT exposed_ns FROM v_step WHERE rank = 0"), 30_ms);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM step_part WHERE comm_ns IS NULL AND wait_ns IS NULL AND xfer_ns IS NULL AND why = 'NO_DATA'"),
-            2);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM step_part WHERE comm_ns IS NULL AND wait_ns IS NULL AND xfer_ns IS NULL AND why = 'NO_DATA'"),
+      2);
   EXPECT_EQ(run.why("ccr_xfer"), "NO_DATA");
   EXPECT_EQ(run.why("ccr_raw"), "NO_DATA");
   EXPECT_NEAR(*run.metric("ccr_exposed"), 70.0 / 30, 1e-9);
@@ -208,7 +215,8 @@ TEST(Steps, ACallThatNothingDescribesIsNotCalledTransfer) {
     bool alone;  ///< on a communicator of one member, else on none
     bool known;
   };
-  for (const Case& c : {Case{"unknown#99", false, false}, Case{"MPI_Allreduce", false, false}, Case{"MPI_Allreduce", true, true}}) {
+  for (const Case& c :
+       {Case{"unknown#99", false, false}, Case{"MPI_Allreduce", false, false}, Case{"MPI_Allreduce", true, true}}) {
     Tables run(2);
     for (int64_t rank : {0, 1}) run.step(rank, 1, 0, 100_ms, 60_ms);
     for (int64_t rank : {0, 1}) {
@@ -269,12 +277,14 @@ TEST(Steps, RandomRunsAddUpExactly) {
         const int64_t leave_ns = *std::max_element(enter_ns.begin(), enter_ns.end()) + xfer_ns;
         for (size_t r = 0; r < 3; ++r) mpi_ns[r] += leave_ns - enter_ns[r];
       }
-      for (int64_t rank = 0; rank < 3; ++rank) run.step(rank, step, begin_ns, begin_ns + 100_ms, mpi_ns[static_cast<size_t>(rank)]);
+      for (int64_t rank = 0; rank < 3; ++rank)
+        run.step(rank, step, begin_ns, begin_ns + 100_ms, mpi_ns[static_cast<size_t>(rank)]);
     }
     run.analyze();
-    EXPECT_EQ(run.integer(
-                  "SELECT count(*) FROM v_step WHERE compute_ns + exposed_ns + idle_ns <> duration_ns OR wait_ns + xfer_ns <> exposed_ns"),
-              0);
+    EXPECT_EQ(
+        run.integer(
+            "SELECT count(*) FROM v_step WHERE compute_ns + exposed_ns + idle_ns <> duration_ns OR wait_ns + xfer_ns <> exposed_ns"),
+        0);
     EXPECT_EQ(run.integer("SELECT sum(wait_ns) FROM v_step"), run.integer("SELECT sum(wait_ns) FROM collective"));
     EXPECT_EQ(run.integer("SELECT sum(exposed_ns) FROM v_step"), run.integer("SELECT sum(duration_ns) FROM event"));
     EXPECT_EQ(run.integer("SELECT count(*) FROM rank_part WHERE compute_ns + exposed_ns + idle_ns <> duration_ns"), 0);
@@ -292,8 +302,9 @@ TEST(Steps, LongRunsAreCutInSlicesWithoutASeam) {
       "WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 249999)"
       " INSERT INTO event (id, process, thread, kind, op, region, start_ns, duration_ns, bytes) SELECT i + 10, 1, 0, 1, " +
       std::to_string(send) + ", 0, 100 + i * 10, 3, 0 FROM n");
-  run.exec("INSERT INTO event (id, process, thread, kind, op, region, start_ns, duration_ns, bytes) VALUES (1, 1, 0, 2, " +
-           std::to_string(isend) + ", 0, 50, 2600000, 0)");
+  run.exec(
+      "INSERT INTO event (id, process, thread, kind, op, region, start_ns, duration_ns, bytes) VALUES (1, 1, 0, 2, " +
+      std::to_string(isend) + ", 0, 50, 2600000, 0)");
   run.exec("UPDATE process SET end_ns = 3000000");
   run.analyze();
   EXPECT_EQ(run.integer("SELECT exposed_ns FROM rank_part"), 750'000);

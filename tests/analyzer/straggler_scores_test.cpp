@@ -9,13 +9,15 @@ namespace ddl::test {
 namespace {
 
 double of_rank(Analyzed& run, const std::string& id, int rank) {
-  return run.db.execAndGet("SELECT value FROM rank_metric WHERE id = '" + id + "' AND rank = " + std::to_string(rank)).getDouble();
+  return run.db.execAndGet("SELECT value FROM rank_metric WHERE id = '" + id + "' AND rank = " + std::to_string(rank))
+      .getDouble();
 }
 
 TEST(SectionScores, WeightedByTheTimeOfTheSection) {
   // Rank 1 takes twice as long in section 7 and half as long in section 8, where rank 0 spends a ninth of its time.
   const std::map<int64_t, std::map<int64_t, SectionTimes>> sections = {
-      {0, {{7, {8, 80, {8, 8}}}, {8, {1, 10, {1, 1}}}}}, {1, {{7, {16, 160, {16, 16}}}, {8, {0.5, 5, {0.25, 0.5}}}, {9, {1, 1000, {}}}}}};
+      {0, {{7, {8, 80, {8, 8}}}, {8, {1, 10, {1, 1}}}}},
+      {1, {{7, {16, 160, {16, 16}}}, {8, {0.5, 5, {0.25, 0.5}}}, {9, {1, 1000, {}}}}}};
   const auto scores = score_sections(sections);
   EXPECT_DOUBLE_EQ(*scores.at(0).relative, (80 * 1.0 + 10 * 0.5) / 90);
   EXPECT_DOUBLE_EQ(*scores.at(1).relative, (160 * 0.5 + 5 * 1.0) / 165);  // section 9 is nobody else's

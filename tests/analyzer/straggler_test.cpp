@@ -32,20 +32,25 @@ TEST(Findings, AStragglersHostIsNamedWithWhatAilsIt) {
     for (int i = 0; i < 10; ++i) {
       const std::string at = std::to_string(process) + ", " + std::to_string(i * 1000000) + ", ";
       const bool bad = process == 4;
-      run.exec("INSERT INTO node_sample VALUES (" + at + "'gpu A', 'throttle_reasons', " + (bad && i < 7 ? "72" : "1") + ")");
-      run.exec("INSERT INTO node_sample VALUES (" + at + "'gpu A', 'temperature_celsius', " + std::to_string(bad ? 80 + i : 50) + ")");
-      run.exec("INSERT INTO node_sample VALUES (" + at + "'ib0', 'rx_dropped', " + std::to_string(bad ? 100 + i : 5) + ")");
+      run.exec("INSERT INTO node_sample VALUES (" + at + "'gpu A', 'throttle_reasons', " + (bad && i < 7 ? "72" : "1") +
+               ")");
+      run.exec("INSERT INTO node_sample VALUES (" + at + "'gpu A', 'temperature_celsius', " +
+               std::to_string(bad ? 80 + i : 50) + ")");
+      run.exec("INSERT INTO node_sample VALUES (" + at + "'ib0', 'rx_dropped', " + std::to_string(bad ? 100 + i : 5) +
+               ")");
     }
   }
   run.analyze();
   const std::string evidence = run.text("SELECT evidence FROM finding WHERE id = 'straggler'");
-  EXPECT_NE(evidence.find("Its host slowed gpu A down in 70% of 10 samples (up to 89 C)."), std::string::npos) << evidence;
+  EXPECT_NE(evidence.find("Its host slowed gpu A down in 70% of 10 samples (up to 89 C)."), std::string::npos)
+      << evidence;
   EXPECT_NE(evidence.find("ib0 of its host counted 9 rx_dropped during the run."), std::string::npos) << evidence;
 }
 
 TEST(Findings, Straggler) {
   for (int64_t ranks : {2, 4, 16}) {
-    Tables run = training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 ? 24_ms : 0); });
+    Tables run = training(ranks, 60, 5_ms,
+                          [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 ? 24_ms : 0); });
     run.analyze();
     ASSERT_EQ(run.findings(), Ids{"straggler"}) << ranks;
     EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
@@ -55,7 +60,8 @@ TEST(Findings, Straggler) {
     EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 24e6, 2.5e6);
     EXPECT_NEAR(run.number("SELECT share_ratio FROM finding"), 24.0 / 70, 0.04);
     EXPECT_EQ(run.text("SELECT confidence FROM finding"), "sure");
-    EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "It computes 6")) << run.text("SELECT evidence FROM finding");
+    EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "It computes 6"))
+        << run.text("SELECT evidence FROM finding");
     run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding"));
     EXPECT_EQ(run.integer("SELECT late FROM temp.shown LIMIT 1"), 1);
   }
@@ -70,10 +76,11 @@ TEST(Findings, ARankThatStallsForSecondsInAFewStepsIsNamed) {
     run.analyze();
     ASSERT_EQ(run.findings(), Ids{"straggler"}) << times;
     EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
-    const std::string sentence = run.text("SELECT sentence FROM finding"), evidence = run.text("SELECT evidence FROM finding");
-    const std::string wanted = times == 1
-                                   ? "rank 1 (node1) kept the others waiting for long in 1 of 35 steps: 2.50 s"
-                                   : "rank 1 (node1) kept the others waiting for long in 3 of 35 steps: 7.50 s in all, 2.50 s at most";
+    const std::string sentence = run.text("SELECT sentence FROM finding"),
+                      evidence = run.text("SELECT evidence FROM finding");
+    const std::string wanted =
+        times == 1 ? "rank 1 (node1) kept the others waiting for long in 1 of 35 steps: 2.50 s"
+                   : "rank 1 (node1) kept the others waiting for long in 3 of 35 steps: 7.50 s in all, 2.50 s at most";
     EXPECT_EQ(sentence, wanted);
     EXPECT_TRUE(has(evidence, times == 1 ? "In step 15: " : "In steps 15, 25, 35: ")) << evidence;
     EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), static_cast<double>(times) * 2500e6 / 35, 1e6);
@@ -84,13 +91,15 @@ TEST(Findings, ARankThatStallsForSecondsInAFewStepsIsNamed) {
 
 TEST(Findings, StallsOfAllOrOfLessThanASecondOrOfLittleTimeAreNotOneRanks) {
   const auto found = [](int64_t steps, const std::function<int64_t(int64_t, int64_t)>& more_ns) {
-    Tables run = training(4, steps, 1_ms, [&](int64_t s, int64_t r) { return 10_ms + jitter(s, r, 1_ms) + more_ns(s, r); });
+    Tables run =
+        training(4, steps, 1_ms, [&](int64_t s, int64_t r) { return 10_ms + jitter(s, r, 1_ms) + more_ns(s, r); });
     run.analyze();
     return run.findings();
   };
   EXPECT_EQ(found(40, [](int64_t s, int64_t) { return s == 15 ? 2500_ms : 0; }), Ids{}) << "all stall together";
   EXPECT_EQ(found(40, [](int64_t s, int64_t r) { return s == 15 && r == 1 ? 300_ms : 0; }), Ids{}) << "a hiccup";
-  EXPECT_EQ(found(2500, [](int64_t s, int64_t r) { return s == 15 && r == 1 ? 1100_ms : 0; }), Ids{}) << "4 % of the run";
+  EXPECT_EQ(found(2500, [](int64_t s, int64_t r) { return s == 15 && r == 1 ? 1100_ms : 0; }), Ids{})
+      << "4 % of the run";
 }
 
 // Ranks 0 and 2 exchange for as long as rank 1 computes: mended, it would wait for them.
@@ -102,13 +111,14 @@ TEST(Findings, WhoComputesLongestBesideLongTransfersIsNoFinding) {
   EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE saving_ns < 200000"), 0) << "0.0% of the step";
 }
 
-// Gloo's root 0 is held in the broadcast until rank 1 comes, 30 ms late; rank 2, a leaf of the tree, is let go at once and waits for root 0
-// in the scatter.
+// Gloo's root 0 is held in the broadcast until rank 1 comes, 30 ms late; rank 2, a leaf of the tree, is let go at once
+// and waits for root 0 in the scatter.
 TEST(Findings, ARootThatWasHeldPassesOnWhoHeldIt) {
   Tables run(3);
   for (int64_t step = 0; step < 40; ++step) {
     const int64_t begin = step * 100_ms, late = begin + 40_ms;
-    const auto calls = [&](const char* op, int64_t number, const std::vector<int64_t>& enter_ns, const std::vector<int64_t>& leave_ns) {
+    const auto calls = [&](const char* op, int64_t number, const std::vector<int64_t>& enter_ns,
+                           const std::vector<int64_t>& leave_ns) {
       for (int64_t rank = 0; rank < 3; ++rank)
         run.add({.rank = rank,
                  .op = op,
@@ -130,10 +140,12 @@ TEST(Findings, ARootThatWasHeldPassesOnWhoHeldIt) {
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding WHERE position = 1"), 30e6, 1e6);
   // Directly rank 2 waits for root 0.
   EXPECT_EQ(run.integer("SELECT waiter FROM blame WHERE late = 0 ORDER BY wait_ns DESC"), 2);
-  EXPECT_LT(run.integer("SELECT sum(wait_ns) FROM late WHERE rank <> 1"), run.integer("SELECT sum(wait_ns) / 50 FROM late"));
+  EXPECT_LT(run.integer("SELECT sum(wait_ns) FROM late WHERE rank <> 1"),
+            run.integer("SELECT sum(wait_ns) / 50 FROM late"));
 }
 
-// Two jobs in one MPI_COMM_WORLD, which they share when they begin: what ranks 0 and 1 wait does not bound what rank 3 costs rank 2.
+// Two jobs in one MPI_COMM_WORLD, which they share when they begin: what ranks 0 and 1 wait does not bound what
+// rank 3 costs rank 2.
 TEST(Findings, AStragglerIsJudgedAmongThoseThatItMayKeepWaiting) {
   Tables run(4);
   run.allreduce(1, {1_ms, 1_ms, 1_ms, 2_ms}, 1_ms, 8);
@@ -141,9 +153,16 @@ TEST(Findings, AStragglerIsJudgedAmongThoseThatItMayKeepWaiting) {
   run.exec("BEGIN");
   for (int64_t s = 0; s < 40; ++s) {
     for (int64_t rank = 0; rank < 4; ++rank) {
-      const int64_t length_ns = rank < 2 ? 20_ms : 120_ms, begin_ns = 10_ms + s * length_ns, end_ns = begin_ns + length_ns;
+      const int64_t length_ns = rank < 2 ? 20_ms : 120_ms, begin_ns = 10_ms + s * length_ns,
+                    end_ns = begin_ns + length_ns;
       const int64_t enter_ns = rank == 3 ? end_ns - 10_ms : begin_ns + 10_ms;
-      run.add({.rank = rank, .enter_ns = enter_ns, .leave_ns = end_ns, .bytes = 1_MB, .comm = groups[rank / 2], .seq = s + 1, .step = s});
+      run.add({.rank = rank,
+               .enter_ns = enter_ns,
+               .leave_ns = end_ns,
+               .bytes = 1_MB,
+               .comm = groups[rank / 2],
+               .seq = s + 1,
+               .step = s});
       run.step(rank, s, begin_ns, end_ns, end_ns - enter_ns);
     }
   }
@@ -160,7 +179,8 @@ TEST(Findings, AStragglerIsJudgedAmongThoseThatItMayKeepWaiting) {
 /// Rank 1 takes 6 ms longer in five of six steps, rank 0 in the sixth: in so few steps that may be chance.
 TEST(Findings, WhatMayBeChanceIsNotSure) {
   for (const int64_t steps : {36, 120}) {
-    Tables run = training(2, steps, 5_ms, [](int64_t s, int64_t r) { return 40_ms + (r == (s % 6 == 5 ? 0 : 1) ? 6_ms : 0); });
+    Tables run =
+        training(2, steps, 5_ms, [](int64_t s, int64_t r) { return 40_ms + (r == (s % 6 == 5 ? 0 : 1) ? 6_ms : 0); });
     run.analyze();
     ASSERT_EQ(run.findings(), Ids{"straggler"}) << steps;
     EXPECT_EQ(run.text("SELECT confidence FROM finding"), steps == 36 ? "likely" : "sure") << steps;
@@ -169,15 +189,19 @@ TEST(Findings, WhatMayBeChanceIsNotSure) {
 
 /// A rank is late in the last third of the run: the steps before it, the median one among them, do not count.
 TEST(Findings, TheShareOfASavingIsOfItsOwnSteps) {
-  Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 && s >= 40 ? 24_ms : 0); });
+  Tables run = training(
+      4, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 && s >= 40 ? 24_ms : 0); });
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"straggler"});
-  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "since step 40")) << run.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"), "since step 40"))
+      << run.text("SELECT sentence FROM finding");
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 24e6, 2.5e6);
-  EXPECT_NEAR(run.number("SELECT share_ratio FROM finding"), 24.0 / 70, 0.02) << "steps of 46 ms before it do not count";
+  EXPECT_NEAR(run.number("SELECT share_ratio FROM finding"), 24.0 / 70, 0.02)
+      << "steps of 46 ms before it do not count";
 }
 
-/// Mending one would save nothing: the other would be waited for in its place. Equally late, and with rank 5 always 1 ms ahead.
+/// Mending one would save nothing: the other would be waited for in its place. Equally late, and with rank 5
+/// always 1 ms ahead.
 TEST(Findings, SeveralStragglersAreOneFinding) {
   for (const int64_t ahead_ns : {0_ms, 1_ms}) {
     Tables run = training(8, 60, 5_ms, [&](int64_t s, int64_t r) {
@@ -187,15 +211,19 @@ TEST(Findings, SeveralStragglersAreOneFinding) {
     ASSERT_EQ(run.findings(), Ids{"straggler"}) << ahead_ns;
     EXPECT_EQ(run.integer("SELECT count(rank) FROM finding"), 0);
     const std::string sentence = run.text("SELECT sentence FROM finding");
-    EXPECT_TRUE(has(sentence, "ranks 2 and 5 are late: one of them enters last in 100% of collectives: the others wait 2")) << sentence;
+    EXPECT_TRUE(
+        has(sentence, "ranks 2 and 5 are late: one of them enters last in 100% of collectives: the others wait 2"))
+        << sentence;
     EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 24e6, 0.2e6);
     EXPECT_EQ(run.text("SELECT confidence FROM finding"), "sure");
     EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"),
                     "One of them is last in 55 of 55 collectives that make somebody wait; they caused 100%"))
         << run.text("SELECT evidence FROM finding");
-    EXPECT_TRUE(has(run.text("SELECT try FROM finding"), "the hosts of ranks 2 and 5")) << run.text("SELECT try FROM finding");
+    EXPECT_TRUE(has(run.text("SELECT try FROM finding"), "the hosts of ranks 2 and 5"))
+        << run.text("SELECT try FROM finding");
     run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding"));
-    EXPECT_EQ(run.text("SELECT group_concat(DISTINCT late) FROM (SELECT late FROM temp.shown ORDER BY late)"), ahead_ns == 0 ? "2,5" : "2");
+    EXPECT_EQ(run.text("SELECT group_concat(DISTINCT late) FROM (SELECT late FROM temp.shown ORDER BY late)"),
+              ahead_ns == 0 ? "2,5" : "2");
   }
 }
 
@@ -212,7 +240,8 @@ TEST(Findings, OfTwoStragglersTheLaterOneIfThatSavesHalf) {
 
 /// Half of the ranks are no minority: nobody can say whether the others are early.
 TEST(Findings, HalfOfTheRanksAreNoStragglers) {
-  Tables run = training(8, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 100_us) + (r % 2 == 1 ? 24_ms : 0); });
+  Tables run = training(8, 60, 5_ms,
+                        [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 100_us) + (r % 2 == 1 ? 24_ms : 0); });
   run.analyze();
   EXPECT_FALSE(has(run.text("SELECT coalesce(group_concat(id), '') FROM finding"), "straggler"));
 }
@@ -224,15 +253,19 @@ TEST(Findings, SeveralStragglersFromAStepOn) {
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   const std::string sentence = run.text("SELECT sentence FROM finding");
-  EXPECT_TRUE(has(sentence, "ranks 0, 5 and 7 are late: one of them enters last in 100% of collectives since step 70: the others wait 30"))
+  EXPECT_TRUE(has(
+      sentence,
+      "ranks 0, 5 and 7 are late: one of them enters last in 100% of collectives since step 70: the others wait 30"))
       << sentence;
 }
 
 /// All ranks of a stage have too much to do: that is no matter of their hosts.
 TEST(Findings, StragglersThatShareAPlaceOnAnAxisAreNamedByIt) {
   for (const std::string axis : {"pipeline", "data"}) {
-    Tables run = training(6, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 100_us) + (r / 2 == 1 ? 24_ms : 0); });
-    for (const int64_t first : {0, 1}) run.communicator(axis + "_parallel_group#" + std::to_string(first), {first, first + 2, first + 4});
+    Tables run = training(6, 60, 5_ms,
+                          [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 100_us) + (r / 2 == 1 ? 24_ms : 0); });
+    for (const int64_t first : {0, 1})
+      run.communicator(axis + "_parallel_group#" + std::to_string(first), {first, first + 2, first + 4});
     run.analyze();
     ASSERT_EQ(run.findings(), Ids{"straggler"});
     const std::string sentence = run.text("SELECT sentence FROM finding"), advice = run.text("SELECT try FROM finding");
@@ -250,7 +283,8 @@ TEST(Findings, StragglerThatIsLateForTheFirstOfManyCollectivesOfAStep) {
   for (int64_t s = 0; s < 40; ++s) {
     const int64_t begin_ns = now_ns;
     int64_t mpi_ns[2] = {0, 0};
-    for (int64_t i = 0; i < 8; ++i) {  // rank 1 comes 25 ms late to the first; to the others whoever the scheduler held up, by up to 100 us
+    // rank 1 comes 25 ms late to the first; to the others whoever the scheduler held up, by up to 100 us
+    for (int64_t i = 0; i < 8; ++i) {
       const int64_t compute_ns = i == 0 ? 5_ms : 10_us;
       const std::vector<int64_t> enter_ns = {now_ns + compute_ns + jitter(seq, 0, 100_us),
                                              now_ns + compute_ns + jitter(seq, 1, 100_us) + (i == 0 ? 25_ms : 0)};
@@ -265,22 +299,26 @@ TEST(Findings, StragglerThatIsLateForTheFirstOfManyCollectivesOfAStep) {
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 25e6, 1e6);
-  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "Last in 35 of 35 collectives")) << run.text("SELECT evidence FROM finding");
+  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding"), "Last in 35 of 35 collectives"))
+      << run.text("SELECT evidence FROM finding");
 }
 
 TEST(Findings, StragglerFromAStepOn) {
-  Tables run = training(8, 100, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 1_ms) + (r == 5 && s >= 70 ? 30_ms : 0); });
+  Tables run = training(
+      8, 100, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 1_ms) + (r == 5 && s >= 70 ? 30_ms : 0); });
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   const std::string sentence = run.text("SELECT sentence FROM finding");
-  EXPECT_TRUE(has(sentence, "rank 5 (node1) enters last in 100% of collectives since step 70: the others wait 30")) << sentence;
+  EXPECT_TRUE(has(sentence, "rank 5 (node1) enters last in 100% of collectives since step 70: the others wait 30"))
+      << sentence;
 }
 
-/// A median over the steps says nothing of it.
-/// Two ranks on crowded cores: either is late by chance, rank 1 more often and by more in the last 12 steps, as in a job of PyTorch that was recorded.
+/// A median over the steps says nothing of it. Two ranks on crowded cores: either is late by chance, rank 1 more often
+/// and by more in the last 12 steps, as in a job of PyTorch that was recorded.
 TEST(Findings, AStepFromWhichOnARankIsLateByChanceIsNoChange) {
-  const std::vector<double> late_ms = {0,   0,     0,   0,    0,     48.8, -23.8, -14.6, -31.2, -7.2, 36.5, 16.1, 4.0, -37.6, -37.8,
-                                       -45, -83.4, 0.2, 38.2, 121.6, 35.1, 128.3, 118.2, -66.2, 4.9,  34.7, 51.2, 3.7, 17.8,  -73.7};
+  const std::vector<double> late_ms = {0,    0,     0,     0,     0,     48.8, -23.8, -14.6, -31.2, -7.2,
+                                       36.5, 16.1,  4.0,   -37.6, -37.8, -45,  -83.4, 0.2,   38.2,  121.6,
+                                       35.1, 128.3, 118.2, -66.2, 4.9,   34.7, 51.2,  3.7,   17.8,  -73.7};
   Tables run = training(2, static_cast<int64_t>(late_ms.size()), 10_ms, [&](int64_t step, int64_t rank) {
     const double ms = late_ms[static_cast<size_t>(step)] / 4;
     return 200_ms + static_cast<int64_t>(1e6 * std::max(0.0, rank == 1 ? ms : -ms));
@@ -306,11 +344,12 @@ TEST(Findings, ARankThatIsLateInLessThanHalfOfTheStepsIsAStragglerByTheMean) {
   }
 }
 
-/// Late by 30 ms in two of five steps, by 2 ms in the others, as where a GAN's critic has steps of its own: a median over the steps says 2 ms. The
-/// replay knows better, but not of all jobs.
+/// Late by 30 ms in two of five steps, by 2 ms in the others, as where a GAN's critic has steps of its own: a median
+/// over the steps says 2 ms. The replay knows better, but not of all jobs.
 TEST(Findings, ARankThatIsLateByMuchInSomeStepsIsAStragglerByTheMean) {
   const auto late_ns = [](int64_t s) { return s % 5 < 2 ? 30_ms : 2_ms; };
-  Tables run = training(2, 80, 2_ms, [&](int64_t s, int64_t r) { return 12_ms + jitter(s, r, 200_us) + (r == 1 ? late_ns(s) : 0); });
+  Tables run = training(2, 80, 2_ms,
+                        [&](int64_t s, int64_t r) { return 12_ms + jitter(s, r, 200_us) + (r == 1 ? late_ns(s) : 0); });
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   const std::string sentence = run.text("SELECT sentence FROM finding");
@@ -343,7 +382,8 @@ TEST(Findings, ARankThatIsLateByMuchInSomeStepsIsAStragglerByTheMean) {
   EXPECT_DOUBLE_EQ(found->costs.saving_ns(found->blame_share), 13.2e6);
 }
 
-/// Functional collectives: of the 21 of each step rank 0 is late to the first alone, by 140 ms; rank 1 is last in the others, by 1 ms or so.
+/// Functional collectives: of the 21 of each step rank 0 is late to the first alone, by 140 ms; rank 1 is last in the
+/// others, by 1 ms or so.
 TEST(Findings, LateToOneOfManyCollectivesOfAStep) {
   const auto judge = [](const std::set<int64_t>& late_steps) {
     StragglerInput rows{.annotated = true, .step_ns = 800_ms, .ranks = 2, .all_ranks = 2};
@@ -385,9 +425,11 @@ TEST(Findings, LateToOneOfManyCollectivesOfAStep) {
   EXPECT_FALSE(judge(half));
 }
 
-/// Two loaded cores, nothing injected, in steps of 90 ms: since the tenth steady step rank 1 computes longest in 14 of 15, but in five of them by far.
+/// Two loaded cores, nothing injected, in steps of 90 ms: since the tenth steady step rank 1 computes longest in 14 of
+/// 15, but in five of them by far.
 TEST(Findings, AFewLongStepsAreNoChange) {
-  constexpr int64_t kLongerMs[] = {-20, 5, -15, -25, 6, -18, -12, 4, -14, 81, 62, 75, 8, 6, -24, 7, 61, 62, 6, 16, 4, 8, 9, 22};
+  constexpr int64_t kLongerMs[] = {-20, 5, -15, -25, 6,  -18, -12, 4,  -14, 81, 62, 75,
+                                   8,   6, -24, 7,   61, 62,  6,   16, 4,   8,  9,  22};
   Tables run = training(2, 29, 5_ms, [&](int64_t s, int64_t r) {
     const int64_t longer_ms = s < 5 ? 0 : kLongerMs[s - 5];
     return 90_ms + (r == 1 ? std::max<int64_t>(longer_ms, 0) : std::max<int64_t>(-longer_ms, 0)) * 1_ms;
@@ -398,7 +440,8 @@ TEST(Findings, AFewLongStepsAreNoChange) {
 
 /// The same in ten steps: in the last five all waiting is for rank 1, in each of two collectives 7 to 42 ms of it.
 TEST(Findings, FiveUnlikeStepsAreNoChange) {
-  constexpr double kWaits[2][10] = {{1.6, 11.3, 0, 3.8, 16.2, 0, 0, 0, 0, 0}, {0.3, 0, 4.5, 0.2, 0, 20.7, 65.5, 84.5, 76.4, 13.5}};
+  constexpr double kWaits[2][10] = {{1.6, 11.3, 0, 3.8, 16.2, 0, 0, 0, 0, 0},
+                                    {0.3, 0, 4.5, 0.2, 0, 20.7, 65.5, 84.5, 76.4, 13.5}};
   StragglerInput rows{.annotated = true, .step_ns = 113_ms, .ranks = 2, .all_ranks = 2};
   for (int64_t s = 0; s < 10; ++s) rows.steps.push_back(s);
   rows.each_late = [&](const auto& use) {
@@ -406,13 +449,22 @@ TEST(Findings, FiveUnlikeStepsAreNoChange) {
       for (const int64_t r : {0, 1})
         if (kWaits[r][s] > 0)
           for (int i = 0; i < 2; ++i)
-            use({.step = s, .rank = r, .instances = 1, .wait_ns = kWaits[r][s] * 0.5e6, .longest_ns = kWaits[r][s] * 0.5e6});
+            use({.step = s,
+                 .rank = r,
+                 .instances = 1,
+                 .wait_ns = kWaits[r][s] * 0.5e6,
+                 .longest_ns = kWaits[r][s] * 0.5e6});
   };
   rows.each_step = [&](const auto& use) {
     for (const int64_t s : rows.steps)
       for (const int64_t r : {0, 1}) {
         const double wait_ns = kWaits[1 - r][s] * 0.1e6;  // most lies behind computing
-        use({.step = s, .rank = r, .duration_ns = 113e6, .compute_ns = 100e6 - wait_ns, .wait_ns = wait_ns, .exposed_ns = 5e6 + wait_ns});
+        use({.step = s,
+             .rank = r,
+             .duration_ns = 113e6,
+             .compute_ns = 100e6 - wait_ns,
+             .wait_ns = wait_ns,
+             .exposed_ns = 5e6 + wait_ns});
       }
   };
   EXPECT_FALSE(find_straggler_case(rows));
@@ -460,11 +512,12 @@ Tables averaging(int64_t ranks, int64_t steps, const std::function<int64_t(int64
   return run;
 }
 
-/// Seven waits in 35 steps, all of 150 ms and for rank 1. The longest rank's times of each step add up to more than the run: 35 ms in four
-/// steps, where rank 1 takes longest, and 155 + 2 in the fifth, where rank 0 does.
+/// Seven waits in 35 steps, all of 150 ms and for rank 1. The longest rank's times of each step add up to more than the
+/// run: 35 ms in four steps, where rank 1 takes longest, and 155 + 2 in the fifth, where rank 0 does.
 TEST(Findings, ARankThatIsLateToEveryAverageOfLocalSgdIsAStraggler) {
   for (const int64_t ranks : {2, 4}) {
-    Tables run = averaging(ranks, 40, [](int64_t s, int64_t r) { return 5_ms + jitter(s, r, 500_us) + (r == 1 ? 30_ms : 0); });
+    Tables run =
+        averaging(ranks, 40, [](int64_t s, int64_t r) { return 5_ms + jitter(s, r, 500_us) + (r == 1 ? 30_ms : 0); });
     run.analyze();
     ASSERT_EQ(run.findings(), Ids{"straggler"}) << ranks;
     EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
@@ -472,7 +525,8 @@ TEST(Findings, ARankThatIsLateToEveryAverageOfLocalSgdIsAStraggler) {
     EXPECT_NEAR(run.number("SELECT share_ratio FROM finding"), 30.0 / 35.6, 0.02) << ranks;
     EXPECT_EQ(run.text("SELECT confidence FROM finding"), "likely") << "seven are few";
     const std::string sentence = run.text("SELECT sentence FROM finding");
-    EXPECT_TRUE(has(sentence, ranks == 2 ? "the other waits 30." : "the others wait 30.") || has(sentence, "29.")) << sentence;
+    EXPECT_TRUE(has(sentence, ranks == 2 ? "the other waits 30." : "the others wait 30.") || has(sentence, "29."))
+        << sentence;
   }
 }
 
@@ -489,11 +543,13 @@ TEST(Findings, FewWaitsForOneRankMayBeChance) {
   }
 }
 
-/// Every tenth step rank 0 evaluates: five waits that are all of the waiting, among 50 of less than a ms for whoever comes last.
+/// Every tenth step rank 0 evaluates: five waits that are all of the waiting, among 50 of less than a ms for
+/// whoever comes last.
 TEST(Findings, ARankThatEvaluatesEveryTenthStepIsAStraggler) {
   for (const int64_t ranks : {2, 3, 8}) {
-    Tables run =
-        training(ranks, 58, 2_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 900_us) + (r == 0 && s % 10 == 9 ? 400_ms : 0); });
+    Tables run = training(ranks, 58, 2_ms, [](int64_t s, int64_t r) {
+      return 40_ms + jitter(s, r, 900_us) + (r == 0 && s % 10 == 9 ? 400_ms : 0);
+    });
     run.analyze();
     ASSERT_EQ(run.findings(), Ids{"straggler"}) << ranks;
     EXPECT_EQ(run.integer("SELECT rank FROM finding"), 0);
@@ -514,16 +570,18 @@ TEST(Findings, FewLongWaitsAmongManyShortOnesMayBeChance) {
   }
 }
 
-/// Steps of 10 to 16 ms on all ranks, and rank 1 0.4 ms late to each: the replay, in which it computes for the mean of the others' steps, wins
-/// nothing. What a rank does between its steps is mended there, too.
-/// The work of all differs from step to step by many times the lateness: mending the rank still saves what it is late by in each.
+/// Steps of 10 to 16 ms on all ranks, and rank 1 0.4 ms late to each: the replay, in which it computes for the mean of
+/// the others' steps, wins nothing. What a rank does between its steps is mended there, too. The work of all differs
+/// from step to step by many times the lateness: mending the rank still saves what it is late by in each.
 TEST(Findings, ALateRankSavesItsLatenessWhereAllVaryTogether) {
-  Tables small = training(4, 60, 1_ms, [](int64_t s, int64_t r) { return 10_ms + jitter(s, 0, 6_ms) + (r == 1 ? 400_us : 0); });
+  Tables small =
+      training(4, 60, 1_ms, [](int64_t s, int64_t r) { return 10_ms + jitter(s, 0, 6_ms) + (r == 1 ? 400_us : 0); });
   small.analyze();
   ASSERT_EQ(small.findings(), Ids{"straggler"});
   EXPECT_NEAR(small.number("SELECT saving_ns FROM finding"), 400e3, 1e3);
 
-  Tables rare = training(4, 60, 1_ms, [](int64_t s, int64_t r) { return 10_ms + (s % 5 == 4 ? 200_ms : 0) + (r == 1 ? 30_ms : 0); });
+  Tables rare = training(4, 60, 1_ms,
+                         [](int64_t s, int64_t r) { return 10_ms + (s % 5 == 4 ? 200_ms : 0) + (r == 1 ? 30_ms : 0); });
   rare.analyze();
   ASSERT_EQ(rare.findings(), Ids{"straggler"});
   EXPECT_NEAR(rare.number("SELECT saving_ns FROM finding"), 30e6, 0.1e6);
@@ -576,10 +634,12 @@ TEST(Findings, EachWorldHasItsOwn) {
       }
   }
   run.analyze();
-  EXPECT_EQ(run.integers("SELECT world FROM finding WHERE id = 'straggler' ORDER BY world"), (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
+  EXPECT_EQ(run.integers("SELECT world FROM finding WHERE id = 'straggler' ORDER BY world"),
+            (std::vector<int64_t>{0, 1, 2, 3, 4, 5, 6}));
 }
 
-/// A healthy job; a bit flipped in a layer's duration on the rank whose record is damaged, which is 134 ms once in 40 steps.
+/// A healthy job; a bit flipped in a layer's duration on the rank whose record is damaged, which is 134 ms
+/// once in 40 steps.
 TEST(Findings, ADamagedRecordMakesNoUnevenLayer) {
   constexpr int64_t kSteps = 40, kRanks = 4;
   for (const bool damaged : {false, true}) {
@@ -605,8 +665,9 @@ TEST(Findings, WhomAnUnevenLayerHitsIsNoStraggler) {
   constexpr int64_t kSteps = 40, kRanks = 4;
   const auto hit = [](int64_t s) { return s >= 32 || s % 8 == 0 ? 1 : s % 3 == 0 ? 0 : s % 3 + 1; };
   for (const bool layers : {false, true}) {
-    Tables run =
-        training(kRanks, kSteps, 5_ms, [&](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 100_us) + (r == hit(s) ? 24_ms : 0); });
+    Tables run = training(kRanks, kSteps, 5_ms, [&](int64_t s, int64_t r) {
+      return 40_ms + jitter(s, r, 100_us) + (r == hit(s) ? 24_ms : 0);
+    });
     if (layers) {
       run.exec(
           "INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL);"
@@ -617,7 +678,8 @@ TEST(Findings, WhomAnUnevenLayerHitsIsNoStraggler) {
             run.exec(fmt::format(
                 "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns)"
                 " SELECT process, 0, {}, step, start_ns + {}, {}, 0 FROM step WHERE process = {} AND step = {}",
-                region, region == 70 ? 0 : 35_ms, 10_ms + jitter(s, r, 100_us) + (region == 70 && r == hit(s) ? 24_ms : 0), r + 1, s));
+                region, region == 70 ? 0 : 35_ms,
+                10_ms + jitter(s, r, 100_us) + (region == 70 && r == hit(s) ? 24_ms : 0), r + 1, s));
     }
     run.analyze();
     EXPECT_EQ(run.findings(), layers ? Ids{"layer_imbalance"} : Ids{"straggler"})
@@ -628,10 +690,12 @@ TEST(Findings, WhomAnUnevenLayerHitsIsNoStraggler) {
   }
 }
 
-/// Brought to the others' work the slow one saves all of it; with more work than they have, only what does not go to them.
+/// Brought to the others' work the slow one saves all of it; with more work than they have, only what does not go to
+/// them.
 TEST(Findings, AStragglerWithMoreWorkSavesLess) {
   for (const int64_t ranks : {2, 4, 16}) {
-    Tables run = training(ranks, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 100_us) + (r == 1 ? 40_ms : 0); });
+    Tables run = training(ranks, 60, 5_ms,
+                          [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 100_us) + (r == 1 ? 40_ms : 0); });
     run.analyze();
     ASSERT_EQ(run.findings(), Ids{"straggler"}) << ranks;
     EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 40e6, 0.2e6);
@@ -642,10 +706,12 @@ TEST(Findings, AStragglerWithMoreWorkSavesLess) {
   }
 }
 
-/// Evaluation by rank 0 in every 25th step: it is last in all collectives that make somebody wait for long, which are few of all.
+/// Evaluation by rank 0 in every 25th step: it is last in all collectives that make somebody wait for long,
+/// which are few of all.
 TEST(Findings, AStragglerOfFewStepsSaysInHowMany) {
-  Tables run =
-      training(2, 300, 5_ms, [](int64_t s, int64_t r) { return 5_ms + jitter(s, r, 100_us) + (r == 0 && s % 25 == 24 ? 500_ms : 0); });
+  Tables run = training(2, 300, 5_ms, [](int64_t s, int64_t r) {
+    return 5_ms + jitter(s, r, 100_us) + (r == 0 && s % 25 == 24 ? 500_ms : 0);
+  });
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   const std::string sentence = run.text("SELECT sentence FROM finding");
@@ -653,7 +719,9 @@ TEST(Findings, AStragglerOfFewStepsSaysInHowMany) {
 }
 
 TEST(Findings, OneLongDelayIsNoStraggler) {
-  Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 50_ms + jitter(s, r, 100_us) + (r == 1 && s == 30 ? 200_ms : 0); });
+  Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) {
+    return 50_ms + jitter(s, r, 100_us) + (r == 1 && s == 30 ? 200_ms : 0);
+  });
   run.analyze();
   EXPECT_EQ(run.findings(), Ids{});
   EXPECT_EQ(run.integer("SELECT late FROM blame GROUP BY late ORDER BY sum(wait_ns) DESC LIMIT 1"), 1);
@@ -664,7 +732,8 @@ TEST(Findings, LateBecauseTheCallBeforeLetItGoLateIsNotToBlame) {
   run.exec("BEGIN");
   for (int64_t s = 0; s < 40; ++s) {
     const int64_t t = s * 100_ms;
-    for (int64_t rank : {0, 1}) {  // both come at 50; rank 0 leaves at 60, rank 1 at 70; both compute for 10; the second call is over at 90
+    // both come at 50; rank 0 leaves at 60, rank 1 at 70; both compute for 10; the second call is over at 90
+    for (int64_t rank : {0, 1}) {
       Row row;
       row.rank = rank;
       row.step = s;
@@ -688,7 +757,8 @@ TEST(Findings, LateBecauseTheCallBeforeLetItGoLateIsNotToBlame) {
 
 TEST(Findings, StragglerWithoutSteps) {
   Tables run(2);
-  for (int64_t i = 0; i < 50; ++i) run.allreduce(i + 1, {i * 10_ms, i * 10_ms + 3_ms}, 1_ms, 1'000 + i);  // nothing repeats
+  // nothing repeats
+  for (int64_t i = 0; i < 50; ++i) run.allreduce(i + 1, {i * 10_ms, i * 10_ms + 3_ms}, 1_ms, 1'000 + i);
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"straggler"});
   EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
@@ -698,7 +768,8 @@ TEST(Findings, StragglerWithoutSteps) {
 /// 600 exchanges of three ranks that mark no steps. `who(n)` is stopped for 200 ms before every 30th, or about that.
 SyntheticRun stopped_now_and_then(int (*who)(int), bool regular = false) {
   SyntheticRun job = run().ranks(3).no_steps().steps(600).jitter(6_ms).compute(5_ms).halo(64_KiB, 50_us);
-  for (int n = 0; n < 18; ++n) job.delay(who(n), static_cast<uint64_t>(20 + 30 * n + (regular ? 0 : n * n * 7 % 19)), 200_ms);
+  for (int n = 0; n < 18; ++n)
+    job.delay(who(n), static_cast<uint64_t>(20 + 30 * n + (regular ? 0 : n * n * 7 % 19)), 200_ms);
   return job;
 }
 
@@ -708,7 +779,8 @@ TEST(Findings, ARankThatIsStoppedNowAndThenIsNamedByTheLongWaits) {
   ASSERT_EQ(job.findings(), Ids{"straggler"});
   EXPECT_EQ(job.integer("SELECT rank FROM finding"), 1);
   EXPECT_EQ(job.text("SELECT confidence FROM finding"), "likely");
-  EXPECT_TRUE(job.text("SELECT sentence FROM finding").find("kept the others waiting for messages 18 times for 50.0 ms and longer: 3.") !=
+  EXPECT_TRUE(job.text("SELECT sentence FROM finding")
+                  .find("kept the others waiting for messages 18 times for 50.0 ms and longer: 3.") !=
               std::string::npos)
       << job.text("SELECT sentence FROM finding");
   // What is saved is what they waited: 18 times 200 ms.
@@ -730,8 +802,8 @@ constexpr int64_t kRounds = 40;
 /// What each rank computes before round `i`.
 using Computing = std::function<int64_t(int64_t rank, int64_t i)>;
 
-/// An asynchronous server, rank 0, serves whoever comes: workers wait for nobody but it, and for each other only at the end. `service_ns`: it takes
-/// for one. `begin_ns`: when it sends the first work, for which workers ask at `asked_ns`.
+/// An asynchronous server, rank 0, serves whoever comes: workers wait for nobody but it, and for each other only at the
+/// end. `service_ns`: it takes for one. `begin_ns`: when it sends the first work, for which workers ask at `asked_ns`.
 Tables asynchronous_server(const Computing& computing, int64_t service_ns = 500_us, int64_t begin_ns = 10_ms,
                            const std::vector<int64_t>& asked_ns = {0, 9_ms, 9_ms, 9_ms}) {
   Tables run(4);
@@ -739,8 +811,20 @@ Tables asynchronous_server(const Computing& computing, int64_t service_ns = 500_
   int64_t free_ns = begin_ns;
   for (int64_t rank = 1; rank < 4; ++rank, free_ns += 60_us) {
     const int64_t asked = asked_ns[static_cast<size_t>(rank)];
-    run.add({.rank = 0, .op = "MPI_Send", .enter_ns = free_ns, .leave_ns = free_ns + 50_us, .bytes = 1000, .peer = rank, .tag = 2});
-    run.add({.rank = rank, .op = "MPI_Recv", .enter_ns = asked, .leave_ns = free_ns + 50_us, .bytes = 1000, .peer = 0, .tag = 2});
+    run.add({.rank = 0,
+             .op = "MPI_Send",
+             .enter_ns = free_ns,
+             .leave_ns = free_ns + 50_us,
+             .bytes = 1000,
+             .peer = rank,
+             .tag = 2});
+    run.add({.rank = rank,
+             .op = "MPI_Recv",
+             .enter_ns = asked,
+             .leave_ns = free_ns + 50_us,
+             .bytes = 1000,
+             .peer = 0,
+             .tag = 2});
     ready_ns[static_cast<size_t>(rank)] = free_ns + 50_us + computing(rank, 0);
   }
   for (int64_t served = 0; served < 3 * kRounds; ++served) {
@@ -748,11 +832,36 @@ Tables asynchronous_server(const Computing& computing, int64_t service_ns = 500_
     for (size_t worker = 1; worker < 4; ++worker)
       if (done[worker] < kRounds && (next == 0 || ready_ns[worker] < ready_ns[next])) next = worker;
     const auto rank = static_cast<int64_t>(next);
-    const int64_t came_ns = ready_ns[next], taken_ns = std::max(came_ns, free_ns) + 100_us, back_ns = taken_ns + service_ns + 100_us;
-    run.add({.rank = 0, .op = "MPI_Recv", .enter_ns = free_ns, .leave_ns = taken_ns, .bytes = 1000, .peer = rank, .tag = 1});
-    run.add({.rank = rank, .op = "MPI_Send", .enter_ns = came_ns, .leave_ns = taken_ns, .bytes = 1000, .peer = 0, .tag = 1});
-    run.add({.rank = 0, .op = "MPI_Send", .enter_ns = back_ns - 100_us, .leave_ns = back_ns, .bytes = 1000, .peer = rank, .tag = 2});
-    run.add({.rank = rank, .op = "MPI_Recv", .enter_ns = taken_ns + 1_us, .leave_ns = back_ns, .bytes = 1000, .peer = 0, .tag = 2});
+    const int64_t came_ns = ready_ns[next], taken_ns = std::max(came_ns, free_ns) + 100_us,
+                  back_ns = taken_ns + service_ns + 100_us;
+    run.add({.rank = 0,
+             .op = "MPI_Recv",
+             .enter_ns = free_ns,
+             .leave_ns = taken_ns,
+             .bytes = 1000,
+             .peer = rank,
+             .tag = 1});
+    run.add({.rank = rank,
+             .op = "MPI_Send",
+             .enter_ns = came_ns,
+             .leave_ns = taken_ns,
+             .bytes = 1000,
+             .peer = 0,
+             .tag = 1});
+    run.add({.rank = 0,
+             .op = "MPI_Send",
+             .enter_ns = back_ns - 100_us,
+             .leave_ns = back_ns,
+             .bytes = 1000,
+             .peer = rank,
+             .tag = 2});
+    run.add({.rank = rank,
+             .op = "MPI_Recv",
+             .enter_ns = taken_ns + 1_us,
+             .leave_ns = back_ns,
+             .bytes = 1000,
+             .peer = 0,
+             .tag = 2});
     free_ns = back_ns + 10_us;
     ready_ns[next] = back_ns + (++done[next] < kRounds ? computing(rank, done[next]) : 1_ms);
   }
@@ -787,28 +896,36 @@ TEST(Findings, WhoComputesLongestIsAStragglerIfOthersWaitForItAtTheEndAlone) {
     double least;  ///< saved, of what it computes longer
   };
   for (const auto& [job, slow_ns, least] :
-       {Case{[](const Computing& computing) { return asynchronous_server(computing); }, 25_ms, 0.5}, Case{locked_windows, 60_ms, 0.95}}) {
-    Tables run = job([&](int64_t rank, int64_t i) { return 70_ms + jitter(i, rank, 5_ms) + (rank == 2 ? slow_ns : 0); });
+       {Case{[](const Computing& computing) { return asynchronous_server(computing); }, 25_ms, 0.5},
+        Case{locked_windows, 60_ms, 0.95}}) {
+    Tables run =
+        job([&](int64_t rank, int64_t i) { return 70_ms + jitter(i, rank, 5_ms) + (rank == 2 ? slow_ns : 0); });
     run.analyze();
     ASSERT_EQ(run.findings(), Ids{"straggler"}) << least;
     EXPECT_EQ(run.integer("SELECT rank FROM finding"), 2);
     const std::string sentence = run.text("SELECT sentence FROM finding");
     EXPECT_TRUE(has(sentence, "rank 2 (node1) computes longest in 100% of the run: ")) << sentence;
-    const double saving_ns = run.number("SELECT saving_ns FROM finding"), truth_ns = static_cast<double>(kRounds * slow_ns);
+    const double saving_ns = run.number("SELECT saving_ns FROM finding"),
+                 truth_ns = static_cast<double>(kRounds * slow_ns);
     EXPECT_GT(saving_ns, least * truth_ns) << "the server serves in the order of the recording";
     EXPECT_LT(saving_ns, 1.05 * truth_ns);
 
     Tables even = job([](int64_t rank, int64_t i) { return 70_ms + jitter(i, rank, 20_ms); });
     even.analyze();
     EXPECT_EQ(even.findings(), Ids{});
-    // What one rank does once is not how it computes: it loads before the others can begin, or saves what they need not wait for.
+    // What one rank does once is not how it computes: it loads before the others can begin, or saves what they
+    // need not wait for.
     for (const int64_t once : {int64_t{0}, kRounds / 2}) {
-      Tables stall = job([&](int64_t rank, int64_t i) { return 70_ms + jitter(i, rank, 20_ms) + (rank == 2 && i == once ? 1500_ms : 0); });
+      Tables stall = job([&](int64_t rank, int64_t i) {
+        return 70_ms + jitter(i, rank, 20_ms) + (rank == 2 && i == once ? 1500_ms : 0);
+      });
       stall.analyze();
-      EXPECT_FALSE(has(stall.text("SELECT coalesce(group_concat(sentence), '') FROM finding"), "computes longest")) << once;
+      EXPECT_FALSE(has(stall.text("SELECT coalesce(group_concat(sentence), '') FROM finding"), "computes longest"))
+          << once;
     }
     // Nor is another load for a while, beside a trifle more to do in all of the run.
-    Tables loaded = job([](int64_t rank, int64_t i) { return 70_ms + (rank == 2 ? 1_ms + (i >= kRounds - 8 ? 100_ms : 0) : 0); });
+    Tables loaded =
+        job([](int64_t rank, int64_t i) { return 70_ms + (rank == 2 ? 1_ms + (i >= kRounds - 8 ? 100_ms : 0) : 0); });
     loaded.analyze();
     EXPECT_EQ(loaded.findings(), Ids{}) << loaded.text("SELECT sentence FROM finding");
   }

@@ -69,10 +69,12 @@ const std::map<std::string, KnownOp> kOps = {
 
 }  // namespace
 
-Tables::Tables(int64_t ranks, int64_t hosts) : db_(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE), ranks_(ranks) {
+Tables::Tables(int64_t ranks, int64_t hosts)
+    : db_(":memory:", SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE), ranks_(ranks) {
   db_.exec(schema());
   for (int64_t h = 1; h <= hosts; ++h) {
-    SQLite::Statement host(db_, "INSERT INTO host VALUES (?1, ?2, 'boot' || ?1, 'tsc', 1e9, 0, 0, 0, ?3, 'collectives')");
+    SQLite::Statement host(db_,
+                           "INSERT INTO host VALUES (?1, ?2, 'boot' || ?1, 'tsc', 1e9, 0, 0, 0, ?3, 'collectives')");
     host.bind(1, h);
     host.bind(2, "node" + std::to_string(h));
     if (hosts == 1) host.bind(3, 0.0);  // else: not known
@@ -89,7 +91,8 @@ Tables::Tables(int64_t ranks, int64_t hosts) : db_(":memory:", SQLite::OPEN_READ
     process.bind(4, 1 + rank * hosts / ranks);
     process.bind(5, 1000 + rank);
     process.exec();
-    db_.exec("INSERT INTO thread VALUES (" + std::to_string(rank + 1) + ", 0, " + std::to_string(1000 + rank) + ", NULL)");
+    db_.exec("INSERT INTO thread VALUES (" + std::to_string(rank + 1) + ", 0, " + std::to_string(1000 + rank) +
+             ", NULL)");
   }
   db_.exec("INSERT INTO region VALUES (0, NULL, 'none', '', NULL, NULL)");
   std::vector<int64_t> all;
@@ -99,7 +102,8 @@ Tables::Tables(int64_t ranks, int64_t hosts) : db_(":memory:", SQLite::OPEN_READ
 
 int64_t Tables::communicator(const std::string& label, const std::vector<int64_t>& members) {
   const int64_t id = 1 + integer("SELECT count(*) FROM communicator");
-  SQLite::Statement insert(db_, "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (?, 0, ?, ?, ?, ?)");
+  SQLite::Statement insert(db_,
+                           "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (?, 0, ?, ?, ?, ?)");
   insert.bind(1, id);
   insert.bind(2, id);
   insert.bind(3, label);
@@ -180,7 +184,8 @@ void Tables::profile(const Row& row, int64_t op_id, bool) {
 
 void Tables::step(int64_t rank, int64_t number, int64_t begin_ns, int64_t end_ns, int64_t mpi_ns) {
   SQLite::Statement insert(
-      db_, "INSERT INTO step SELECT ?1, 0, ?2, ?3, ?4, ?5, NOT EXISTS (SELECT 1 FROM step WHERE process = ?1 AND step = ?2)");
+      db_,
+      "INSERT INTO step SELECT ?1, 0, ?2, ?3, ?4, ?5, NOT EXISTS (SELECT 1 FROM step WHERE process = ?1 AND step = ?2)");
   insert.bind(1, rank + 1);
   insert.bind(2, number);
   insert.bind(3, begin_ns);
@@ -198,8 +203,8 @@ void Tables::value(int64_t rank, int64_t number, const std::string& name, double
   insert.exec();
 }
 
-void Tables::open_call(int64_t rank, const std::string& name, int64_t comm, std::optional<int64_t> seq, int64_t start_ns,
-                       std::optional<int64_t> step) {
+void Tables::open_call(int64_t rank, const std::string& name, int64_t comm, std::optional<int64_t> seq,
+                       int64_t start_ns, std::optional<int64_t> step) {
   SQLite::Statement insert(db_, "INSERT INTO open_call VALUES (?, 0, ?, ?, ?, 0, NULL, ?, ?, 0, NULL, NULL)");
   insert.bind(1, rank + 1);
   insert.bind(2, op(name));
@@ -225,7 +230,8 @@ void Tables::meta(const std::string& key, const std::string& text) {
   insert.exec();
 }
 
-void Tables::allreduce(int64_t seq, const std::vector<int64_t>& enter_ns, int64_t xfer_ns, int64_t bytes, std::optional<int64_t> step) {
+void Tables::allreduce(int64_t seq, const std::vector<int64_t>& enter_ns, int64_t xfer_ns, int64_t bytes,
+                       std::optional<int64_t> step) {
   const int64_t leave_ns = *std::max_element(enter_ns.begin(), enter_ns.end()) + xfer_ns;
   for (size_t rank = 0; rank < enter_ns.size(); ++rank) {
     Row row;

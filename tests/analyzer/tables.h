@@ -46,7 +46,8 @@ class Tables {
 
   /// A communicator of these world ranks; returns its id.
   int64_t communicator(const std::string& label, const std::vector<int64_t>& members);
-  int64_t intercommunicator(const std::string& label, const std::vector<int64_t>& first_group, const std::vector<int64_t>& second_group);
+  int64_t intercommunicator(const std::string& label, const std::vector<int64_t>& first_group,
+                            const std::vector<int64_t>& second_group);
   int64_t op(const std::string& name);
   /// Adds the event and its call to the profile; returns event.id. Events may be added in any order.
   void add(const Row& row);
@@ -59,9 +60,10 @@ class Tables {
   void meta(const std::string& key, const std::string& text);
   void exec(const std::string& sql) { db_.exec(sql); }
 
-  /// Blocking symmetric collective number `seq` on MPI_COMM_WORLD: rank r enters at enter_ns[r]; all transfer for `xfer_ns` after the last
-  /// one.
-  void allreduce(int64_t seq, const std::vector<int64_t>& enter_ns, int64_t xfer_ns, int64_t bytes, std::optional<int64_t> step = {});
+  /// Blocking symmetric collective number `seq` on MPI_COMM_WORLD: rank r enters at enter_ns[r]; all transfer for
+  /// `xfer_ns` after the last one.
+  void allreduce(int64_t seq, const std::vector<int64_t>& enter_ns, int64_t xfer_ns, int64_t bytes,
+                 std::optional<int64_t> step = {});
 
   /// Renumbers events as ingest does, and runs the analyzer.
   void analyze();

@@ -36,9 +36,9 @@ TEST(Trust, AClockThatIsSetBackToBeforeItsProcessesBeganWithholdsAllElse) {
       EXPECT_EQ(steady.findings(), Ids{"straggler"});
       Analyzed back(on_hosts(hosts, tsc_hz).host_clock_step(hosts - 1, 500_ms, -3_s));
       EXPECT_EQ(back.findings(), Ids{"clocks_uncertain"});
-      EXPECT_EQ(
-          back.text("SELECT sentence FROM finding"),
-          "the clock of node" + std::to_string(hosts - 1) + " was set back in mid-run: what was recorded there from then on is left out");
+      EXPECT_EQ(back.text("SELECT sentence FROM finding"),
+                "the clock of node" + std::to_string(hosts - 1) +
+                    " was set back in mid-run: what was recorded there from then on is left out");
       EXPECT_EQ(back.text("SELECT value FROM meta WHERE key = 'verdict'"), "withheld");
       EXPECT_EQ(back.integer("SELECT count(*) FROM loss WHERE kind = 'clock_back'"), 4 / hosts);
       EXPECT_GT(back.integer("SELECT min(count) FROM loss WHERE kind = 'clock_back'"), 100) << "of 4 a step";
@@ -121,7 +121,8 @@ TEST(Trust, AClockThatCannotBeTrueIsNamedOnOneHost) {
 
   Tables violated = late_rank_on_one_host(3_ms);  // rank 0 leaves before rank 1 enters
   EXPECT_TRUE(told(violated));
-  EXPECT_TRUE(has(violated.text("SELECT sentence FROM finding"), "cannot all be true")) << violated.text("SELECT sentence FROM finding");
+  EXPECT_TRUE(has(violated.text("SELECT sentence FROM finding"), "cannot all be true"))
+      << violated.text("SELECT sentence FROM finding");
   EXPECT_TRUE(has(violated.text("SELECT sentence FROM finding"), violated.text("SELECT name FROM host")));
 
   Tables fast = late_rank_on_one_host(0);  // a clock at a tenth of the pace: the counter seems ten times as fast
@@ -191,11 +192,13 @@ TEST(Trust, AFlippedBitOfADamagedRecordIsNoClockThatWasSet) {
     Tables run(3);
     for (int64_t seq = 1; seq <= 50; ++seq) run.allreduce(seq, {seq * 10_ms, seq * 10_ms, seq * 10_ms}, 1_ms, 1'000);
     run.exec("UPDATE event SET start_ns = start_ns + (1 << 26) WHERE process = 1 AND seq = 25");
-    if (damaged) run.exec("INSERT INTO loss (world, rank, kind, count, note) VALUES (0, 0, 'torn_spool', 64, 'damaged records')");
+    if (damaged)
+      run.exec("INSERT INTO loss (world, rank, kind, count, note) VALUES (0, 0, 'torn_spool', 64, 'damaged records')");
     run.analyze();
     EXPECT_EQ(run.integers("SELECT count FROM loss WHERE kind = 'clock_violations'"),
               damaged ? std::vector<int64_t>{} : std::vector<int64_t>{2});
-    EXPECT_EQ(run.integers("SELECT count(*) FROM finding WHERE id = 'clocks_uncertain'"), std::vector<int64_t>{damaged ? 0 : 1});
+    EXPECT_EQ(run.integers("SELECT count(*) FROM finding WHERE id = 'clocks_uncertain'"),
+              std::vector<int64_t>{damaged ? 0 : 1});
   }
 }
 

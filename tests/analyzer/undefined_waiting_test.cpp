@@ -1,4 +1,5 @@
-// Calls that may wait for other ranks and for which waiting is not defined: what they take is "not split", never transfer.
+// Calls that may wait for other ranks and for which waiting is not defined: what they take is "not split", never
+// transfer.
 #include <gtest/gtest.h>
 
 #include "analyzer/facts.h"
@@ -30,10 +31,12 @@ TEST_P(UndefinedWaitingIn, IsNotSplit) {
   Analyzed job(late_rank(GetParam()));
   // 4 ranks take 62 ms a step each. Rank 1 is inside the call for 2 ms of them, the others for 42 ms.
   EXPECT_EQ(job.integer("SELECT sum(exposed_ns) FROM step_part WHERE step = 9"), 3 * 42_ms + 2_ms);
-  EXPECT_EQ(job.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL AND xfer_ns IS NULL AND why = 'NOT_APPLICABLE'"), 4 * 20);
+  EXPECT_EQ(job.integer(
+                "SELECT count(*) FROM step_part WHERE wait_ns IS NULL AND xfer_ns IS NULL AND why = 'NOT_APPLICABLE'"),
+            4 * 20);
   EXPECT_EQ(job.integer("SELECT count(*) FROM rank_part WHERE wait_ns IS NULL AND why = 'NOT_APPLICABLE'"), 4);
-  for (const char* metric :
-       {"exposed_wait", "exposed_xfer", "f_wait", "f_xfer", "ccr_xfer", "transfer_efficiency", "serialisation_efficiency"})
+  for (const char* metric : {"exposed_wait", "exposed_xfer", "f_wait", "f_xfer", "ccr_xfer", "transfer_efficiency",
+                             "serialisation_efficiency"})
     EXPECT_EQ(why_of(job, metric), "NOT_APPLICABLE") << metric;
   const Facts facts = read_facts(job.db, 0);
   EXPECT_EQ(facts.headline.sum.wait_ns + facts.headline.sum.transfer_ns, 0);
@@ -45,23 +48,37 @@ TEST_P(UndefinedWaitingIn, IsNotSplit) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Calls, UndefinedWaitingIn,
-                         testing::Values("MPI_Neighbor_alltoall", "MPI_Win_fence", "MPI_Win_start", "MPI_Win_wait", "MPI_Scan"),
+                         testing::Values("MPI_Neighbor_alltoall", "MPI_Win_fence", "MPI_Win_start", "MPI_Win_wait",
+                                         "MPI_Scan"),
                          [](const testing::TestParamInfo<const char*>& call) { return std::string(call.param); });
 
 TEST(UndefinedWaiting, InTheCallThatCompletesARequestIsNotSplit) {
-  Analyzed job(run().ranks(4).steps(20).compute(20_ms).collective("MPI_Ineighbor_alltoall", 64_KiB, 2_ms).waitall().slow(1, 40_ms));
+  Analyzed job(run()
+                   .ranks(4)
+                   .steps(20)
+                   .compute(20_ms)
+                   .collective("MPI_Ineighbor_alltoall", 64_KiB, 2_ms)
+                   .waitall()
+                   .slow(1, 40_ms));
   EXPECT_EQ(job.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL AND why = 'NOT_APPLICABLE'"), 4 * 20);
   EXPECT_EQ(verdict(job), "undecided");
 }
 
 TEST(UndefinedWaiting, CallsOfWindowsThatAreLocalAreTransfer) {
-  Analyzed job(run().ranks(4).steps(20).compute(20_ms).allreduce(1_MiB, 2_ms).collective("MPI_Win_sync", 0, 2_ms).slow(1, 40_ms));
+  Analyzed job(run()
+                   .ranks(4)
+                   .steps(20)
+                   .compute(20_ms)
+                   .allreduce(1_MiB, 2_ms)
+                   .collective("MPI_Win_sync", 0, 2_ms)
+                   .slow(1, 40_ms));
   EXPECT_EQ(job.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL"), 0);
 }
 
 TEST(UndefinedWaiting, OfARankOnItsOwnIsNone) {
   for (const char* op : {"MPI_Neighbor_alltoall", "MPI_Win_fence", "MPI_Win_wait"}) {
-    Analyzed job(run().ranks(2).steps(20).split("alone", 2).compute(20_ms).on_comm("alone").collective(op, 64_KiB, 2_ms));
+    Analyzed job(
+        run().ranks(2).steps(20).split("alone", 2).compute(20_ms).on_comm("alone").collective(op, 64_KiB, 2_ms));
     EXPECT_EQ(job.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL"), 0) << op;
     EXPECT_EQ(verdict(job), "transfer") << op;
   }
@@ -70,7 +87,8 @@ TEST(UndefinedWaiting, OfARankOnItsOwnIsNone) {
 /// A hundredth of the step cannot turn a verdict that rests on half of it.
 TEST(UndefinedWaiting, OfNextToNoTimeTakesNoVerdictAway) {
   for (const char* op : {"MPI_Scan", "MPI_Neighbor_alltoall", "MPI_Win_fence", "MPI_Win_wait"}) {
-    Analyzed job(run().ranks(4).steps(20).compute(20_ms).allreduce(1_MiB, 2_ms).collective(op, 64_KiB, 600_us).slow(1, 40_ms));
+    Analyzed job(
+        run().ranks(4).steps(20).compute(20_ms).allreduce(1_MiB, 2_ms).collective(op, 64_KiB, 600_us).slow(1, 40_ms));
     EXPECT_EQ(job.integer("SELECT wait_ns FROM step_part WHERE process = 1 AND step = 9"), 40_ms) << op;
     // Rank 1 spends 0.6 of its 2.6 ms in MPI in them, and they are less than a hundredth of its step.
     EXPECT_EQ(job.integer("SELECT count(*) FROM step_part WHERE wait_ns IS NULL"), 0) << op;
@@ -79,7 +97,8 @@ TEST(UndefinedWaiting, OfNextToNoTimeTakesNoVerdictAway) {
   }
 }
 
-/// Nor does it matter what 1.6 % of the step are where nothing else is communicated; how much of them is waiting is not known all the same.
+/// Nor does it matter what 1.6 % of the step are where nothing else is communicated; how much of them is waiting is not
+/// known all the same.
 TEST(UndefinedWaiting, OfNextToNoTimeLeavesAJobBoundByComputing) {
   for (const char* op : {"MPI_Scan", "MPI_Win_fence"}) {
     Analyzed job(run().ranks(4).steps(20).compute(60_ms).collective(op, 64_KiB, 1_ms));
@@ -95,7 +114,8 @@ TEST(UndefinedWaiting, ForALateRankCountsAsItComputesLonger) {
     Analyzed job(steps ? late : late.no_steps());
     ASSERT_EQ(job.findings(), test::Ids{"straggler"}) << steps;
     EXPECT_EQ(job.integer("SELECT rank FROM finding"), 1);
-    EXPECT_NEAR(static_cast<double>(job.integer("SELECT saving_ns FROM finding")), steps ? 40e6 : 20 * 40e6, (steps ? 1 : 20) * 2e6);
+    EXPECT_NEAR(static_cast<double>(job.integer("SELECT saving_ns FROM finding")), steps ? 40e6 : 20 * 40e6,
+                (steps ? 1 : 20) * 2e6);
   }
 }
 

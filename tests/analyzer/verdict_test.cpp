@@ -18,7 +18,8 @@ TEST(Verdict, NothingAboveMeansCompute) {
 TEST(Verdict, OverlappingIntervalsAreUndecided) {
   EXPECT_EQ(decide({{"wait", 0.20, 0.15, 0.25}, {"transfer", 0.18, 0.14, 0.22}}).name, "undecided");
   EXPECT_EQ(decide({{"wait", 0.30, 0.28, 0.32}, {"transfer", 0.18, 0.14, 0.22}}).name, "wait");
-  EXPECT_EQ(decide({{"wait", 0.08, 0.01, 0.25}, {"transfer", 0.04, 0.01, 0.22}}).name, "wait");  // the other is below the threshold
+  // the other is below the threshold
+  EXPECT_EQ(decide({{"wait", 0.08, 0.01, 0.25}, {"transfer", 0.04, 0.01, 0.22}}).name, "wait");
 }
 
 TEST(Verdict, SaysItsNumbers) {
@@ -34,7 +35,8 @@ TEST(Verdict, PollingMayBeWaiting) {
   const Verdict open = decide({{"wait", 0.10, {}, {}}, {"transfer", 0.30, {}, {}, 0.25}});
   EXPECT_EQ(open.name, "undecided");
   EXPECT_NE(open.text.find("25.0% are calls that only test"), std::string::npos) << open.text;
-  EXPECT_EQ(decide({{"wait", 0.35, {}, {}}, {"transfer", 0.30, {}, {}, 0.25}}).name, "wait");  // more waiting changes nothing
+  // more waiting changes nothing
+  EXPECT_EQ(decide({{"wait", 0.35, {}, {}}, {"transfer", 0.30, {}, {}, 0.25}}).name, "wait");
 }
 
 TEST(Verdict, WaitingMayBeInLoopsThatTest) {
@@ -56,7 +58,8 @@ TEST(Verdict, WhatIsNotSplitMayTurnIt) {
   EXPECT_EQ(decide({{"wait", 0.40}, {"transfer", 0.06}, {kNotSplit, 0.10}}).name, "wait");  // 6 + 10 % are less
   EXPECT_EQ(decide({{"wait", 0.15}, {"transfer", 0.06}, {kNotSplit, 0.10}}).name, "undecided");
   EXPECT_EQ(decide({{"wait", 0.01}, {"transfer", 0.01}, {kNotSplit, 0.30}}).name, "undecided");
-  EXPECT_EQ(decide({{"wait", 0.01}, {"transfer", 0.01}, {kNotSplit, 0.04}}).name, "compute");  // below the threshold whatever it is
+  // below the threshold whatever it is
+  EXPECT_EQ(decide({{"wait", 0.01}, {"transfer", 0.01}, {kNotSplit, 0.04}}).name, "compute");
   EXPECT_EQ(decide({{kNotSplit, 0.30}}).name, "undecided");
   const std::string text = decide({{"wait", 0.15}, {"transfer", 0.06}, {kNotSplit, 0.10}}).text;
   EXPECT_NE(text.find("wait 15.0%, transfer 6.0%, not split 10.0% of the step"), std::string::npos) << text;

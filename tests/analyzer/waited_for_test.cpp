@@ -1,4 +1,5 @@
-// For whom everybody waits on GPUs over two axes, by hand: a step in which rank 3 of 4 is late for 200 us, for one reason after the other.
+// For whom everybody waits on GPUs over two axes, by hand: a step in which rank 3 of 4 is late for 200 us, for one
+// reason after the other.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -9,8 +10,8 @@ namespace {
 
 constexpr int64_t kPeriodNs = 1'000'000;
 
-/// Two by two: {0, 1} and {2, 3} share a tensor, {0, 2} and {1, 3} the experts. GPUs compute 400 us, meet on the tensor for 50 us, then among the
-/// experts for 50 us. In us, with rank 3 late:
+/// Two by two: {0, 1} and {2, 3} share a tensor, {0, 2} and {1, 3} the experts. GPUs compute 400 us, meet on the tensor
+/// for 50 us, then among the experts for 50 us. In us, with rank 3 late:
 ///   0, 1  compute [0, 400)  tensor [400, 450)  experts [450, 700), 200 of them waiting
 ///   2     compute [0, 400)  tensor [400, 650), 200 of them waiting  experts [650, 700)
 ///   3     late    [0, 600)  tensor [600, 650)  experts [650, 700)
@@ -23,28 +24,33 @@ class WaitedFor : public ::testing::Test {
         "INSERT INTO op (id, name, class, nonblocking) VALUES (1, 'ncclAllReduce', 'all_to_all', 1), (2, 'ncclAlltoAll', 'all_to_all', 1);"
         "INSERT INTO region VALUES (1, 0, 'phase', 'load_batch', 'load_batch', NULL);"
         "BEGIN");
-    for (const int first : {0, 2}) tensor_.push_back(run_.communicator(fmt::format("mesh_tp#{}", first), {first, first + 1}));
-    for (const int first : {0, 1}) experts_.push_back(run_.communicator(fmt::format("mesh_ep#{}", first), {first, first + 2}));
+    for (const int first : {0, 2})
+      tensor_.push_back(run_.communicator(fmt::format("mesh_tp#{}", first), {first, first + 1}));
+    for (const int first : {0, 1})
+      experts_.push_back(run_.communicator(fmt::format("mesh_ep#{}", first), {first, first + 2}));
   }
 
-  void kernel(int64_t rank, int64_t name, int64_t step, int64_t begin_us, int64_t end_us, int64_t launch_us, int64_t comm = 0) {
+  void kernel(int64_t rank, int64_t name, int64_t step, int64_t begin_us, int64_t end_us, int64_t launch_us,
+              int64_t comm = 0) {
     const int64_t t = step * kPeriodNs;
     const std::string seq = comm == 0 ? "NULL, NULL" : fmt::format("{}, {}", comm, step + 1);
-    run_.exec(
-        fmt::format("INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns,"
-                    " correlation, comm, seq, launch_ns, launch_duration_ns) VALUES ({}, 1, {}, 0, 1, {}, 0, {}, 0, {}, {}, 0, {}, {}, 0)",
-                    rank + 1, name, name, step, t + begin_us * 1000, (end_us - begin_us) * 1000, seq, t + launch_us * 1000));
+    run_.exec(fmt::format(
+        "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns,"
+        " correlation, comm, seq, launch_ns, launch_duration_ns) VALUES ({}, 1, {}, 0, 1, {}, 0, {}, 0, {}, {}, 0, {}, {}, 0)",
+        rank + 1, name, name, step, t + begin_us * 1000, (end_us - begin_us) * 1000, seq, t + launch_us * 1000));
   }
-  void collective(int64_t rank, int64_t op, int64_t step, int64_t begin_us, int64_t end_us, int64_t comm, int64_t bytes) {
+  void collective(int64_t rank, int64_t op, int64_t step, int64_t begin_us, int64_t end_us, int64_t comm,
+                  int64_t bytes) {
     kernel(rank, op + 1, step, begin_us, end_us, 0, comm);
     const int64_t start_ns = step * kPeriodNs + begin_us * 1000, duration_ns = (end_us - begin_us) * 1000;
-    run_.exec(
-        fmt::format("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
-                    " VALUES ({}, {}, 0, 4, {}, {}, {}, 0, {}, {}, {}, {})",
-                    ++events_, rank + 1, op, comm, step + 1, step, start_ns, duration_ns, bytes));
+    run_.exec(fmt::format(
+        "INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
+        " VALUES ({}, {}, 0, 4, {}, {}, {}, 0, {}, {}, {}, {})",
+        ++events_, rank + 1, op, comm, step + 1, step, start_ns, duration_ns, bytes));
   }
 
-  /// `computes_us` of rank 3, which begin at `begin_us` and were launched at `launch_us`; `bytes` that it sends to the experts, others 1 MB.
+  /// `computes_us` of rank 3, which begin at `begin_us` and were launched at `launch_us`; `bytes` that it sends to the
+  /// experts, others 1 MB.
   void steps(int64_t begin_us, int64_t launch_us, int64_t bytes = 1'000'000) {
     for (int64_t s = 0; s < 20; ++s) {
       for (int64_t rank = 0; rank < 4; ++rank) {
@@ -53,12 +59,15 @@ class WaitedFor : public ::testing::Test {
         kernel(rank, 1, s, first, ready, rank == 3 ? launch_us : 0);
         const int64_t met = rank < 2 ? 450 : 650;
         collective(rank, 1, s, ready, met, tensor_[static_cast<size_t>(rank / 2)], 8000);
-        collective(rank, 2, s, met, 700, experts_[static_cast<size_t>(rank % 2)], rank == 3 ? bytes : 1'000'000 + s % 3);
+        collective(rank, 2, s, met, 700, experts_[static_cast<size_t>(rank % 2)],
+                   rank == 3 ? bytes : 1'000'000 + s % 3);
       }
     }
     run_.exec("COMMIT; UPDATE process SET end_ns = 20000000");
   }
-  std::string first(const char* column) { return run_.text(fmt::format("SELECT {} FROM finding ORDER BY position", column)); }
+  std::string first(const char* column) {
+    return run_.text(fmt::format("SELECT {} FROM finding ORDER BY position", column));
+  }
 
   Tables run_{4};
   std::vector<int64_t> tensor_, experts_;
@@ -68,16 +77,20 @@ class WaitedFor : public ::testing::Test {
 TEST_F(WaitedFor, WhoComputesLonger) {
   steps(0, 0);
   run_.analyze();
-  EXPECT_EQ(run_.text("SELECT rank || ' ' || cause || ' ' || steps || ' ' || late_steps FROM waited_for"), "3 compute 15 15");
+  EXPECT_EQ(run_.text("SELECT rank || ' ' || cause || ' ' || steps || ' ' || late_steps FROM waited_for"),
+            "3 compute 15 15");
   EXPECT_EQ(run_.number("SELECT lead_ns FROM waited_for"), 200'000) << "in collectives 100 us, the others 300";
   EXPECT_EQ(run_.text("SELECT axis FROM waited_for"), "expert") << "there two ranks wait for it, on the tensor one";
   EXPECT_NEAR(run_.number("SELECT axis_ratio FROM waited_for"), 2.0 / 3, 1e-9);
   EXPECT_EQ(first("id"), "straggler");
-  EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 200'000) << "the step would end 200 us earlier";
-  EXPECT_NE(first("evidence").find("67% of their waiting for it is on the axis 'expert'"), std::string::npos) << first("evidence");
+  EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 200'000)
+      << "the step would end 200 us earlier";
+  EXPECT_NE(first("evidence").find("67% of their waiting for it is on the axis 'expert'"), std::string::npos)
+      << first("evidence");
 }
 
-/// Rank 2 left no trace, and so nobody's waiting on either axis is known of all: what ranks are in their collectives tells as much.
+/// Rank 2 left no trace, and so nobody's waiting on either axis is known of all: what ranks are in their
+/// collectives tells as much.
 TEST_F(WaitedFor, WithoutARankWaitingIsToldByTheTimeInCollectives) {
   steps(0, 0);
   run_.exec(
@@ -88,7 +101,8 @@ TEST_F(WaitedFor, WithoutARankWaitingIsToldByTheTimeInCollectives) {
       << "else this test shows nothing";
   EXPECT_EQ(first("id"), "straggler");
   EXPECT_EQ(run_.integer("SELECT rank FROM finding ORDER BY position"), 3);
-  EXPECT_EQ(run_.text("SELECT axis FROM waited_for"), "expert") << "ranks 0 and 1 wait there; for whom rank 0 does nobody saw";
+  EXPECT_EQ(run_.text("SELECT axis FROM waited_for"), "expert")
+      << "ranks 0 and 1 wait there; for whom rank 0 does nobody saw";
   EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 200'000);
 }
 
@@ -99,7 +113,8 @@ TEST_F(WaitedFor, WhetherItIsTheHost) {
       "INSERT INTO host SELECT 2, 'node2', 'boot2', clock, ticks_per_second, fit_residual_ns, offset_ns, drift_ppm, sigma_ns, method FROM host");
   run_.exec("UPDATE process SET host = 2 WHERE rank IN (0, 1)");
   run_.analyze();
-  EXPECT_NE(first("evidence").find("The other ranks on its host do not compute longer than those elsewhere"), std::string::npos)
+  EXPECT_NE(first("evidence").find("The other ranks on its host do not compute longer than those elsewhere"),
+            std::string::npos)
       << first("evidence");
 }
 
@@ -128,8 +143,8 @@ TEST_F(WaitedFor, WhoseHostLaunchesLate) {
 TEST_F(WaitedFor, WhoseDataIsLate) {
   for (int64_t s = 0; s < 20; ++s)
     run_.exec(fmt::format(
-        "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (4, 0, 1, {}, {}, 190000, 0)", s,
-        s * kPeriodNs));
+        "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (4, 0, 1, {}, {}, 190000, 0)",
+        s, s * kPeriodNs));
   steps(200, 195);
   run_.analyze();
   EXPECT_EQ(run_.text("SELECT cause FROM waited_for"), "input");

@@ -18,7 +18,8 @@ Tables hung(int64_t ranks) {
   const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
   for (int64_t rank = 0; rank < ranks; ++rank) {
     if (rank != 1) run.open_call(rank, "MPI_Allreduce", 1, 11, end_ns + 50_ms, 10);
-    run.ended(rank, "lost", rank == 1 ? end_ns : end_ns + 50_ms);  // a waiting rank records nothing: no later sign of life
+    // a waiting rank records nothing: no later sign of life
+    run.ended(rank, "lost", rank == 1 ? end_ns : end_ns + 50_ms);
   }
   return run;
 }
@@ -39,8 +40,9 @@ TEST(Findings, Hang) {
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 1);
   EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "sure");
   const std::string evidence = run.text("SELECT evidence FROM finding WHERE position = 1");
-  EXPECT_TRUE(
-      has(evidence, "rank 1 (node1): it is in no call; the last one, MPI_Allreduce number 10 on MPI_COMM_WORLD, ended at 1.55 s in step 9"))
+  EXPECT_TRUE(has(
+      evidence,
+      "rank 1 (node1): it is in no call; the last one, MPI_Allreduce number 10 on MPI_COMM_WORLD, ended at 1.55 s in step 9"))
       << evidence;
   run.exec("CREATE TEMP TABLE shown AS " + run.text("SELECT evidence_sql FROM finding WHERE position = 1"));
   EXPECT_EQ(run.integers("SELECT rank FROM temp.shown"), (std::vector<int64_t>{0, 2, 3}));
@@ -61,11 +63,13 @@ TEST(Findings, AHangWhoseEndNobodySawLastedUntilTheLastLookAtLeast) {
     Tables run = hung(4);
     run.meta("epoch_realtime_ns", "1700000000000000000");
     run.meta("started_realtime_ns", "1700000000000000000");
-    if (look_s > 0) run.meta("last_look_realtime_ns", std::to_string(1'700'000'000'000'000'000 + look_s * 1'000'000'000));
+    if (look_s > 0)
+      run.meta("last_look_realtime_ns", std::to_string(1'700'000'000'000'000'000 + look_s * 1'000'000'000));
     run.analyze();
     const std::string killed = run.text("SELECT evidence FROM finding WHERE id = 'killed_rank'");
-    EXPECT_TRUE(has(killed, look_s == 60 ? "ddl record last saw it run 58.4 s after its last sign of life, and did not see it end"
-                                         : "How long it ran after its last sign of life is not known"))
+    EXPECT_TRUE(has(
+        killed, look_s == 60 ? "ddl record last saw it run 58.4 s after its last sign of life, and did not see it end"
+                             : "How long it ran after its last sign of life is not known"))
         << killed;
     if (look_s == 1) {  // it was seen alive after that: any job that is killed looks like this
       EXPECT_EQ(run.findings(), Ids{"killed_rank"});
@@ -88,7 +92,8 @@ TEST(Findings, ARunThatEndsInCallsWithoutReturnHasNoVerdict) {
     run.meta("epoch_realtime_ns", "1700000000000000000");
     if (end_ns > 0) run.meta("ended_realtime_ns", std::to_string(1'700'000'000'400'000'000 + end_ns * 1'000'000));
     run.analyze();
-    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), end_ns == 11 ? "compute" : "withheld") << end_ns;
+    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), end_ns == 11 ? "compute" : "withheld")
+        << end_ns;
     const std::string text = run.text("SELECT value FROM meta WHERE key = 'verdict.text'");
     if (end_ns == 0) EXPECT_EQ(text, "withheld: a rank sat in a call that never returned, and nobody saw for how long");
     if (end_ns == 600) EXPECT_TRUE(has(text, "% of all ranks' time, which is in no number")) << text;
@@ -161,7 +166,8 @@ TEST(Findings, AKillInMidTransferAccusesNobody) {
   EXPECT_TRUE(run.is_null("SELECT rank FROM finding"));
   const std::string evidence = run.text("SELECT evidence FROM finding");
   EXPECT_TRUE(has(
-      evidence, "ranks 0 and 1 sit in MPI_Wait for number 4 on MPI_COMM_WORLD, which all its members had entered: one of them died there"))
+      evidence,
+      "ranks 0 and 1 sit in MPI_Wait for number 4 on MPI_COMM_WORLD, which all its members had entered: one of them died there"))
       << evidence;
 }
 
@@ -176,7 +182,8 @@ TEST(Findings, RanksThatWaitForEachOther) {
   EXPECT_TRUE(has(sentence, "wait for each other")) << sentence;
 }
 
-/// 30 steps of three ranks, then each sits in `op` for its peer (none: in the next allreduce) until the job is told to end 60 s later.
+/// 30 steps of three ranks, then each sits in `op` for its peer (none: in the next allreduce) until the job is told
+/// to end 60 s later.
 struct LastCall {
   const char* op;
   int64_t peer;
@@ -190,8 +197,11 @@ Tables dead_locked(const std::vector<std::optional<LastCall>>& calls) {
     const auto& call = calls[static_cast<size_t>(rank)];
     run.ended(rank, "lost", end_ns + (call && call->peer < 0 ? 0 : rank + 1) * 1_ms);
     if (call && call->peer < 0) continue;  // in no call
-    run.open_call(rank, call ? call->op : "MPI_Allreduce", 1, call ? std::nullopt : std::optional<int64_t>(31), end_ns + (rank + 1) * 1_ms);
-    if (call) run.exec("UPDATE open_call SET peer = " + std::to_string(call->peer) + " WHERE process = " + std::to_string(rank + 1));
+    run.open_call(rank, call ? call->op : "MPI_Allreduce", 1, call ? std::nullopt : std::optional<int64_t>(31),
+                  end_ns + (rank + 1) * 1_ms);
+    if (call)
+      run.exec("UPDATE open_call SET peer = " + std::to_string(call->peer) +
+               " WHERE process = " + std::to_string(rank + 1));
   }
   saw_it_end(run, end_ns + 60_s);
   run.meta("told_to_end", "15");
@@ -221,49 +231,67 @@ TEST(Findings, RanksThatReceiveFromEachOtherAreNamedAndNotWhoWaitsForThem) {
 
 TEST(Findings, TwoRanksInMessagesAloneAreADeadLockToo) {
   Tables run = dead_locked({LastCall{"MPI_Recv", 1}, LastCall{"MPI_Recv", 0}});
-  EXPECT_TRUE(first_sentence(run).starts_with("ranks 0 and 1 wait for each other: rank 0 in MPI_Recv with rank 1")) << first_sentence(run);
+  EXPECT_TRUE(first_sentence(run).starts_with("ranks 0 and 1 wait for each other: rank 0 in MPI_Recv with rank 1"))
+      << first_sentence(run);
 }
 
 TEST(Findings, AMessageThatNobodyReceivesOrSends) {
   Tables sent = dead_locked({LastCall{"MPI_Send", 1}, LastCall{"", -1}, std::nullopt});
-  EXPECT_EQ(first_sentence(sent), "rank 1 never received what rank 0 sends: rank 0 in MPI_Send with rank 1 on MPI_COMM_WORLD since 1.33 s");
+  EXPECT_EQ(first_sentence(sent),
+            "rank 1 never received what rank 0 sends: rank 0 in MPI_Send with rank 1 on MPI_COMM_WORLD since 1.33 s");
   EXPECT_EQ(sent.integer("SELECT rank FROM finding WHERE position = 1"), 1);
-  EXPECT_TRUE(has(sent.text("SELECT evidence FROM finding WHERE position = 1"), "rank 1 (node1): it is in no call")) << "what it did last";
+  EXPECT_TRUE(has(sent.text("SELECT evidence FROM finding WHERE position = 1"), "rank 1 (node1): it is in no call"))
+      << "what it did last";
   Tables awaited = dead_locked({LastCall{"MPI_Recv", 1}, LastCall{"", -1}, std::nullopt});
   EXPECT_TRUE(first_sentence(awaited).starts_with("rank 1 never sent what rank 0 waits for: rank 0 in MPI_Recv"))
       << first_sentence(awaited);
   // Rank 1 went on to the next collective, for which it waits in vain as well.
   Tables passed = dead_locked({LastCall{"MPI_Send", 1}, std::nullopt, std::nullopt});
-  EXPECT_EQ(first_sentence(passed),
-            "ranks 0 and 1 wait for each other: rank 0 in MPI_Send with rank 1 on MPI_COMM_WORLD since 1.33 s, rank 1 in "
-            "MPI_Allreduce number 31 on MPI_COMM_WORLD since 1.33 s");
+  EXPECT_EQ(
+      first_sentence(passed),
+      "ranks 0 and 1 wait for each other: rank 0 in MPI_Send with rank 1 on MPI_COMM_WORLD since 1.33 s, rank 1 in "
+      "MPI_Allreduce number 31 on MPI_COMM_WORLD since 1.33 s");
 }
 
 /// Only the first request's peer is recorded, and it may have come.
 TEST(Findings, AWaitForSeveralMessagesAccusesNobody) {
   Tables run = dead_locked({LastCall{"MPI_Waitall", 1}, LastCall{"MPI_Waitall", 0}, std::nullopt});
-  EXPECT_TRUE(first_sentence(run).starts_with("ranks 0 and 1 never entered MPI_Allreduce number 31")) << first_sentence(run);
+  EXPECT_TRUE(first_sentence(run).starts_with("ranks 0 and 1 never entered MPI_Allreduce number 31"))
+      << first_sentence(run);
 }
 
-/// 30 steps of four ranks. Then each rank posts receives from its peers and sits in `op` until the job is told to end 60 s later; those without peers
-/// are in no call. `sends`: from one rank to another, never received.
+/// 30 steps of four ranks. Then each rank posts receives from its peers and sits in `op` until the job is told to end
+/// 60 s later; those without peers are in no call. `sends`: from one rank to another, never received.
 Tables waiting_for_several(const char* op, const std::vector<std::vector<int64_t>>& peers,
                            const std::vector<std::pair<int64_t, int64_t>>& sends = {}) {
   const auto ranks = static_cast<int64_t>(peers.size());
   Tables run = training(ranks, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
   const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
   for (const auto& [from, to] : sends)
-    run.add({.rank = from, .op = "MPI_Isend", .enter_ns = end_ns + 1_us, .leave_ns = end_ns + 2_us, .bytes = 1_MB, .peer = to, .tag = 5});
+    run.add({.rank = from,
+             .op = "MPI_Isend",
+             .enter_ns = end_ns + 1_us,
+             .leave_ns = end_ns + 2_us,
+             .bytes = 1_MB,
+             .peer = to,
+             .tag = 5});
   for (int64_t rank = 0; rank < ranks; ++rank) {
     const auto& own = peers[static_cast<size_t>(rank)];
     run.ended(rank, "lost", end_ns + 1_ms);
     for (size_t i = 0; i < own.size(); ++i) {
       const int64_t at_ns = end_ns + static_cast<int64_t>(10 + i) * 1_us;
-      run.add({.rank = rank, .op = "MPI_Irecv", .enter_ns = at_ns, .leave_ns = at_ns + 500, .bytes = 1_MB, .peer = own[i], .tag = 5});
+      run.add({.rank = rank,
+               .op = "MPI_Irecv",
+               .enter_ns = at_ns,
+               .leave_ns = at_ns + 500,
+               .bytes = 1_MB,
+               .peer = own[i],
+               .tag = 5});
     }
     if (own.empty()) continue;
     run.open_call(rank, op, 1, {}, end_ns + 1_ms);
-    run.exec("UPDATE open_call SET peer = " + std::to_string(own.front()) + " WHERE process = " + std::to_string(rank + 1));
+    run.exec("UPDATE open_call SET peer = " + std::to_string(own.front()) +
+             " WHERE process = " + std::to_string(rank + 1));
   }
   saw_it_end(run, end_ns + 60_s);
   run.meta("told_to_end", "15");
@@ -276,12 +304,13 @@ TEST(Findings, AWaitForSeveralMessagesAccusesThoseThatNeverSent) {
   for (const char* op : {"MPI_Waitall", "MPI_Waitany"}) {
     // Rank 1 sent what rank 0 waits for, rank 2 did not.
     Tables one = waiting_for_several(op, {{1, 2}, {}, {}}, {{1, 0}});
-    EXPECT_EQ(first_sentence(one), "rank 2 never sent what rank 0 waits for: rank 0 in " + std::string(op) + " for rank 2 since 1.33 s");
+    EXPECT_EQ(first_sentence(one),
+              "rank 2 never sent what rank 0 waits for: rank 0 in " + std::string(op) + " for rank 2 since 1.33 s");
     EXPECT_EQ(one.integer("SELECT rank FROM finding WHERE position = 1"), 2);
     // Neither did: which of them keeps it, nobody knows.
     Tables two = waiting_for_several(op, {{1, 2}, {}, {}, {}});
-    EXPECT_EQ(first_sentence(two),
-              "ranks 1 and 2 never sent what rank 0 waits for: rank 0 in " + std::string(op) + " for ranks 1 and 2 since 1.33 s");
+    EXPECT_EQ(first_sentence(two), "ranks 1 and 2 never sent what rank 0 waits for: rank 0 in " + std::string(op) +
+                                       " for ranks 1 and 2 since 1.33 s");
     EXPECT_TRUE(two.is_null("SELECT rank FROM finding WHERE position = 1"));
     // Rank 1 waits itself, for rank 3.
     Tables chain = waiting_for_several(op, {{1}, {3}, {}, {}});
@@ -300,7 +329,8 @@ TEST(Findings, AWaitForSeveralMessagesThatWereSentAccusesNobody) {
   EXPECT_EQ(persistent.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 1);
   persistent.add({.rank = 1, .op = "MPI_Send_init", .enter_ns = 2_ms, .leave_ns = 3_ms, .peer = 0, .tag = 5});
   persistent.analyze();
-  EXPECT_EQ(persistent.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0) << "started or not: no record tells";
+  EXPECT_EQ(persistent.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0)
+      << "started or not: no record tells";
 }
 
 // torch.distributed with a timeout: the calls returned, as errors that ended ranks 0 and 1; mpirun ended rank 2.
@@ -309,7 +339,12 @@ TEST(Findings, CallsThatATimeoutEndedAreStillWhatTheJobHungIn) {
     Tables run = training(3, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
     const int64_t begin_ns = run.integer("SELECT max(end_ns) FROM process") + 1_ms;
     for (int64_t rank = 0; rank < 2; ++rank) {
-      run.add({.rank = rank, .op = "MPI_Recv", .enter_ns = begin_ns, .leave_ns = begin_ns + 8_s + rank * 1_ms, .peer = 1 - rank, .tag = 0});
+      run.add({.rank = rank,
+               .op = "MPI_Recv",
+               .enter_ns = begin_ns,
+               .leave_ns = begin_ns + 8_s + rank * 1_ms,
+               .peer = 1 - rank,
+               .tag = 0});
       run.ended(rank, "exited", begin_ns + 10_s);
     }
     run.open_call(2, "MPI_Allreduce", 1, 31, begin_ns);
@@ -334,7 +369,12 @@ TEST(Findings, ACollectiveThatATimeoutEnded) {
   Tables run = training(3, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
   const int64_t begin_ns = run.integer("SELECT max(end_ns) FROM process") + 1_ms;
   for (const int64_t rank : {0, 2}) {
-    run.add({.rank = rank, .op = "MPI_Allreduce", .enter_ns = begin_ns, .leave_ns = begin_ns + 8_s, .bytes = 1_MB, .seq = 31});
+    run.add({.rank = rank,
+             .op = "MPI_Allreduce",
+             .enter_ns = begin_ns,
+             .leave_ns = begin_ns + 8_s,
+             .bytes = 1_MB,
+             .seq = 31});
     run.ended(rank, "exited", begin_ns + 9_s);
   }
   run.ended(1, "lost", begin_ns);
@@ -342,10 +382,12 @@ TEST(Findings, ACollectiveThatATimeoutEnded) {
   run.meta("exit_code", "1");
   run.analyze();
   ASSERT_EQ(run.findings().front(), "missing_rank");
-  EXPECT_EQ(first_sentence(run), "rank 1 never entered MPI_Allreduce number 31 on MPI_COMM_WORLD: ranks 0 and 2 sit in MPI_Allreduce");
+  EXPECT_EQ(first_sentence(run),
+            "rank 1 never entered MPI_Allreduce number 31 on MPI_COMM_WORLD: ranks 0 and 2 sit in MPI_Allreduce");
 }
 
-/// Processor time of the finders of runs that went wrong, for a job of which rank 1 never came, or of which the others gave up.
+/// Processor time of the finders of runs that went wrong, for a job of which rank 1 never came, or of which
+/// the others gave up.
 double seconds_to_find_hang(int64_t ranks, bool given_up) {
   Tables run = training(ranks, 2, 5_ms, [](int64_t, int64_t) { return 50_ms; });
   const int64_t begin_ns = run.integer("SELECT max(end_ns) FROM process") + 1_ms;
@@ -371,7 +413,8 @@ double seconds_to_find_hang(int64_t ranks, bool given_up) {
     const FindingInput input{run.db(), catalog, 0, {}, 0, false, shared, inputs};
     const std::clock_t begin = std::clock();
     for (const FindingRow& row : finding_rows()) {
-      if (row.kind != FindingKind::kStuck && row.kind != FindingKind::kMismatched && row.kind != FindingKind::kEnded) continue;
+      if (row.kind != FindingKind::kStuck && row.kind != FindingKind::kMismatched && row.kind != FindingKind::kEnded)
+        continue;
       const std::vector<Finding> found = row.find(input);
       EXPECT_EQ(found.empty(), row.kind == FindingKind::kMismatched) << row.id;
     }
@@ -380,9 +423,11 @@ double seconds_to_find_hang(int64_t ranks, bool given_up) {
   return least_s;
 }
 
-// All wait for the same one: 4 times the ranks take 4 times as long. When each looked at all members they took 18 times as long.
+// All wait for the same one: 4 times the ranks take 4 times as long. When each looked at all members they took
+// 18 times as long.
 TEST(Findings, AHangOfManyRanksIsFoundInTimeInProportionToThem) {
-  for (const bool given_up : {false, true}) EXPECT_LT(seconds_to_find_hang(2048, given_up), 9 * seconds_to_find_hang(512, given_up));
+  for (const bool given_up : {false, true})
+    EXPECT_LT(seconds_to_find_hang(2048, given_up), 9 * seconds_to_find_hang(512, given_up));
 }
 
 // A pipeline that is killed has a message under way.
@@ -407,8 +452,9 @@ TEST(Findings, MismatchedCalls) {
   }
   run.analyze();
   EXPECT_EQ(run.findings().front(), "mismatched_calls");
-  EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 1"),
-            "the ranks disagree on collective number 1 on MPI_COMM_WORLD: ranks 0 and 2 are in MPI_Allreduce, rank 1 is in MPI_Bcast");
+  EXPECT_EQ(
+      run.text("SELECT sentence FROM finding WHERE position = 1"),
+      "the ranks disagree on collective number 1 on MPI_COMM_WORLD: ranks 0 and 2 are in MPI_Allreduce, rank 1 is in MPI_Bcast");
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 1);
 }
 
@@ -424,7 +470,8 @@ TEST(Findings, KilledRank) {
   EXPECT_TRUE(has(evidence, "the last step complete on all ranks is 9")) << evidence;
 }
 
-/// The launcher's exit code tells how one rank ended; the ones that waited for it were ended a moment later, which is not a hang.
+/// The launcher's exit code tells how one rank ended; the ones that waited for it were ended a moment later,
+/// which is not a hang.
 std::string sentence_after_exit_code(Tables run, int64_t code) {
   saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 2'000_ms);
   run.meta("exit_code", std::to_string(code));
@@ -434,8 +481,10 @@ std::string sentence_after_exit_code(Tables run, int64_t code) {
 }
 
 TEST(Findings, TheExitCodeTellsHowTheFirstEnded) {
-  EXPECT_EQ(sentence_after_exit_code(hung(4), 139), "rank 1 crashed (SIGSEGV) at 1.55 s in step 9, and the others were ended");
-  EXPECT_EQ(sentence_after_exit_code(hung(4), 137), "rank 1 was killed (SIGKILL) at 1.55 s in step 9, and the others were ended");
+  EXPECT_EQ(sentence_after_exit_code(hung(4), 139),
+            "rank 1 crashed (SIGSEGV) at 1.55 s in step 9, and the others were ended");
+  EXPECT_EQ(sentence_after_exit_code(hung(4), 137),
+            "rank 1 was killed (SIGKILL) at 1.55 s in step 9, and the others were ended");
   EXPECT_EQ(sentence_after_exit_code(hung(4), 3),
             "rank 1 stopped without MPI_Finalize (exit code 3) at 1.55 s in step 9, and the others were ended");
 }
@@ -448,10 +497,11 @@ void exit_code(Tables& run, int64_t rank, int64_t code) {
 /// A script starts mpirun again when it has ended.
 void start_again(Tables& run, int64_t begin_ns) {
   for (int64_t rank = 0; rank < run.ranks(); ++rank) {
-    run.exec(
-        "INSERT INTO process SELECT id + " + std::to_string(run.ranks()) + ", 1, rank, world_size, host, pid + 1000, " +
-        std::to_string(begin_ns) + ", " + std::to_string(begin_ns + 3'000'000'000) + ", " + std::to_string(begin_ns) +
-        ", NULL, 'finalized', NULL, thread_level, clock, 0, 0, exe, command, 't', 0 FROM process WHERE rank = " + std::to_string(rank));
+    run.exec("INSERT INTO process SELECT id + " + std::to_string(run.ranks()) +
+             ", 1, rank, world_size, host, pid + 1000, " + std::to_string(begin_ns) + ", " +
+             std::to_string(begin_ns + 3'000'000'000) + ", " + std::to_string(begin_ns) +
+             ", NULL, 'finalized', NULL, thread_level, clock, 0, 0, exe, command, 't', 0 FROM process WHERE rank = " +
+             std::to_string(rank));
   }
 }
 
@@ -468,9 +518,11 @@ TEST(Findings, AnExitCodeOfMpichIsASignalsNumber) {
   EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 11), "rank 1 crashed (SIGSEGV)" + end);
   EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 9), "rank 1 was killed (SIGKILL) or left by _exit" + end);
   EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 6), "rank 1 crashed (SIGABRT)" + end);
-  EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 15), "rank 1 crashed or was killed (SIGABRT, SIGBUS or SIGTERM)" + end);
+  EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 15),
+            "rank 1 crashed or was killed (SIGABRT, SIGBUS or SIGTERM)" + end);
   EXPECT_EQ(sentence_after_exit_code(of_mpich(hung(4)), 3), "rank 1 stopped without MPI_Finalize (exit code 3)" + end);
-  EXPECT_EQ(sentence_after_exit_code(hung(4), 9), "rank 1 stopped without MPI_Finalize (exit code 9)" + end);  // of Open MPI
+  // of Open MPI
+  EXPECT_EQ(sentence_after_exit_code(hung(4), 9), "rank 1 stopped without MPI_Finalize (exit code 9)" + end);
   Tables srun = of_mpich(hung(4));
   srun.exec("UPDATE meta SET value = 'srun' WHERE key = 'launcher'");
   EXPECT_EQ(sentence_after_exit_code(std::move(srun), 9), "rank 1 stopped without MPI_Finalize (exit code 9)" + end);
@@ -484,7 +536,8 @@ TEST(Findings, AnExitCodeOfMpichThatARankGaveIsNoSignal) {
   Tables left = of_mpich(hung(3));
   left.ended(1, "exited", 1'600_ms);
   exit_code(left, 1, 3);
-  EXPECT_EQ(sentence_after_exit_code(std::move(left), 9), "rank 1 exited with code 3, without MPI_Finalize, at 1.60 s in step 9");
+  EXPECT_EQ(sentence_after_exit_code(std::move(left), 9),
+            "rank 1 exited with code 3, without MPI_Finalize, at 1.60 s in step 9");
 }
 
 // UCX writes a backtrace for seconds, the kernel a core: until then nobody knows of the crash.
@@ -541,7 +594,8 @@ TEST(Findings, WithoutMpiTheExitCodeIsTheCommands) {
 }
 
 void over_gloo(Tables& run) {
-  run.exec("UPDATE op SET name = 'gloo::' || name WHERE name LIKE 'MPI%'; UPDATE process SET init_ns = NULL, finalize_ns = NULL");
+  run.exec(
+      "UPDATE op SET name = 'gloo::' || name WHERE name LIKE 'MPI%'; UPDATE process SET init_ns = NULL, finalize_ns = NULL");
 }
 
 /// A job of Gloo in which all ranks have left the same step.
@@ -565,22 +619,26 @@ TEST(Findings, WhoExitsWhileTheOthersAreEndedWentFirst) {
   Tables waited_for = hung(3);
   over_gloo(waited_for);
   waited_for.ended(1, "exited", 2'500_ms);
-  EXPECT_EQ(sentence_after_exit_code(std::move(waited_for), 1), "rank 1 exited first, at 2.50 s in step 9; ranks 0 and 2 were ended");
+  EXPECT_EQ(sentence_after_exit_code(std::move(waited_for), 1),
+            "rank 1 exited first, at 2.50 s in step 9; ranks 0 and 2 were ended");
   Tables message = after_a_step(2, "lost");
   message.ended(1, "exited", 4'900_ms);
   message.open_call(0, "MPI_Recv", 1, {}, 1'558_ms);
   message.exec("UPDATE open_call SET peer = 1");
   over_gloo(message);
-  EXPECT_EQ(sentence_after_exit_code(std::move(message), 1), "rank 1 exited first, at 4.90 s in step 9; rank 0 was ended");
+  EXPECT_EQ(sentence_after_exit_code(std::move(message), 1),
+            "rank 1 exited first, at 4.90 s in step 9; rank 0 was ended");
 }
 
-// A rank that waits for one that was killed ends by an exception, too; one that is through with its work, or handles SIGTERM, exits as it should.
+// A rank that waits for one that was killed ends by an exception, too; one that is through with its work, or handles
+// SIGTERM, exits as it should.
 TEST(Findings, WhoExitsIsNotBlamedForOneThatWasKilled) {
   Tables waits = hung(2);
   over_gloo(waits);
   waits.ended(0, "exited", 2'500_ms);
   exit_code(waits, 0, 1);
-  EXPECT_EQ(sentence_after_exit_code(std::move(waits), 1), "rank 1 stopped (the command's exit code: 1), last seen at 1.55 s in step 9");
+  EXPECT_EQ(sentence_after_exit_code(std::move(waits), 1),
+            "rank 1 stopped (the command's exit code: 1), last seen at 1.55 s in step 9");
   for (const int64_t code : {0, 143}) {
     Tables run = after_a_step(3, "lost");
     run.ended(2, "exited", 1'700_ms);
@@ -594,10 +652,12 @@ TEST(Findings, WhoExitsIsNotBlamedForOneThatWasKilled) {
   received.add(row);
   over_gloo(received);
   received.ended(1, "exited", 4'900_ms);
-  EXPECT_EQ(sentence_after_exit_code(std::move(received), 1), "ranks 0 and 2 stopped (the command's exit code: 1), last seen at 1.56 s");
+  EXPECT_EQ(sentence_after_exit_code(std::move(received), 1),
+            "ranks 0 and 2 stopped (the command's exit code: 1), last seen at 1.56 s");
 }
 
-// torchrun sends SIGTERM, which a rank inside a collective does not see, and SIGKILL 30 s later; only then it starts the ranks again.
+// torchrun sends SIGTERM, which a rank inside a collective does not see, and SIGKILL 30 s later; only then it
+// starts the ranks again.
 TEST(Findings, ARankThatDiedComesBeforeThoseThatTorchrunLeftWaiting) {
   for (const bool mpi : {false, true}) {
     Tables run = hung(3);
@@ -618,7 +678,8 @@ TEST(Findings, ARankThatDiedComesBeforeThoseThatTorchrunLeftWaiting) {
             "INSERT INTO stall_rank VALUES (1, 0, 1, 'waiting', 'gloo::allreduce', 'sleeps', NULL, NULL, NULL)");
   told.analyze();
   EXPECT_EQ(told.findings(), Ids{"killed_rank"});
-  EXPECT_EQ(told.text("SELECT sentence FROM finding"), "rank 1 exited first with code 1, at 1.60 s in step 9; ranks 0 and 2 were ended");
+  EXPECT_EQ(told.text("SELECT sentence FROM finding"),
+            "rank 1 exited first with code 1, at 1.60 s in step 9; ranks 0 and 2 were ended");
 }
 
 // Every rank leaves by exit(), and the job fails.
@@ -635,12 +696,14 @@ TEST(Findings, WhereEveryRankExitsTheFirstThatFailedIsNamed) {
   EXPECT_EQ(codes(alike(), {1, 1, 1}), "ranks 0, 1 and 2 exited with code 1, rank 2 first, at 1.56 s in step 9");
   EXPECT_EQ(codes(alike(), {1, 0, 5}), "ranks 0 and 2 exited with codes 1, 5, rank 2 first, at 1.56 s in step 9");
   EXPECT_EQ(codes(alike(), {0, 3, 0}), "rank 1 exited with code 3, at 1.56 s in step 9");
-  EXPECT_EQ(codes(alike(), {143, 3, 143}), "rank 1 exited with code 3, at 1.56 s in step 9");  // told to by the launcher
+  // told to by the launcher
+  EXPECT_EQ(codes(alike(), {143, 3, 143}), "rank 1 exited with code 3, at 1.56 s in step 9");
   Tables waited = hung(3);  // the others' calls end as errors when its connections close
   over_gloo(waited);
   for (int64_t rank = 0; rank < 3; ++rank) waited.ended(rank, "exited", 1'700_ms + rank * 10_ms);
-  EXPECT_EQ(codes(std::move(waited), {1, 4, 1}),
-            "rank 1 exited first with code 4, at 1.71 s in step 9; ranks 0 and 2, which waited for others, followed with code 1");
+  EXPECT_EQ(
+      codes(std::move(waited), {1, 4, 1}),
+      "rank 1 exited first with code 4, at 1.71 s in step 9; ranks 0 and 2, which waited for others, followed with code 1");
   Tables finalized = training(2, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
   EXPECT_EQ(codes(std::move(finalized), {0, 4}).substr(0, 45), "rank 1 exited with code 4 after MPI_Finalize,");
 }
@@ -668,7 +731,8 @@ TEST(Findings, AJobThatEndsWellWithoutExitHandlersIsNoKill) {
                : run.text("SELECT sentence FROM finding WHERE position = 1");
   };
   EXPECT_EQ(ended_with(after_a_step(2, "lost"), 0), "");
-  EXPECT_EQ(ended_with(after_a_step(2, "lost"), 3), "all 2 ranks stopped (the command's exit code: 3), last seen at 1.56 s");
+  EXPECT_EQ(ended_with(after_a_step(2, "lost"), 3),
+            "all 2 ranks stopped (the command's exit code: 3), last seen at 1.56 s");
   Tables one = after_a_step(2, "lost");  // whatever the script that started it returned
   one.exec("DELETE FROM step WHERE process = 2 AND step = 9");
   EXPECT_EQ(ended_with(std::move(one), 0), "all 2 ranks stopped (the command's exit code: 0), last seen at 1.56 s");
@@ -682,17 +746,21 @@ TEST(Findings, AJobThatWasToldToEndAccusesNobody) {
   for (const int64_t code : {1, 143}) {
     Tables run = hung(4);
     run.meta("told_to_end", "15");
-    EXPECT_EQ(sentence_after_exit_code(std::move(run), code), "the job was told to end (SIGTERM) before any rank had ended");
+    EXPECT_EQ(sentence_after_exit_code(std::move(run), code),
+              "the job was told to end (SIGTERM) before any rank had ended");
   }
   Tables run = hung(4);
-  run.exec("INSERT INTO stall VALUES (1, 0, 'stall', 1700000000, 1550000000, 100000000, NULL, 'rank 1 does not come', 'abort', NULL)");
-  EXPECT_EQ(sentence_after_exit_code(std::move(run), 1), "the job was told to end (--on-stall abort) before any rank had ended");
+  run.exec(
+      "INSERT INTO stall VALUES (1, 0, 'stall', 1700000000, 1550000000, 100000000, NULL, 'rank 1 does not come', 'abort', NULL)");
+  EXPECT_EQ(sentence_after_exit_code(std::move(run), 1),
+            "the job was told to end (--on-stall abort) before any rank had ended");
 }
 
 TEST(Findings, WithoutAnythingToGoByNobodyIsNamed) {
   Tables run = training(2, 10, 5_ms, [](int64_t, int64_t) { return 50_ms; });
   for (int64_t rank = 0; rank < 2; ++rank) run.ended(rank, "lost", 1'500_ms);
-  EXPECT_EQ(sentence_after_exit_code(std::move(run), 134), "one of ranks 0 and 1 crashed (SIGABRT), and the others were ended");
+  EXPECT_EQ(sentence_after_exit_code(std::move(run), 134),
+            "one of ranks 0 and 1 crashed (SIGABRT), and the others were ended");
 }
 
 /// Allreduces up to where each rank sits, which it left at 10 ms per number; the job was killed with one of them.
@@ -721,12 +789,14 @@ TEST(Findings, WhoSitsInACollectiveThatOthersHaveLeftWentFirst) {
   run.meta("exit_code", "137");
   run.analyze();
   ASSERT_EQ(run.findings(), Ids{"killed_rank"});
-  EXPECT_EQ(run.text("SELECT sentence FROM finding"), "rank 1 was killed (SIGKILL) at 49.0 ms, and the others were ended");
+  EXPECT_EQ(run.text("SELECT sentence FROM finding"),
+            "rank 1 was killed (SIGKILL) at 49.0 ms, and the others were ended");
   EXPECT_EQ(run.text("SELECT confidence FROM finding"), "likely");
   EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
   const std::string evidence = run.text("SELECT evidence FROM finding");
-  EXPECT_TRUE(
-      has(evidence, "rank 1 sits in MPI_Allreduce number 5 on MPI_COMM_WORLD, which all its members had entered and others have left."))
+  EXPECT_TRUE(has(
+      evidence,
+      "rank 1 sits in MPI_Allreduce number 5 on MPI_COMM_WORLD, which all its members had entered and others have left."))
       << evidence;
 }
 
@@ -734,7 +804,8 @@ TEST(Findings, WhoSitsInACollectiveThatOthersHaveLeftWentFirst) {
 TEST(Findings, OfSeveralThatSitThereTheOneWithoutASignOfLifeWentFirst) {
   Tables told = sitting_in({5, 6, 5, 6});
   told.ended(0, "lost", 70_ms);
-  EXPECT_EQ(sentence_after_exit_code(std::move(told), 137), "rank 2 was killed (SIGKILL) at 49.0 ms, and the others were ended");
+  EXPECT_EQ(sentence_after_exit_code(std::move(told), 137),
+            "rank 2 was killed (SIGKILL) at 49.0 ms, and the others were ended");
   EXPECT_EQ(sentence_after_exit_code(sitting_in({5, 6, 5, 6}), 137),
             "one of ranks 0 and 2 was killed (SIGKILL), and the others were ended");
 }
@@ -743,7 +814,8 @@ TEST(Findings, WhereAllAreInOneCollectiveOrOnlyPostedItNobodyIsNamed) {
   for (const std::vector<int64_t>& numbers : {std::vector<int64_t>{5, 5}, {6, 5}}) {
     const bool posted = numbers[0] != numbers[1];
     Tables run = sitting_in(numbers, posted ? "MPI_Iallreduce" : "MPI_Allreduce");
-    EXPECT_EQ(sentence_after_exit_code(std::move(run), 137), "one of ranks 0 and 1 was killed (SIGKILL), and the others were ended");
+    EXPECT_EQ(sentence_after_exit_code(std::move(run), 137),
+              "one of ranks 0 and 1 was killed (SIGKILL), and the others were ended");
   }
 }
 
@@ -767,8 +839,8 @@ TEST(Findings, AWorldThatAnotherOneFollowsHungIfTheWatchSawItAlive) {
     const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
     saw_it_end(run, end_ns + 900_s);
     start_again(run, end_ns + 600_s);
-    run.exec("INSERT INTO stall VALUES (1, 0, 'stall', " + std::to_string(end_ns + 300_s) + ", " + std::to_string(end_ns) +
-             ", 300000000000, NULL, 'no rank has finished a call', NULL, NULL)");
+    run.exec("INSERT INTO stall VALUES (1, 0, 'stall', " + std::to_string(end_ns + 300_s) + ", " +
+             std::to_string(end_ns) + ", 300000000000, NULL, 'no rank has finished a call', NULL, NULL)");
     run.exec("INSERT INTO stall_rank VALUES (1, 0, 1, 'waiting', 'MPI_Allreduce', " +
              (*state == '\0' ? "NULL" : "'" + std::string(state) + "'") + ", NULL, NULL, NULL)");
     run.analyze();
@@ -782,8 +854,9 @@ TEST(Findings, AWorldThatAnotherOneFollowsHungIfTheWatchSawItAlive) {
     EXPECT_EQ(run.text("SELECT confidence FROM finding WHERE position = 1"), "sure");
     const std::string evidence = run.text("SELECT evidence FROM finding WHERE position = 1");
     EXPECT_TRUE(has(evidence, ", 300 s before ddl record told of the stall")) << evidence;
-    EXPECT_EQ(run.text("SELECT sentence FROM finding WHERE position = 2"),
-              "all 4 ranks were killed, crashed or left by _exit, after a stall: rank 1 stood still first, at 1.55 s in step 9");
+    EXPECT_EQ(
+        run.text("SELECT sentence FROM finding WHERE position = 2"),
+        "all 4 ranks were killed, crashed or left by _exit, after a stall: rank 1 stood still first, at 1.55 s in step 9");
   }
 }
 
@@ -796,7 +869,8 @@ TEST(Findings, WhetherAWorldHungUntilTheNextStartIsSaidNotToBeKnown) {
     run->analyze();
     EXPECT_EQ(run->findings(), Ids{"killed_rank"});
     const std::string evidence = run->text("SELECT evidence FROM finding");
-    EXPECT_EQ(has(evidence, "The next start came 600 s after its last sign of life: whether it hung until then is not recorded"),
+    EXPECT_EQ(has(evidence,
+                  "The next start came 600 s after its last sign of life: whether it hung until then is not recorded"),
               run == &late)
         << evidence;
   }
@@ -818,8 +892,8 @@ TEST(Findings, AKilledLauncherSaysNothingAboutTheRanks) {
   run.meta("signal", "9");
   run.meta("launcher", "mpirun");
   run.analyze();
-  EXPECT_TRUE(
-      has(run.text("SELECT sentence FROM finding"), "all 2 ranks were killed, crashed, left by _exit or still run; rank 1 stopped first"));
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding"),
+                  "all 2 ranks were killed, crashed, left by _exit or still run; rank 1 stopped first"));
 }
 
 TEST(Findings, NobodyLeftMpiInit) {
@@ -868,11 +942,13 @@ TEST(Findings, Abort) {
   run.exec("UPDATE process SET abort_code = 7 WHERE rank = 3");
   run.analyze();
   ASSERT_EQ(run.findings().front(), "killed_rank");
-  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding WHERE position = 1"), "rank 3 called MPI_Abort(7) at 1.60 s in step 9"));
+  EXPECT_TRUE(has(run.text("SELECT sentence FROM finding WHERE position = 1"),
+                  "rank 3 called MPI_Abort(7) at 1.60 s in step 9"));
 }
 
 TEST(Findings, WentWrongComesBeforeSlow) {
-  Tables run = training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 ? 24_ms : 0); });
+  Tables run =
+      training(4, 60, 5_ms, [](int64_t s, int64_t r) { return 40_ms + jitter(s, r, 2_ms) + (r == 1 ? 24_ms : 0); });
   run.ended(2, "lost", 5_s);
   run.analyze();
   EXPECT_EQ(run.findings(), (Ids{"killed_rank", "straggler"}));

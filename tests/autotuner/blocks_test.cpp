@@ -8,9 +8,10 @@
 namespace ddl::tune {
 namespace {
 
-/// Times of the steps of each point's blocks, where a step of the point takes so long at first, and more with each step of the job.
-std::vector<std::vector<std::vector<double>>> run(const std::vector<uint64_t>& half_steps, const std::vector<double>& step_s,
-                                                  double drift) {
+/// Times of the steps of each point's blocks, where a step of the point takes so long at first, and more with
+/// each step of the job.
+std::vector<std::vector<std::vector<double>>> run(const std::vector<uint64_t>& half_steps,
+                                                  const std::vector<double>& step_s, double drift) {
   std::vector<std::vector<std::vector<double>>> times(half_steps.size());
   double step = 0;
   for (const PlannedBlock& block : plan_round(half_steps)) {
@@ -40,7 +41,8 @@ TEST(Blocks, WhatDriftsIsInNoRatio) {
   for (const std::vector<uint64_t>& half_steps : {std::vector<uint64_t>{5, 5, 5, 5}, {3, 11, 7, 4}}) {
     const auto times = run(half_steps, step_s, 0.007);
     const double first = *step_s_of(times[0]);
-    for (size_t i = 0; i < step_s.size(); ++i) EXPECT_NEAR(*step_s_of(times[i]) / first, step_s[i] / step_s[0], 2e-3) << i;
+    for (size_t i = 0; i < step_s.size(); ++i)
+      EXPECT_NEAR(*step_s_of(times[i]) / first, step_s[i] / step_s[0], 2e-3) << i;
   }
 }
 

@@ -39,7 +39,8 @@ TEST(Calibration, WithoutASweepBytesCostAlikeInBucketsOfAnySize) {
   const std::vector<double> prediction = predict(space, calibration);
   EXPECT_NEAR(prediction[1], prediction[0], 1e-9);
   EXPECT_NEAR(prediction[2], prediction[0], 1e-9);
-  EXPECT_NEAR(std::exp(prediction[0]) * 2, 0.014, 1e-9) << "10 ms of computing and the 4 ms that the default transferred";
+  EXPECT_NEAR(std::exp(prediction[0]) * 2, 0.014, 1e-9)
+      << "10 ms of computing and the 4 ms that the default transferred";
 }
 
 TEST(Calibration, WhatAMicroBatchCostsFollowsFromTwoCountsOfThem) {
@@ -48,7 +49,8 @@ TEST(Calibration, WhatAMicroBatchCostsFollowsFromTwoCountsOfThem) {
   const Calibration calibration = calibration_of({base, 8, {}, 4.0}, {second, 8, {}, 20.0}, std::nullopt, {});
   EXPECT_NEAR(calibration.micro_batch_s, 0.0005, 1e-12);
   EXPECT_EQ(calibration.pipeline->others_s, 0.009);
-  EXPECT_EQ(calibration_of({base, 8, {}, 4.0}, {second, 16, {}, 20.0}, std::nullopt, {}).micro_batch_s, 0) << "or is it the batch?";
+  EXPECT_EQ(calibration_of({base, 8, {}, 4.0}, {second, 16, {}, 20.0}, std::nullopt, {}).micro_batch_s, 0)
+      << "or is it the batch?";
 }
 
 TEST(Calibration, TheDefaultsBucketsTellTheirRule) {
@@ -78,7 +80,8 @@ TEST(Goal, WhatChangesTheResultIsNotChosenBySpeedAlone) {
   Goal asked;
   asked.raw_throughput = true;
   EXPECT_NO_THROW(require_honest_goal(asked, compression, base));
-  EXPECT_NO_THROW(require_honest_goal({}, {{"compression", How::kCommand, "", true, {"none"}}}, base)) << "one value: nothing is chosen";
+  EXPECT_NO_THROW(require_honest_goal({}, {{"compression", How::kCommand, "", true, {"none"}}}, base))
+      << "one value: nothing is chosen";
 }
 
 TEST(Memory, IsALineThroughTwoBatches) {

@@ -1,4 +1,5 @@
-// The emitted files as text. That their readers understand them is tested in tests/autotuner/emitted_files.py and openmpi_in_force.py.
+// The emitted files as text. That their readers understand them is tested in tests/autotuner/emitted_files.py and
+// openmpi_in_force.py.
 #include "autotuner/emit.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +38,8 @@ class Emit : public testing::Test {
   }
   std::map<std::string, std::string> all(const fs::path& directory) const {
     std::map<std::string, std::string> files;
-    for (const auto& entry : fs::directory_iterator(directory)) files[entry.path().filename().string()] = read(entry.path());
+    for (const auto& entry : fs::directory_iterator(directory))
+      files[entry.path().filename().string()] = read(entry.path());
     return files;
   }
   /// Without comments and empty lines.
@@ -58,25 +60,29 @@ TEST_F(Emit, EveryFileHasWhatWasTunedInItsOwnUnit) {
   const std::string directory = (place_ / "tuned").string();
   EXPECT_EQ(files.size(), 13u);
   EXPECT_EQ(settings(files["mca-params.conf"]),
-            "btl_vader_eager_limit = 8192\ncoll_tuned_use_dynamic_rules = 1\ncoll_tuned_dynamic_rules_filename = " + directory +
-                "/allreduce.rules\ncoll_han_priority = 0\n");
-  EXPECT_EQ(settings(files["nccl.conf"]),
-            "NCCL_ALGO=allreduce:tree,ring;broadcast:ring\nNCCL_NTHREADS=256\nNCCL_TUNER_PLUGIN=/opt/ddl/lib/libnccl-tuner-ddl.so\n"
-            "NCCL_TUNER_CONFIG_FILE=" +
-                directory + "/nccl_tuner.csv\n");
-  EXPECT_EQ(settings(files["nccl_tuner.csv"]), "allreduce,0,65535,tree,ll,2,2,4\nallreduce,65536,9223372036854775807,ring,simple,-1,2,4\n");
+            "btl_vader_eager_limit = 8192\ncoll_tuned_use_dynamic_rules = 1\ncoll_tuned_dynamic_rules_filename = " +
+                directory + "/allreduce.rules\ncoll_han_priority = 0\n");
+  EXPECT_EQ(
+      settings(files["nccl.conf"]),
+      "NCCL_ALGO=allreduce:tree,ring;broadcast:ring\nNCCL_NTHREADS=256\nNCCL_TUNER_PLUGIN=/opt/ddl/lib/libnccl-tuner-ddl.so\n"
+      "NCCL_TUNER_CONFIG_FILE=" +
+          directory + "/nccl_tuner.csv\n");
+  EXPECT_EQ(settings(files["nccl_tuner.csv"]),
+            "allreduce,0,65535,tree,ll,2,2,4\nallreduce,65536,9223372036854775807,ring,simple,-1,2,4\n");
   EXPECT_NE(files["nccl_tuner.csv"].find("rules left out: 1,"), std::string::npos);
   EXPECT_EQ(settings(files["horovod.env"]), "HOROVOD_CYCLE_TIME=3.5\nHOROVOD_FUSION_THRESHOLD=33554432\n");
   EXPECT_EQ(settings(files["horovod.yaml"]), "params:\n  cycle_time_ms: 3.5\n  fusion_threshold_mb: 32\n");
   EXPECT_NE(files["ddp.py"].find("BUCKET_CAP_MB = 32\nBATCH_PER_RANK = 64\n"), std::string::npos);
-  EXPECT_NE(files["ddp.py"].find("LEARNING_RATE_FACTOR_LINEAR = 2\nLEARNING_RATE_FACTOR_SQRT = 1.41421\nWARM_UP_EPOCHS = 5\n"),
+  EXPECT_NE(files["ddp.py"].find(
+                "LEARNING_RATE_FACTOR_LINEAR = 2\nLEARNING_RATE_FACTOR_SQRT = 1.41421\nWARM_UP_EPOCHS = 5\n"),
             std::string::npos);
   EXPECT_EQ(settings(files["mpich.env"]), "MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM=recursive_doubling\n");
   const auto deepspeed = nlohmann::ordered_json::parse(files["ds_config.json"]);
   EXPECT_EQ(deepspeed.begin().key(), "_comment");
   EXPECT_EQ(deepspeed["zero_optimization"]["reduce_bucket_size"], 8 << 20);
   EXPECT_EQ(deepspeed["train_micro_batch_size_per_gpu"], 64);
-  EXPECT_NE(files["tuned.env0"].find(std::string("MESSAGE=a 'b' \"c\" $HOME `id` \\ \x1b[31m\nsecond line;#\0NCCL_ALGO=", 61)),
+  EXPECT_NE(files["tuned.env0"].find(
+                std::string("MESSAGE=a 'b' \"c\" $HOME `id` \\ \x1b[31m\nsecond line;#\0NCCL_ALGO=", 61)),
             std::string::npos);
 }
 
@@ -87,7 +93,8 @@ TEST_F(Emit, WhereTheDefaultsWonNothingIsChanged) {
   EXPECT_EQ(settings(files["allreduce.rules"]), "0  # collectives\n");
   EXPECT_EQ(settings(files["horovod.yaml"]), "params: {}\n");
   EXPECT_EQ(files["tuned.env0"], "");
-  for (const char* name : {"mca-params.conf", "nccl.conf", "nccl_tuner.csv", "horovod.env", "mpich.env", "tuned.env", "slurm.sh"})
+  for (const char* name :
+       {"mca-params.conf", "nccl.conf", "nccl_tuner.csv", "horovod.env", "mpich.env", "tuned.env", "slurm.sh"})
     EXPECT_EQ(settings(files[name]), "") << name;
   for (auto& [name, text] : files) {
     if (name != "tuned.env0" && name != "manifest.json") {
@@ -113,13 +120,14 @@ TEST_F(Emit, EveryTextFileBeginsWithWhereItComesFrom) {
   for (auto& [name, text] : all(place_ / "tuned")) {
     if (name == "tuned.env0" || name == "manifest.json") continue;
     EXPECT_TRUE(text[0] == '#' || name == "ds_config.json") << name;
-    for (const char* part :
-         {"tune-train.ddl, 2026-11-22T00:10:00Z", "node1, node2", "Open MPI v4.1.4; 4 ranks on 2 nodes",
-          "1.104 times the default's samples per second", "1.061", "1.148", "12 paired rounds", "0.991", "1.012", "undo:"})
+    for (const char* part : {"tune-train.ddl, 2026-11-22T00:10:00Z", "node1, node2",
+                             "Open MPI v4.1.4; 4 ranks on 2 nodes", "1.104 times the default's samples per second",
+                             "1.061", "1.148", "12 paired rounds", "0.991", "1.012", "undo:"})
       EXPECT_NE(text.find(part), std::string::npos) << name << ": " << part;
     EXPECT_NE(text.find("added in another order"), std::string::npos) << name;
     EXPECT_NE(text.find("(batch)"), std::string::npos) << name;
-    const size_t beyond = text.find("256 samples a step are beyond the safe batch"), factor = text.find("the learning rate times 2");
+    const size_t beyond = text.find("256 samples a step are beyond the safe batch"),
+                 factor = text.find("the learning rate times 2");
     EXPECT_LT(beyond, factor) << name;
     EXPECT_NE(factor, std::string::npos) << name;
     EXPECT_EQ(text.find("hunter2"), std::string::npos) << name;
@@ -137,11 +145,14 @@ TEST_F(Emit, ANonblockingRingWarnsOfOperationsThatDoNotCommute) {
   };
   for (const char* algorithm : {"ring", "1", "rabenseifner", "3"}) {
     auto files = files_with(algorithm);
-    for (const char* name : {"tuned.env", "mca-params.conf"}) EXPECT_NE(files[name].find("WRONG"), std::string::npos) << algorithm << name;
-    for (const char* name : {"nccl.conf", "horovod.env"}) EXPECT_EQ(files[name].find("WRONG"), std::string::npos) << algorithm << name;
+    for (const char* name : {"tuned.env", "mca-params.conf"})
+      EXPECT_NE(files[name].find("WRONG"), std::string::npos) << algorithm << name;
+    for (const char* name : {"nccl.conf", "horovod.env"})
+      EXPECT_EQ(files[name].find("WRONG"), std::string::npos) << algorithm << name;
   }
   for (const char* algorithm : {"binomial", "recursive_doubling", "2"})
-    for (const auto& [name, text] : files_with(algorithm)) EXPECT_EQ(text.find("WRONG"), std::string::npos) << algorithm << name;
+    for (const auto& [name, text] : files_with(algorithm))
+      EXPECT_EQ(text.find("WRONG"), std::string::npos) << algorithm << name;
 }
 
 TEST_F(Emit, HostileTextStaysInItsComment) {
@@ -171,26 +182,31 @@ TEST_F(Emit, TheManifestKnowsEveryFileByItsHash) {
 
 TEST_F(Emit, ValuesThatAFormatCannotHoldAreLeftOutAndNamed) {
   Tuned tuned = tuned_sample();
-  tuned.environment = {{"NCCL_DEBUG_FILE", "two\nlines"}, {"NCCL_ALGO", " ring"}, {"OMPI_MCA_x", ""}, {"HOROVOD_CYCLE_TIME", "fast"}};
+  tuned.environment = {
+      {"NCCL_DEBUG_FILE", "two\nlines"}, {"NCCL_ALGO", " ring"}, {"OMPI_MCA_x", ""}, {"HOROVOD_CYCLE_TIME", "fast"}};
   tuned.bucket_bytes = 1000;
   tuned.nccl_rules.clear();
   emit(tuned, place_ / "tuned");
   auto files = all(place_ / "tuned");
   EXPECT_EQ(settings(files["nccl.conf"]), "");
-  EXPECT_NE(files["nccl.conf"].find("NCCL_DEBUG_FILE, NCCL_ALGO (tuned.env has it)"), std::string::npos) << files["nccl.conf"];
+  EXPECT_NE(files["nccl.conf"].find("NCCL_DEBUG_FILE, NCCL_ALGO (tuned.env has it)"), std::string::npos)
+      << files["nccl.conf"];
   EXPECT_NE(files["mca-params.conf"].find("OMPI_MCA_x (tuned.env has it)"), std::string::npos);
   EXPECT_EQ(settings(files["horovod.yaml"]), "params: {}\n");
-  EXPECT_NE(files["horovod.yaml"].find("HOROVOD_CYCLE_TIME, HOROVOD_FUSION_THRESHOLD"), std::string::npos) << files["horovod.yaml"];
+  EXPECT_NE(files["horovod.yaml"].find("HOROVOD_CYCLE_TIME, HOROVOD_FUSION_THRESHOLD"), std::string::npos)
+      << files["horovod.yaml"];
   EXPECT_NE(files["ddp.py"].find("BUCKET_CAP_MB = 0.00095367431640625\n"), std::string::npos);
 }
 
 TEST_F(Emit, HorovodsSwitchesAreYesAndNoInYaml) {
   Tuned tuned = other_sample();
-  tuned.environment = {
-      {"HOROVOD_HIERARCHICAL_ALLREDUCE", "1"}, {"HOROVOD_HIERARCHICAL_ALLGATHER", "0"}, {"HOROVOD_TORUS_ALLREDUCE", "maybe"}};
+  tuned.environment = {{"HOROVOD_HIERARCHICAL_ALLREDUCE", "1"},
+                       {"HOROVOD_HIERARCHICAL_ALLGATHER", "0"},
+                       {"HOROVOD_TORUS_ALLREDUCE", "maybe"}};
   emit(tuned, place_ / "tuned");
   auto files = all(place_ / "tuned");
-  EXPECT_EQ(settings(files["horovod.yaml"]), "params:\n  hierarchical_allreduce: true\n  hierarchical_allgather: false\n");
+  EXPECT_EQ(settings(files["horovod.yaml"]),
+            "params:\n  hierarchical_allreduce: true\n  hierarchical_allgather: false\n");
   EXPECT_NE(files["horovod.yaml"].find("HOROVOD_TORUS_ALLREDUCE"), std::string::npos);
 }
 

@@ -115,7 +115,8 @@ TEST_F(EmittedDirectory, TakesAwayVariablesThatTheWinnerRunsWithout) {
   };
   EXPECT_NE(text("tuned.env").find("\nunset NCCL_ALGO HOROVOD_CYCLE_TIME\n"), std::string::npos) << text("tuned.env");
   EXPECT_NE(text("horovod.env").find("\nunset HOROVOD_CYCLE_TIME\n"), std::string::npos) << text("horovod.env");
-  EXPECT_NE(text("nccl.conf").find("where the job's environment has it: unset NCCL_ALGO (tuned.env does)"), std::string::npos);
+  EXPECT_NE(text("nccl.conf").find("where the job's environment has it: unset NCCL_ALGO (tuned.env does)"),
+            std::string::npos);
   const Tuned read = read_emitted(place_ / "unset").tuned;
   EXPECT_EQ(read.unset, tuned.unset);
   EXPECT_EQ(read.default_unset, tuned.default_unset);

@@ -30,7 +30,8 @@ std::string refused(const std::string& text, const std::string& pattern = "image
 
 TEST(MetricMatches, EveryUpdateOfAProgressBarIsALine) {
   std::string bar;
-  for (int step = 0; step < 400; ++step) bar += "step " + std::to_string(step) + " images/sec: " + (step < 200 ? "100" : "200") + "   \r";
+  for (int step = 0; step < 400; ++step)
+    bar += "step " + std::to_string(step) + " images/sec: " + (step < 200 ? "100" : "200") + "   \r";
   const std::vector<double> found = numbers(bar + "\nimages/sec: 7\r\nimages/sec: 8");
   ASSERT_EQ(found.size(), 402u);
   EXPECT_EQ(found[199], 100);
@@ -40,23 +41,28 @@ TEST(MetricMatches, EveryUpdateOfAProgressBarIsALine) {
 }
 
 TEST(MetricMatches, APartOfANumberIsRefused) {
-  EXPECT_EQ(refused("images/sec: 1,900.5"), "'1' of '1,900.5' is not the whole number: the number goes on behind the match");
-  EXPECT_EQ(refused("images/sec: 1'900"), "'1' of '1'900' is not the whole number: the number goes on behind the match");
-  EXPECT_EQ(refused("images/sec: 1.2e+06\n"), "'1.2' of '1.2e+06' is not the whole number: the number goes on behind the match");
+  EXPECT_EQ(refused("images/sec: 1,900.5"),
+            "'1' of '1,900.5' is not the whole number: the number goes on behind the match");
+  EXPECT_EQ(refused("images/sec: 1'900"),
+            "'1' of '1'900' is not the whole number: the number goes on behind the match");
+  EXPECT_EQ(refused("images/sec: 1.2e+06\n"),
+            "'1.2' of '1.2e+06' is not the whole number: the number goes on behind the match");
   EXPECT_NE(refused("images/sec: 1.e6"), "");
   EXPECT_NE(refused("images/sec: 100.5", "sec: ([0-9]+)"), "");
   EXPECT_NE(refused("images/sec: 123", "sec: ([0-9])"), "");
   EXPECT_NE(refused("images/sec: 1,900.5", "sec: ([0-9.,]+)"), "") << "no number, though it begins as one";
   EXPECT_EQ(refused("1,900.5 images", "([0-9.]+) images"),
             "'900.5' of '1,900.5' is not the whole number: the number goes on before the match");
-  EXPECT_EQ(refused("1.2e-06 s", "([0-9.]+) s"), "'06' of '1.2e-06' is not the whole number: the number goes on before the match");
+  EXPECT_EQ(refused("1.2e-06 s", "([0-9.]+) s"),
+            "'06' of '1.2e-06' is not the whole number: the number goes on before the match");
 }
 
 TEST(MetricMatches, WhatEndsThereIsTaken) {
   EXPECT_EQ(numbers("images/sec: 100, loss 3"), std::vector<double>{100});
   EXPECT_EQ(numbers("images/sec: 100."), std::vector<double>{100});
   EXPECT_EQ(numbers("images/sec: 100examples"), std::vector<double>{100});
-  EXPECT_EQ(numbers("images/sec: 12,5,7", "sec: ([0-9.]+),"), std::vector<double>{12}) << "the pattern says that the comma is none of it";
+  EXPECT_EQ(numbers("images/sec: 12,5,7", "sec: ([0-9.]+),"), std::vector<double>{12})
+      << "the pattern says that the comma is none of it";
   EXPECT_EQ(numbers("images/sec: 1.2e+06", "sec: ([0-9.e+-]+)"), std::vector<double>{1.2e6});
   EXPECT_EQ(numbers("images/sec: n/a\nimages/sec: 5", "sec: (\\S+)"), std::vector<double>{5});
   EXPECT_EQ(numbers("a 3-4 5 6", "([0-9]+)"), (std::vector<double>{3, 4, 5, 6}));

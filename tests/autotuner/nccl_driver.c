@@ -1,10 +1,10 @@
-/* Asks a tuner plugin as NCCL would: nccl_driver PLUGIN VERSION RANKS NODES [LIBNCCL OFFSET]. With LIBNCCL the plugin is found, and its
- * version adapted, by the real library's own loader of that version, a local function at OFFSET of its image (see nccl_plugin.py), which
- * takes a handle of dlopen and returns a tuner of version 5.
+/* Asks a tuner plugin as NCCL would: nccl_driver PLUGIN VERSION RANKS NODES [LIBNCCL OFFSET]. With LIBNCCL the plugin
+ * is found, and its version adapted, by the real library's own loader of that version, a local function at OFFSET of
+ * its image (see nccl_plugin.py), which takes a handle of dlopen and returns a tuner of version 5.
  *
- * Each line of stdin is a call: FUNCTION BYTES PIPE_OPS REGISTERED IMPOSSIBLE, the last a pair ALGORITHM*3+PROTOCOL that is not possible,
- * or -1. Each line of stdout is the answer: the cheapest pair, whether the plugin chose it (0: the pair that was cheapest before), and
- * channels. Lines for the log go to stderr. */
+ * Each line of stdin is a call: FUNCTION BYTES PIPE_OPS REGISTERED IMPOSSIBLE, the last a pair ALGORITHM*3+PROTOCOL
+ * that is not possible, or -1. Each line of stdout is the answer: the cheapest pair, whether the plugin chose it (0:
+ * the pair that was cheapest before), and channels. Lines for the log go to stderr. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <link.h>
@@ -13,7 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The layouts of NCCL's headers (src/include/plugin/tuner), written down once more: the plugin's own mirror is not trusted. */
+/* The layouts of NCCL's headers (src/include/plugin/tuner), written down once more: the plugin's own mirror
+ * is not trusted. */
 typedef void (*Log)(int, unsigned long, const char*, int, const char*, ...);
 struct v2 {
   const char* name;
@@ -95,7 +96,8 @@ int main(int argc, char** argv) {
     for (int i = 0; i < 21; ++i) (&costs[0][0])[i] = i == impossible ? -1.0f : 10.0f + (float)i;
     float** table = (float**)costs;
     if (version == 2) {
-      failed = second->info(context, function, bytes, impossible < 0, impossible < 0, pipe_ops, &algorithm, &protocol, &channels);
+      failed = second->info(context, function, bytes, impossible < 0, impossible < 0, pipe_ops, &algorithm, &protocol,
+                            &channels);
     } else if (version == 3) {
       failed = third->info(context, function, bytes, pipe_ops, table, 7, 3, &channels);
     } else if (version == 4) {

@@ -1,5 +1,5 @@
-// Open MPI's rules file: what is written, how it is read, and the table that Open MPI falls back to. That the real library does the same is
-// the business of tests/autotuner/openmpi_in_force.py.
+// Open MPI's rules file: what is written, how it is read, and the table that Open MPI falls back to. That the real
+// library does the same is the business of tests/autotuner/openmpi_in_force.py.
 #include "autotuner/openmpi_rules.h"
 
 #include <gtest/gtest.h>
@@ -33,7 +33,8 @@ TEST(OpenMpiRules, WhatIsWrittenIsReadBackWithGuards) {
 }
 
 TEST(OpenMpiRules, PresetsAreWhatOtherLibrariesDo) {
-  const std::map<std::string, int64_t> ids = {{"ring", kRing}, {"rabenseifner", kRabenseifner}, {"recursive_doubling", kRecursiveDoubling}};
+  const std::map<std::string, int64_t> ids = {
+      {"ring", kRing}, {"rabenseifner", kRabenseifner}, {"recursive_doubling", kRecursiveDoubling}};
   const OpenMpiRules baidu = read_openmpi_rules(write_openmpi_rules(8, preset_rules("baidu_ring", ids)));
   for (const int64_t bytes : {1, 4096, 1 << 30}) EXPECT_EQ(ruled(baidu, 8, bytes).algorithm, kRing) << bytes;
   const OpenMpiRules gloo = read_openmpi_rules(write_openmpi_rules(8, preset_rules("gloo", ids)));
@@ -47,7 +48,8 @@ TEST(OpenMpiRules, ServeCallsOfTheirSizesOnly) {
   const std::vector<AllreduceRule> rules = {
       {0, 0, "ignore", 0}, {8192, 3, "recursive_doubling", 0}, {32768, 0, "ignore", 0}, {2 << 20, 4, "ring", 0}};
   EXPECT_FALSE(serves_any(rules, {}));
-  EXPECT_FALSE(serves_any(rules, {0, 3, 13, 17, 21})) << "0, 4 to 7, 4096 to 8191, 64 to 128 KiB, 1 to 2 MiB, less a byte";
+  EXPECT_FALSE(serves_any(rules, {0, 3, 13, 17, 21}))
+      << "0, 4 to 7, 4096 to 8191, 64 to 128 KiB, 1 to 2 MiB, less a byte";
   EXPECT_TRUE(serves_any(rules, {3, 14})) << "8192 to 16383 bytes";
   EXPECT_TRUE(serves_any(rules, {22})) << "from 2 MiB on";
   EXPECT_TRUE(serves_any({{0, 4, "ring", 0}}, {0}));
@@ -56,12 +58,15 @@ TEST(OpenMpiRules, ServeCallsOfTheirSizesOnly) {
 TEST(OpenMpiRules, SayWhatTheDefaultWouldHaveUsed) {
   const std::string text = write_openmpi_rules(2, {{0, kRabenseifner, "rabenseifner", 0}, {65536, kRing, "ring", 0}});
   EXPECT_NE(
-      text.find("0 6 0 0  # rabenseifner; the default would have used ring up to 7 bytes, recursive_doubling up to 4095 bytes, ring up to "
-                "8191 bytes, recursive_doubling up to 16383 bytes, then ring\n"),
+      text.find(
+          "0 6 0 0  # rabenseifner; the default would have used ring up to 7 bytes, recursive_doubling up to 4095 bytes, ring up to "
+          "8191 bytes, recursive_doubling up to 16383 bytes, then ring\n"),
       std::string::npos)
       << text;
-  EXPECT_NE(text.find("65536 4 0 0  # ring; the default would have used segmented_ring up to 262143 bytes, then rabenseifner\n"),
-            std::string::npos)
+  EXPECT_NE(
+      text.find(
+          "65536 4 0 0  # ring; the default would have used segmented_ring up to 262143 bytes, then rabenseifner\n"),
+      std::string::npos)
       << text;
 }
 
@@ -72,7 +77,8 @@ TEST(OpenMpiRules, WithoutAGuardTheFirstRuleServesSmallerCommunicators) {
 }
 
 TEST(OpenMpiRules, RulesAfterALargerOneAreNotReached) {
-  const OpenMpiRules rules = read_openmpi_rules("1 2 3  2 3  0 1 0 0  4096 2 0 0  1024 3 0 0  8 1  0 4 0 0  4 1  0 6 0 0");
+  const OpenMpiRules rules =
+      read_openmpi_rules("1 2 3  2 3  0 1 0 0  4096 2 0 0  1024 3 0 0  8 1  0 4 0 0  4 1  0 6 0 0");
   EXPECT_EQ(ruled(rules, 4, 0).algorithm, kBasicLinear);     // 4 comes after 8
   EXPECT_EQ(ruled(rules, 2, 2000).algorithm, kBasicLinear);  // 1024 after 4096
   EXPECT_EQ(ruled(rules, 2, 5000).algorithm, kRecursiveDoubling);
@@ -80,7 +86,8 @@ TEST(OpenMpiRules, RulesAfterALargerOneAreNotReached) {
 }
 
 TEST(OpenMpiRules, NumbersAreThoseOfScanf) {
-  const OpenMpiRules rules = read_openmpi_rules("1 # one\n2 1\n4 3 x\n0 3 0 0\n010000, 0x4 0 0\n+8192 6 0 0 # tail without a line end");
+  const OpenMpiRules rules =
+      read_openmpi_rules("1 # one\n2 1\n4 3 x\n0 3 0 0\n010000, 0x4 0 0\n+8192 6 0 0 # tail without a line end");
   ASSERT_EQ(rules.dropped, "");
   EXPECT_EQ(ruled(rules, 4, 4096).algorithm, kRing);
   EXPECT_EQ(ruled(rules, 4, 4095).algorithm, kRecursiveDoubling);
@@ -116,8 +123,8 @@ TEST(OpenMpiRules, RulesThatAreNoneAreRefused) {
   EXPECT_THROW(write_openmpi_rules(4, {{0, -1, "?", 0}}), Error);
 }
 
-// The published table (Open MPI's coll_tuned_decision_fixed.c), at both ends of every row, for the first and the last communicator of its
-// class.
+// The published table (Open MPI's coll_tuned_decision_fixed.c), at both ends of every row, for the first and the last
+// communicator of its class.
 TEST(OpenMpiAllreduce, TheBuiltInTableIsThePublishedOne) {
   std::ifstream file(DDL_SOURCE_DIR "/tests/published/openmpi_allreduce_fixed_decision.csv");
   std::string line;
@@ -138,7 +145,8 @@ TEST(OpenMpiAllreduce, TheBuiltInTableIsThePublishedOne) {
     }
     for (const int64_t p : {first, last}) {
       EXPECT_EQ(openmpi_fixed_allreduce(p, std::stoll(from)), std::stoll(id)) << line;
-      EXPECT_EQ(openmpi_fixed_allreduce(p, below.empty() ? int64_t{1} << 40 : std::stoll(below) - 1), std::stoll(id)) << line;
+      EXPECT_EQ(openmpi_fixed_allreduce(p, below.empty() ? int64_t{1} << 40 : std::stoll(below) - 1), std::stoll(id))
+          << line;
       EXPECT_TRUE(openmpi_default(p, std::stoll(from), std::stoll(from) + 1) == name) << line;
     }
   }

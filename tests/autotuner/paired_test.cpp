@@ -28,7 +28,8 @@ TEST(Paired, WhatHitsAWholeRoundStaysOutOfTheRatio) {
   EXPECT_TRUE(ratio.excludes_one());
 }
 
-// Rounds that differ by far more than noise, all of them gains: their spread does not make it doubtful that there is one.
+// Rounds that differ by far more than noise, all of them gains: their spread does not make it doubtful that there is
+// one.
 TEST(Paired, GainsFarAboveTheNoiseAreGainsHoweverTheyDiffer) {
   const std::vector<double> first = {1.02, 0.98, 1.01}, second = {0.98, 1.01, 1.03};
   std::vector<double> base;
@@ -48,7 +49,8 @@ TEST(Paired, GainsFarAboveTheNoiseAreGainsHoweverTheyDiffer) {
   EXPECT_FALSE(over({1.5, 1.5, 1.51}).of_rounds) << "that interval says it already";
 }
 
-// No gain: how often it is claimed in spite of it, at five times the noise that most machines have, with few rounds and with many.
+// No gain: how often it is claimed in spite of it, at five times the noise that most machines have, with few
+// rounds and with many.
 TEST(Paired, NoiseIsSeldomCalledAGain) {
   std::mt19937_64 random(20261124);
   std::normal_distribution<double> noise(0, 0.1), burst(0, 0.5);

@@ -1,4 +1,5 @@
-// What is concluded from counts. That real jobs leave such counts is the business of tests/autotuner/openmpi_in_force.py.
+// What is concluded from counts. That real jobs leave such counts is the business of
+// tests/autotuner/openmpi_in_force.py.
 #include "autotuner/probe_report.h"
 
 #include <gtest/gtest.h>
@@ -27,15 +28,17 @@ std::vector<ProbeFile> all_ranks(const std::vector<ProbeRow>& rows) {
 }
 
 TEST(Proof, OneCallOtherwiseIsEnoughToFail) {
-  const std::vector<ProbeRow> good = {row(2, kRecursiveDoubling), row(1000, kRecursiveDoubling), row(10000, kSegmentedRing, 4096),
-                                      row(1000000, kRabenseifner), row(1000, kRing, 0, 2)};
+  const std::vector<ProbeRow> good = {row(2, kRecursiveDoubling), row(1000, kRecursiveDoubling),
+                                      row(10000, kSegmentedRing, 4096), row(1000000, kRabenseifner),
+                                      row(1000, kRing, 0, 2)};
   const Proof proof = prove_openmpi(all_ranks(good), kRulesText, 4);
   EXPECT_EQ(proof.verdict, Verdict::kInForce) << proof.sentence;
   EXPECT_NE(proof.sentence.find("80 calls"), std::string::npos)
       << proof.sentence;  // 1,000 elements by default too; the fourth and fifth have no rule
   EXPECT_TRUE(proof.notes.empty());
   EXPECT_FALSE(proof.wrong_results);
-  for (const ProbeRow& bad : {row(3, kRing), row(10000, kRabenseifner), row(10000, kSegmentedRing, 8192), row(20000, kRing)}) {
+  for (const ProbeRow& bad :
+       {row(3, kRing), row(10000, kRabenseifner), row(10000, kSegmentedRing, 8192), row(20000, kRing)}) {
     std::vector<ProbeFile> files = all_ranks(good);
     files[2].rows.push_back(bad);
     EXPECT_EQ(prove_openmpi(files, kRulesText, 4).verdict, Verdict::kNotInForce);
@@ -53,8 +56,10 @@ TEST(Proof, WhatTheDefaultWouldDoTooProvesNothing) {
 
 TEST(Proof, OtherCommunicatorsProveNothing) {
   EXPECT_EQ(prove_openmpi(all_ranks({row(1000, kRing, 0, 2)}), kRulesText, 4).verdict, Verdict::kCannotTell);
-  EXPECT_EQ(prove_openmpi(all_ranks({row(2, kRecursiveDoubling)}), kRulesText, 8).verdict, Verdict::kNotInForce);  // no rule for 8
-  EXPECT_EQ(prove_openmpi(all_ranks({row(2, kRecursiveDoubling)}), "1 2 1 4 2 0 3 0 0", 4).verdict, Verdict::kNotInForce);
+  // no rule for 8
+  EXPECT_EQ(prove_openmpi(all_ranks({row(2, kRecursiveDoubling)}), kRulesText, 8).verdict, Verdict::kNotInForce);
+  EXPECT_EQ(prove_openmpi(all_ranks({row(2, kRecursiveDoubling)}), "1 2 1 4 2 0 3 0 0", 4).verdict,
+            Verdict::kNotInForce);
 }
 
 TEST(Proof, SaysWhatIsMissing) {
@@ -78,8 +83,10 @@ TEST(Proof, LibrariesThatCannotBeLookedInto) {
     return proof.sentence;
   };
   EXPECT_NE(sentence({}).find("no process left a count"), std::string::npos);
-  EXPECT_NE(sentence({{"f", "MPICH Version: 4.0.2", -1, -1, false, 0, {}}}).find("the job runs MPICH"), std::string::npos);
-  EXPECT_NE(sentence({{"f", "Open MPI v5.0.8", 0, 1, false, 0, {}}}).find("does not show its algorithms"), std::string::npos);
+  EXPECT_NE(sentence({{"f", "MPICH Version: 4.0.2", -1, -1, false, 0, {}}}).find("the job runs MPICH"),
+            std::string::npos);
+  EXPECT_NE(sentence({{"f", "Open MPI v5.0.8", 0, 1, false, 0, {}}}).find("does not show its algorithms"),
+            std::string::npos);
   EXPECT_NE(sentence({{"f", "Open MPI v4.1.4", 0, 1, true, 0, {}}}).find("another component (HAN"), std::string::npos);
 }
 
@@ -97,7 +104,8 @@ TEST(ProbeFiles, AreReadOrRefused) {
   std::string name = (fs::temp_directory_path() / "ddl-probe-XXXXXX").string();
   ASSERT_NE(mkdtemp(name.data()), nullptr);
   const fs::path folder = name;
-  const std::string good = "ddl-probe-openmpi 1\nlibrary Open MPI \x1b[31mv4\nrank 2 of 4\nsymbols 1\nlost 5\n4 10 40 4 3 0 1 7\nend\n";
+  const std::string good =
+      "ddl-probe-openmpi 1\nlibrary Open MPI \x1b[31mv4\nrank 2 of 4\nsymbols 1\nlost 5\n4 10 40 4 3 0 1 7\nend\n";
   const auto read = [&](const std::string& text) {
     std::ofstream(folder / "a.probe") << text;
     return read_probe_files(folder);
@@ -110,9 +118,11 @@ TEST(ProbeFiles, AreReadOrRefused) {
   ASSERT_EQ(files[0].rows.size(), 1u);
   EXPECT_EQ(files[0].rows[0].ran, kRecursiveDoubling);
   for (size_t length = 0; length < good.size(); ++length) EXPECT_THROW(read(good.substr(0, length)), Error) << length;
-  for (const char* row :
-       {"4 10 40 4 3 0 1", "4 10 40 4 3 0 1 7 8", "0 10 40 4 3 0 1 7", "4 -1 40 4 3 0 1 7", "4 10 40 4 3 0 1 99999999999999999999", "x"})
-    EXPECT_THROW(read("ddl-probe-openmpi 1\nlibrary x\nrank 2 of 4\nsymbols 1\nlost 5\n" + std::string(row) + "\nend\n"), Error) << row;
+  for (const char* row : {"4 10 40 4 3 0 1", "4 10 40 4 3 0 1 7 8", "0 10 40 4 3 0 1 7", "4 -1 40 4 3 0 1 7",
+                          "4 10 40 4 3 0 1 99999999999999999999", "x"})
+    EXPECT_THROW(
+        read("ddl-probe-openmpi 1\nlibrary x\nrank 2 of 4\nsymbols 1\nlost 5\n" + std::string(row) + "\nend\n"), Error)
+        << row;
   EXPECT_THROW(read_probe_files(folder / "missing"), Error);
   fs::remove_all(folder);
 }

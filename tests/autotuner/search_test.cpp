@@ -58,13 +58,13 @@ TEST(Search, TheGainIsThatOfTheTruthWithinItsInterval) {
   EXPECT_GE(static_cast<double>(held), 0.88 * static_cast<double>(claimed));  // 95 % less what stopping early costs
 }
 
-// Spaces of which nothing is predicted, of 48 to 324 points. With as many trials six other searches leave 0.09 to 0.25, 0.7 to 3.6, 1.4 to 3.8 and 11 to
-// 17 % (docs/performance.md): bench_tune_search has the means of more runs.
+// Spaces of which nothing is predicted, of 48 to 324 points. With as many trials six other searches leave 0.09 to 0.25,
+// 0.7 to 3.6, 1.4 to 3.8 and 11 to 17 % (docs/performance.md): bench_tune_search has the means of more runs.
 TEST(Search, FindsGoodPointsAmongReplayedMeasurements) {
   constexpr uint64_t kRuns = 6;
   const std::filesystem::path folder = std::filesystem::path(DDL_SOURCE_DIR) / "bench/spaces";
-  for (const auto& [file, most] :
-       {std::pair("buckets.txt", 0.003), std::pair("cable.txt", 0.012), std::pair("nccl.txt", 0.02), std::pair("background.txt", 0.15)}) {
+  for (const auto& [file, most] : {std::pair("buckets.txt", 0.003), std::pair("cable.txt", 0.012),
+                                   std::pair("nccl.txt", 0.02), std::pair("background.txt", 0.15)}) {
     const testing::ReplayedSpace space(folder / file);
     double regret = 0;
     for (uint64_t seed = 500'000; seed < 500'000 + kRuns; ++seed)
@@ -108,7 +108,8 @@ const Space& nine_points() {
 }
 
 SearchResult run(Table& table, std::vector<bool> feasible = std::vector<bool>(9, true)) {
-  return search(nine_points(), std::vector<double>(9, 0.0), feasible, {{0, Stage::kCalibrate, 0, {table.costs[0], ""}}}, table);
+  return search(nine_points(), std::vector<double>(9, 0.0), feasible, {{0, Stage::kCalibrate, 0, {table.costs[0], ""}}},
+                table);
 }
 
 TEST(Search, FindsAndConfirmsTheOnlyBetterPoint) {
@@ -122,8 +123,8 @@ TEST(Search, FindsAndConfirmsTheOnlyBetterPoint) {
   EXPECT_LT(result.gain->noise_lo, 1.002);
   EXPECT_GT(result.gain->noise_hi, 0.998);
   // The claim rests on its own rounds only.
-  const auto confirming =
-      std::count_if(result.trials.begin(), result.trials.end(), [](const Trial& t) { return t.stage == Stage::kConfirm; });
+  const auto confirming = std::count_if(result.trials.begin(), result.trials.end(),
+                                        [](const Trial& t) { return t.stage == Stage::kConfirm; });
   EXPECT_EQ(confirming, 3 * result.gain->rounds);
 }
 
@@ -164,7 +165,8 @@ TEST(Search, EndsInOrderWhenTheBenchStops) {
   Table table;
   table.costs[5] = 0.8;
   table.left_ = 0;
-  EXPECT_EQ(run(table).conclusion, Conclusion::kNotExplored) << "nothing was tried: that nothing is better cannot be said";
+  EXPECT_EQ(run(table).conclusion, Conclusion::kNotExplored)
+      << "nothing was tried: that nothing is better cannot be said";
   Table short_of_time;
   short_of_time.costs[5] = 0.8;
   short_of_time.left_ = 11;  // not enough for three confirming rounds after exploring
@@ -188,8 +190,8 @@ TEST(Search, EndsInOrderWithinARound) {
   }
 }
 
-// A system with several lanes, each on nodes of its own speed. What a trial gives is drawn from its round, its point and how often it was there before, so
-// that nothing depends on what was measured first.
+// A system with several lanes, each on nodes of its own speed. What a trial gives is drawn from its round, its point
+// and how often it was there before, so that nothing depends on what was measured first.
 class Lanes : public Bench {
  public:
   Lanes(const SimulatedSystem& system, size_t lanes, size_t trials, bool last_first)
@@ -215,7 +217,8 @@ class Lanes : public Bench {
         std::mt19937_64 of_trial(seeds), of_round(rounds[lane].number);
         const double nodes = 1 + 0.3 * static_cast<double>(lane);  // the last lane's are slower
         outcomes[lane].push_back(
-            {system_.cost(point) * nodes * std::exp(system_.round_noise(of_round) + system_.trial_noise(of_trial)), "", 1});
+            {system_.cost(point) * nodes * std::exp(system_.round_noise(of_round) + system_.trial_noise(of_trial)), "",
+             1});
       }
     }
     return outcomes;
@@ -232,8 +235,8 @@ SearchResult search_lanes(const SimulatedSystem& system, Lanes& bench, uint64_t 
   std::mt19937_64 random(seed);
   std::vector<Trial> calibrating;
   const Calibration calibration = system.calibrate(random, calibrating);
-  return search(system.space(), predict(system.space(), calibration), std::vector<bool>(system.space().size(), true), calibrating, bench,
-                {.seed = seed});
+  return search(system.space(), predict(system.space(), calibration), std::vector<bool>(system.space().size(), true),
+                calibrating, bench, {.seed = seed});
 }
 
 TEST(Search, DecidesTheSameWhicheverLaneIsReadFirst) {
@@ -285,11 +288,13 @@ class Timed : public Bench {
     return Outcome{cost, "", wall_s};
   }
   size_t trials_left() const override {
-    return static_cast<size_t>(std::max(0.0, left_s_) / (others_tried_ > 0 ? others_s_ / static_cast<double>(others_tried_) : costs_[0]));
+    return static_cast<size_t>(std::max(0.0, left_s_) /
+                               (others_tried_ > 0 ? others_s_ / static_cast<double>(others_tried_) : costs_[0]));
   }
   std::optional<double> seconds_left() const override { return left_s_; }
   std::optional<double> expected_s(Stage stage, size_t point) const override {
-    return confirming == 1 ? std::nullopt : std::optional(stage == Stage::kConfirm ? confirming * costs_[point] : costs_[point]);
+    return confirming == 1 ? std::nullopt
+                           : std::optional(stage == Stage::kConfirm ? confirming * costs_[point] : costs_[point]);
   }
   std::map<Stage, size_t> defaults, others;
   double confirming = 1;   ///< confirming trials take so many times as long, and the bench says so
@@ -333,7 +338,8 @@ TEST(Search, BeginsNoConfirmationThatTakesLongerThanWhatIsLeft) {
   EXPECT_GT(confirmed, 50U);
 }
 
-// As where a cycle falls between two steps, and the default waits for two of them from now on. Four rounds were planned, three say enough.
+// As where a cycle falls between two steps, and the default waits for two of them from now on. Four rounds were
+// planned, three say enough.
 TEST(Search, EndsConfirmingEarlyWhenTheDefaultHasBecomeSlower) {
   const std::vector<double> costs = {10, 0.9, 0.8, 1.0, 0.7, 1.1, 0.9, 1.2, 1.0};
   for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -349,7 +355,8 @@ TEST(Search, EndsConfirmingEarlyWhenTheDefaultHasBecomeSlower) {
   }
 }
 
-// Somebody's load ends, or begins, between the race and the rounds that confirm: three equal rounds are not all that was seen.
+// Somebody's load ends, or begins, between the race and the rounds that confirm: three equal rounds are not
+// all that was seen.
 TEST(Search, TheIntervalHoldsWhatWasSeenBeforeConditionsChanged) {
   const std::vector<double> costs = {10, 0.9, 0.8, 1.0, 0.4, 1.1, 0.9, 1.2, 1.0};
   for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -369,7 +376,8 @@ TEST(Search, TheIntervalHoldsWhatWasSeenBeforeConditionsChanged) {
   }
 }
 
-// Where trials allow to search the whole space, large differences are believed on a scale of their own: the interval is none of it.
+// Where trials allow to search the whole space, large differences are believed on a scale of their own: the
+// interval is none of it.
 TEST(Search, TheIntervalOfAWideSearchReachesToNothingThatNoTrialShowed) {
   const std::vector<double> costs = {2, 0.9, 0.8, 1.0, 0.5, 1.1, 0.9, 1.2, 1.0};
   for (uint64_t seed = 1; seed <= 20; ++seed) {
@@ -400,14 +408,16 @@ TEST(Search, ASlowDefaultThatIsToldApartDoesNotRunInTheRace) {
 
 // Measuring all forty once takes 64 s, half of it for the five that are slowest.
 TEST(Search, HalvingLeavesOutWhatTakesLongAndPromisesNothing) {
-  const Space space({{"cycle", {"64", "32", "16", "8", "4", "2", "1", "0.5"}, false}, {"fusion", {"1", "2", "4", "8", "16"}, false}});
+  const Space space(
+      {{"cycle", {"64", "32", "16", "8", "4", "2", "1", "0.5"}, false}, {"fusion", {"1", "2", "4", "8", "16"}, false}});
   std::vector<double> costs(space.size());
   for (size_t point = 0; point < costs.size(); ++point)
     costs[point] = 6.4 * std::pow(0.5, static_cast<double>(space.value_index(point, 0)));
   for (uint64_t seed = 1; seed <= 20; ++seed) {
     Timed bench(costs, 153, seed, 0.15);
-    const SearchResult result = search(space, std::vector<double>(costs.size(), 0.0), std::vector<bool>(costs.size(), true),
-                                       {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed});
+    const SearchResult result =
+        search(space, std::vector<double>(costs.size(), 0.0), std::vector<bool>(costs.size(), true),
+               {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed});
     EXPECT_EQ(result.conclusion, Conclusion::kBetterFound) << seed;
     EXPECT_LE(costs[result.winner], 2 * costs.back()) << seed;
     EXPECT_GT(*bench.seconds_left(), 22) << seed;
@@ -424,7 +434,8 @@ TEST(Search, ClaimsNothingThatTheTimeDoesNotAllowToConfirm) {
                                          {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed});
       EXPECT_EQ(result.winner, 0U) << budget_s;
       EXPECT_FALSE(result.gain) << budget_s;
-      EXPECT_TRUE(result.conclusion == Conclusion::kNotExplored || result.conclusion == Conclusion::kNotConfirmed) << budget_s;
+      EXPECT_TRUE(result.conclusion == Conclusion::kNotExplored || result.conclusion == Conclusion::kNotConfirmed)
+          << budget_s;
     }
   }
 }

@@ -1,6 +1,6 @@
-/* Allreduces of given element counts (MPI_INT) on MPI_COMM_WORLD and on the communicators of its first 2, 3, ... ranks: sized_allreduces
- * COUNT... ; checks its sums. After them one on MPI_COMM_WORLD with an operation that does not commute, if the first argument is `ordered`.
- */
+/* Allreduces of given element counts (MPI_INT) on MPI_COMM_WORLD and on the communicators of its first 2, 3, ... ranks:
+ * sized_allreduces COUNT... ; checks its sums. After them one on MPI_COMM_WORLD with an operation that does not
+ * commute, if the first argument is `ordered`. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,13 +1,14 @@
-/* A job whose best configuration is known: a step sleeps --ms, times 0.7 where --kind is good, times 1 + batch / 64 with --batch, and fails
- * where --kind is broken; half as long with SLEEPY=fast in the environment, a quarter where --kind is ruled and anybody rules Open MPI's
- * algorithms, or --kind is filed and there is a file of such rules; then one MPI_Allreduce of 1 KiB. With --mib-per-sample it has so much memory for each sample, 300 MiB more where --kind is hungry.
- * Where --kind is stuck, its ranks wait for each other in their second step.
- * Losses fall as 1 / step, half as fast with --kind careless. With --noise-scale it reports norms of gradients as of two ranks with that
- * noise scale, in samples. With --unmarked 1 it marks no step and reduces nothing, and prints "speed: X" and "pause: Y" of each of its
+/* A job whose best configuration is known: a step sleeps --ms, times 0.7 where --kind is good, times 1 + batch / 64
+ * with --batch, and fails where --kind is broken; half as long with SLEEPY=fast in the environment, a quarter where
+ * --kind is ruled and anybody rules Open MPI's algorithms, or --kind is filed and there is a file of such rules; then
+ * one MPI_Allreduce of 1 KiB. With --mib-per-sample it has so much memory for each sample, 300 MiB more where --kind is
+ * hungry. Where --kind is stuck, its ranks wait for each other in their second step. Losses fall as 1 / step, half as
+ * fast with --kind careless. With --noise-scale it reports norms of gradients as of two ranks with that noise scale, in
+ * samples. With --unmarked 1 it marks no step and reduces nothing, and prints "speed: X" and "pause: Y" of each of its
  * rounds instead, to its output or, with --report FILE, at the end of that. SLEEPY=slow makes it three times as slow.
  *
- * With SLEEPY_CLOCK=virtual and DDL_CLOCK=monotonic in the environment it does not sleep: its clocks go ahead by the pause, for libddl as well.
- * Steps of a second cost nothing then, and what a busy machine adds to them is little. */
+ * With SLEEPY_CLOCK=virtual and DDL_CLOCK=monotonic in the environment it does not sleep: its clocks go ahead by the
+ * pause, for libddl as well. Steps of a second cost nothing then, and what a busy machine adds to them is little. */
 #include <math.h>
 #include <mpi.h>
 #include <stdint.h>

@@ -52,7 +52,8 @@ TEST(Surrogate, ATrialThatIsFarOffMovesLittle) {
 }
 
 TEST(Surrogate, RoundsThatTurnOutToBeAlikeAreCompared) {
-  // 2 and 16 are never measured in one round; 1, which is in all of them, says that the rounds are alike, give or take 1 %.
+  // 2 and 16 are never measured in one round; 1, which is in all of them, says that the rounds are alike,
+  // give or take 1 %.
   Surrogate surrogate(line(), std::vector<double>(6, 0.0), Scale::kMeasured);
   for (size_t round = 0; round < 8; ++round) {
     const double noise = 0.01 * static_cast<double>(round % 3);
@@ -119,7 +120,8 @@ TEST(Predict, StepsByHand) {
   EXPECT_NEAR(step_s(1), 0.013, 1e-9);
 }
 
-// The default's buckets tell which rule made them: 1.5 MiB is what a cap of 1 MiB leaves closed too late, or a fusion buffer never holds.
+// The default's buckets tell which rule made them: 1.5 MiB is what a cap of 1 MiB leaves closed too late, or a fusion
+// buffer never holds.
 TEST(Predict, BucketsFollowTheRuleThatWasSeen) {
   constexpr int64_t kMiB = 1 << 20;
   const std::vector<models::Gradient> tensors = {{kMiB / 2, 1}, {kMiB, 2}, {kMiB / 2, 3}, {kMiB / 4, 4}, {3 * kMiB, 5}};

@@ -59,7 +59,8 @@ std::optional<double> seconds_to_loss(int64_t rank, int64_t every, int64_t needs
   return tune::read_trial(run.db(), 1).target_s;
 }
 
-/// The mean of five losses is at 1 once four of them are; of fewer as soon as they are, wherever the last five steps have any.
+/// The mean of five losses is at 1 once four of them are; of fewer as soon as they are, wherever the last
+/// five steps have any.
 TEST(TrialFacts, TheTimeToALossIsOfStepsHoweverOftenTheyReportIt) {
   EXPECT_DOUBLE_EQ(*seconds_to_loss(0, 1, 60), 6.29);   // step 62 ends
   EXPECT_DOUBLE_EQ(*seconds_to_loss(0, 10, 60), 5.99);  // step 59 ends
@@ -71,15 +72,16 @@ TEST(TrialFacts, TheTimeToALossIsOfStepsHoweverOftenTheyReportIt) {
 
 TEST(TrialFacts, TheLossIsOfTheLowestRankThatReportsOne) { EXPECT_DOUBLE_EQ(*seconds_to_loss(1, 10, 60), 5.99); }
 
-/// Two epochs of ten steps with the same numbers, in the second of which the values belong to no number: the mean of five losses comes to 0.5
-/// in its fifth step, the fifteenth of all.
+/// Two epochs of ten steps with the same numbers, in the second of which the values belong to no number: the mean of
+/// five losses comes to 0.5 in its fifth step, the fifteenth of all.
 TEST(TrialFacts, TheLossGoesOnFromEpochToEpoch) {
   Tables run = two_ranks();
   for (int64_t step = 0; step < 10; ++step)
-    for (int64_t rank = 0; rank < 2; ++rank) run.step(rank, step, 1_s + step * 100_ms, 1_s + step * 100_ms + 90_ms, 10_ms);
+    for (int64_t rank = 0; rank < 2; ++rank)
+      run.step(rank, step, 1_s + step * 100_ms, 1_s + step * 100_ms + 90_ms, 10_ms);
   for (int64_t i = 0; i < 20; ++i)
-    run.exec("INSERT INTO value VALUES (1, " + (i < 10 ? std::to_string(i) : "NULL") + ", " + std::to_string(i * 100_ms + 50_ms) +
-             ", 'loss', " + (i < 10 ? "1" : "0.5") + ")");
+    run.exec("INSERT INTO value VALUES (1, " + (i < 10 ? std::to_string(i) : "NULL") + ", " +
+             std::to_string(i * 100_ms + 50_ms) + ", 'loss', " + (i < 10 ? "1" : "0.5") + ")");
   run.exec("INSERT INTO value VALUES (1, NULL, 95000000, 'loss', 0.1)");  // between two steps
   run.analyze();
   EXPECT_NEAR(tune::read_trial(run.db(), 0.5).target_s.value_or(-1), 1.49, 1e-9);

@@ -1,4 +1,5 @@
-// Tunables: how they are named, how their values get into a job; the sweep's rows and the rules that follow; what a trial is worth.
+// Tunables: how they are named, how their values get into a job; the sweep's rows and the rules that follow;
+// what a trial is worth.
 #include "autotuner/tunables.h"
 
 #include <SQLiteCpp/Database.h>
@@ -35,11 +36,13 @@ TEST(Tunables, ValuesGoWhereTheyAreNamedElseIntoTheEnvironment) {
   const std::vector<JobTunable> tunables = {parse_tunable("batch=8,16", kCommand), parse_tunable("mine=a,b", kCommand),
                                             parse_tunable("MY_VARIABLE=unset,x y", kCommand),
                                             parse_tunable("nccl_algo=default;Ring,Tree", kCommand)};
-  const PlacedJob job = place(kCommand, tunables, {{"batch", "16"}, {"mine", "b"}, {"MY_VARIABLE", "x y"}, {"nccl_algo", "Ring,Tree"}}, "");
+  const PlacedJob job = place(kCommand, tunables,
+                              {{"batch", "16"}, {"mine", "b"}, {"MY_VARIABLE", "x y"}, {"nccl_algo", "Ring,Tree"}}, "");
   EXPECT_EQ(job.command, (std::vector<std::string>{"mpirun", "-np", "4", "./train", "--batch=16", "--x", "b:b"}));
   EXPECT_EQ(job.environment, (Environment{{"MY_VARIABLE", "x y"}, {"NCCL_ALGO", "Ring,Tree"}}));
   EXPECT_TRUE(job.unset.empty());
-  const PlacedJob left = place(kCommand, tunables, {{"batch", "8"}, {"mine", "a"}, {"MY_VARIABLE", "unset"}, {"nccl_algo", "default"}}, "");
+  const PlacedJob left = place(kCommand, tunables,
+                               {{"batch", "8"}, {"mine", "a"}, {"MY_VARIABLE", "unset"}, {"nccl_algo", "default"}}, "");
   EXPECT_TRUE(left.environment.empty());
   EXPECT_EQ(left.unset, std::vector<std::string>{"MY_VARIABLE"}) << "the user's shell may have it";
   EXPECT_EQ(not_in_run(tunables[2]), "");
@@ -47,7 +50,8 @@ TEST(Tunables, ValuesGoWhereTheyAreNamedElseIntoTheEnvironment) {
 }
 
 TEST(Tunables, OpenMpiIsToldThatAlgorithmsAreForced) {
-  const std::vector<JobTunable> tunables = {{"algorithm", How::kOpenmpiAllreduce, "", false, {"default", "rules", "segmented_ring:128K"}}};
+  const std::vector<JobTunable> tunables = {
+      {"algorithm", How::kOpenmpiAllreduce, "", false, {"default", "rules", "segmented_ring:128K"}}};
   EXPECT_EQ(place(kCommand, tunables, {{"algorithm", "segmented_ring:128K"}}, "/r").environment,
             (Environment{{"OMPI_MCA_coll_tuned_use_dynamic_rules", "1"},
                          {"OMPI_MCA_coll_han_priority", "0"},
@@ -73,8 +77,10 @@ TEST(Tunables, PlacesOfRanksHaveNames) {
   const std::vector<JobTunable> found = tunables_of_command(command, {});
   ASSERT_EQ(found.size(), 1u);
   EXPECT_EQ(place(command, found, {{"distribution", "cyclic"}}, "").command[1], "--distribution=cyclic");
-  EXPECT_EQ(tunables_of_command({"mpirun", "--map-by", "{map_by}", "x"}, {})[0].values, (std::vector<std::string>{"slot", "node"}));
-  EXPECT_THROW(tunables_of_command({"x", "--dims", "{dims}"}, {}), Error) << "nobody but the user knows how many ranks there are";
+  EXPECT_EQ(tunables_of_command({"mpirun", "--map-by", "{map_by}", "x"}, {})[0].values,
+            (std::vector<std::string>{"slot", "node"}));
+  EXPECT_THROW(tunables_of_command({"x", "--dims", "{dims}"}, {}), Error)
+      << "nobody but the user knows how many ranks there are";
   EXPECT_EQ(parse_tunable("dims=8,4x2", {"x", "--dims", "{dims}"}).how, How::kCommand);
   EXPECT_TRUE(tunables_of_command({"x", "-hosts", "{hosts}"}, {}, true).empty());
   EXPECT_THROW(tunables_of_command({"x", "-hosts", "{hosts}"}, {}), Error);
@@ -97,7 +103,8 @@ TEST(Tunables, WhatCannotDoAnythingIsSaid) {
 }
 
 TEST(Tunables, WordsThatAreNoneAreRefused) {
-  for (const char* text : {"nccl_algo", "mine", "=1,2", "1x=2", "batch=", "batch=8,,16", "batch=0", "batch=1e99", "bucket_mb=1,2"})
+  for (const char* text :
+       {"nccl_algo", "mine", "=1,2", "1x=2", "batch=", "batch=8,,16", "batch=0", "batch=1e99", "bucket_mb=1,2"})
     EXPECT_THROW(parse_tunable(text, kCommand), Error) << text;
 }
 
@@ -141,7 +148,8 @@ TEST(Tunables, AlgorithmsAreReadFromOmpiInfo) {
 TEST(Tunables, AlgorithmsThatOpenMpiHasNotAreRefused) {
   const std::map<std::string, int64_t> ids = {
       {"ignore", 0}, {"recursive_doubling", 3}, {"ring", 4}, {"segmented_ring", 5}, {"rabenseifner", 6}};
-  EXPECT_NO_THROW(check_algorithms({"default", "unset", "rules", "gloo", "baidu_ring", "ring", "3", "segmented_ring:128K", "5:1M"}, ids));
+  EXPECT_NO_THROW(check_algorithms(
+      {"default", "unset", "rules", "gloo", "baidu_ring", "ring", "3", "segmented_ring:128K", "5:1M"}, ids));
   EXPECT_NO_THROW(check_algorithms({"default"}, {})) << "nothing is asked of Open MPI";
   for (const char* value : {"rnig", "9", "ignore", "0", "ring:many", "ring:", "", "horovod"}) try {
       check_algorithms({"default", value}, ids);
@@ -179,13 +187,14 @@ TEST(Sweep, RulesNameWhatWasFasterBeyondDoubt) {
 }
 
 TEST(Sweep, WhatIsNoSweepIsRefusedWithItsLine) {
-  for (const char* text :
-       {"", "default,0,64,0\n", "default,0,64,0,fast\n", "default,0,64,0,-1\n", "default,0,64,0,nan\n", "openmpi:ring,0,64,0,1\n"})
+  for (const char* text : {"", "default,0,64,0\n", "default,0,64,0,fast\n", "default,0,64,0,-1\n",
+                           "default,0,64,0,nan\n", "openmpi:ring,0,64,0,1\n"})
     EXPECT_THROW(read_sweep(text), Error) << text;
 }
 
 TEST(Sweep, BytesInShort) {
-  for (const int64_t bytes : {0, 1, 1000, 1024, 131072, 1 << 20, 3 << 20}) EXPECT_EQ(bytes_of(short_bytes(bytes)), bytes);
+  for (const int64_t bytes : {0, 1, 1000, 1024, 131072, 1 << 20, 3 << 20})
+    EXPECT_EQ(bytes_of(short_bytes(bytes)), bytes);
   EXPECT_EQ(short_bytes(131072), "128K");
   EXPECT_THROW(bytes_of("1G5"), Error);
 }
@@ -240,7 +249,8 @@ TEST(TrialLog, ReplaysTheSameSearchAndForgetsTheRestOfAnother) {
     EXPECT_EQ(log.sweep(), "swept");
   }
   TrialLog log(file, question);
-  EXPECT_TRUE(log.replay(0, Stage::kCalibrate, "a=1") && log.replay(1, Stage::kExplore, "a=2") && log.replay(1, Stage::kExplore, "a=4"));
+  EXPECT_TRUE(log.replay(0, Stage::kCalibrate, "a=1") && log.replay(1, Stage::kExplore, "a=2") &&
+              log.replay(1, Stage::kExplore, "a=4"));
   EXPECT_THROW(TrialLog(file, {{"command", "y"}}), Error);
   std::filesystem::remove(file);
 }

@@ -1,7 +1,9 @@
-/* A job that is tuned while it runs, whose best value is known: a step sleeps --ms, times 1 + |log2(x / 8)| with knob x, unless --flat 1; knob y does nothing.
- * What has nothing to do with knobs: --drift D makes it 1 + D step / steps times as long, and --noise P up to so many percent longer or shorter,
- * drawn for each step alike on all ranks. --log FILE has each rank write the values of each step into FILE.<rank>.
- * --mode: stuck, waits without end from step 60 on and ignores SIGTERM; deaf, never asks; half, rank 0 alone does; unmarked, marks no steps; wrong, asks for the step after; silent, asks for no value. */
+/* A job that is tuned while it runs, whose best value is known: a step sleeps --ms, times 1 + |log2(x / 8)| with knob
+ * x, unless --flat 1; knob y does nothing. What has nothing to do with knobs: --drift D makes it 1 + D step / steps
+ * times as long, and --noise P up to so many percent longer or shorter, drawn for each step alike on all ranks. --log
+ * FILE has each rank write the values of each step into FILE.<rank>. --mode: stuck, waits without end from step 60 on
+ * and ignores SIGTERM; deaf, never asks; half, rank 0 alone does; unmarked, marks no steps; wrong, asks for the step
+ * after; silent, asks for no value. */
 #include <math.h>
 #include <mpi.h>
 #include <signal.h>
@@ -37,7 +39,8 @@ int main(int argc, char** argv) {
     file = fopen(name, "w");
     if (file == NULL) MPI_Abort(MPI_COMM_WORLD, 1);
   }
-  const int hears = strcmp(mode, "deaf") != 0 && (strcmp(mode, "half") != 0 || rank == 0), marks = strcmp(mode, "unmarked") != 0;
+  const int hears = strcmp(mode, "deaf") != 0 && (strcmp(mode, "half") != 0 || rank == 0),
+            marks = strcmp(mode, "unmarked") != 0;
   unsigned long state = seed * 2654435761UL + 12345;
   for (unsigned long step = 0; step < steps; ++step) {
     if (hears) ddl_tune(strcmp(mode, "wrong") == 0 ? step + 1 : step);
@@ -54,7 +57,8 @@ int main(int argc, char** argv) {
       signal(SIGTERM, SIG_IGN);
       MPI_Recv(&rank, 1, MPI_INT, rank, 0, MPI_COMM_SELF, MPI_STATUS_IGNORE);
     }
-    const struct timespec pause = {.tv_sec = (time_t)(pause_ms / 1000), .tv_nsec = (long)(pause_ms * 1e6) % 1000000000L};
+    const struct timespec pause = {.tv_sec = (time_t)(pause_ms / 1000),
+                                   .tv_nsec = (long)(pause_ms * 1e6) % 1000000000L};
     nanosleep(&pause, NULL);
     float sums[16] = {1};
     MPI_Allreduce(MPI_IN_PLACE, sums, 16, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);

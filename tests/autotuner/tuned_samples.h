@@ -8,7 +8,8 @@ namespace ddl::tune {
 /// Everything was tuned, on four ranks, and some of it has names and values that are hard to write down.
 inline Tuned tuned_sample() {
   Tuned tuned;
-  tuned.command = {"mpirun",      "-np",    "4", "train", "--batch", "{batch}", "--name", "a 'b' $(touch pwned) \x1b[31m\n<script>",
+  tuned.command = {"mpirun",      "-np",     "4",      "train",
+                   "--batch",     "{batch}", "--name", "a 'b' $(touch pwned) \x1b[31m\n<script>",
                    "--hub-token", "hunter2"};
   tuned.run = "tune-train.ddl";
   tuned.date = "2026-11-22T00:10:00Z";
@@ -19,10 +20,13 @@ inline Tuned tuned_sample() {
   tuned.nodes = 2;
   tuned.gain = Gain{1.104, 1.0612, 1.1478, 12, 0.991, 1.012};
   tuned.choices = {{"batch", "64", "32", true}, {"bucket_mb", "32", "25", false}};
-  tuned.allreduce_rules = {
-      {0, 3, "recursive_doubling", 0}, {16384, 4, "ring", 0}, {1 << 20, 5, "segmented_ring", 131072}, {4 << 20, 0, "ignore", 0}};
-  tuned.nccl_rules = {
-      {"allreduce", 0, 65535, "tree", "ll", 2}, {"allreduce", 65536, -1, "ring", "simple", -1}, {"allreduce", 0, -1, "", "simple", 4}};
+  tuned.allreduce_rules = {{0, 3, "recursive_doubling", 0},
+                           {16384, 4, "ring", 0},
+                           {1 << 20, 5, "segmented_ring", 131072},
+                           {4 << 20, 0, "ignore", 0}};
+  tuned.nccl_rules = {{"allreduce", 0, 65535, "tree", "ll", 2},
+                      {"allreduce", 65536, -1, "ring", "simple", -1},
+                      {"allreduce", 0, -1, "", "simple", 4}};
   tuned.bucket_bytes = 32 << 20;
   tuned.default_bucket_bytes = 25 << 20;
   tuned.batch_per_rank = 64;
@@ -34,7 +38,8 @@ inline Tuned tuned_sample() {
                        {"MPIR_CVAR_ALLREDUCE_INTRA_ALGORITHM", "recursive_doubling"},
                        {"HOROVOD_CYCLE_TIME", "3.5"},
                        {"EMPTY", ""}};
-  tuned.tuned_command = {"mpirun",      "-np",    "4", "train", "--batch", "64", "--name", "a 'b' $(touch pwned) \x1b[31m\n<script>",
+  tuned.tuned_command = {"mpirun",      "-np",    "4",      "train",
+                         "--batch",     "64",     "--name", "a 'b' $(touch pwned) \x1b[31m\n<script>",
                          "--hub-token", "hunter2"};
   tuned.nccl_tuner_plugin = "/opt/ddl/lib/libnccl-tuner-ddl.so";
   return tuned;

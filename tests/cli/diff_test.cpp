@@ -39,7 +39,8 @@ TEST_F(Diff, SlowerTripsTheGateAndNoiseDoesNot) {
 
 TEST_F(Diff, ThroughputIsTheMeasureWhereBothTellIt) {
   // Twice the batch in less than twice the time: the step is longer, the job is faster.
-  const std::string before = write("a.ddl", job(10_ms, 1).value("samples", 32)), after = write("b.ddl", job(15_ms, 2).value("samples", 64));
+  const std::string before = write("a.ddl", job(10_ms, 1).value("samples", 32)),
+                    after = write("b.ddl", job(15_ms, 2).value("samples", 64));
   const Result result = ddl_command({"diff", before, after, "--fail-over", "5%"});
   EXPECT_EQ(result.code, 0);
   EXPECT_TRUE(has(result.out, "faster: throughput +")) << result.out;
@@ -57,7 +58,8 @@ TEST_F(Diff, ByNameTellsEachLayer) {
 }
 
 TEST_F(Diff, TooFewStepsCannotTell) {
-  const Result result = ddl_command({"diff", write("a.ddl", job(10_ms, 1, 3)), write("b.ddl", job(20_ms, 2, 3)), "--fail-over", "5%"});
+  const Result result =
+      ddl_command({"diff", write("a.ddl", job(10_ms, 1, 3)), write("b.ddl", job(20_ms, 2, 3)), "--fail-over", "5%"});
   EXPECT_EQ(result.code, 3);
   EXPECT_TRUE(has(result.out, "cannot tell whether that is a change")) << result.out;
 }
@@ -108,7 +110,8 @@ TEST_F(Diff, AFixedOperationIsGoneInTextAndJson) {
 
 TEST_F(Diff, TheGateSaysThatItGoesByTheMean) {
   const auto stalling = [](bool stalls) {
-    auto job = test::run().ranks(2).steps(105).jitter(200_us).compute(10_ms).allreduce(1_MiB, 2_ms).value("samples", 32);
+    auto job =
+        test::run().ranks(2).steps(105).jitter(200_us).compute(10_ms).allreduce(1_MiB, 2_ms).value("samples", 32);
     if (stalls) job.every(10).compute(200_ms);
     return job;
   };

@@ -1,4 +1,5 @@
-// Command lines in the documentation: every verb, option and fixed value that they name is there, and so is every file they link to.
+// Command lines in the documentation: every verb, option and fixed value that they name is there, and so is every
+// file they link to.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -63,7 +64,8 @@ std::vector<Lines> commands_of(const std::string& line) {
 std::string complaint(Lines words) {
   static const std::vector<CommandTable> tables = command_tables();
   static const std::regex assignment("[A-Z_]+=.*"), verb_name("[a-z]+");
-  while (!words.empty() && (words[0] == "$" || words[0] == "sudo" || std::regex_match(words[0], assignment))) words.erase(words.begin());
+  while (!words.empty() && (words[0] == "$" || words[0] == "sudo" || std::regex_match(words[0], assignment)))
+    words.erase(words.begin());
   if (words.empty()) return "";
   const std::string program = fs::path(words[0]).filename();
   if (program != "ddl" && program != "ddl-top") return "";
@@ -81,7 +83,8 @@ std::string complaint(Lines words) {
       rest.erase(rest.begin());
     }
   }
-  const auto table = std::find_if(tables.begin(), tables.end(), [&](const CommandTable& t) { return t.verb == command; });
+  const auto table =
+      std::find_if(tables.begin(), tables.end(), [&](const CommandTable& t) { return t.verb == command; });
   if (table == tables.end()) return fmt::format("no question '{}'", command);
   for (size_t i = 0; i < rest.size(); ++i) {
     const std::string& word = rest[i];
@@ -94,16 +97,19 @@ std::string complaint(Lines words) {
     const auto option = std::find_if(table->options.begin(), table->options.end(), [&](const OptionRow& o) {
       return spelled == "--" + o.name || (!o.letter.empty() && spelled.substr(0, 2) == "-" + o.letter);
     });
-    if (option == table->options.end() && spelled != "--help" && spelled != "-h") return fmt::format("ddl {} has no {}", command, spelled);
+    if (option == table->options.end() && spelled != "--help" && spelled != "-h")
+      return fmt::format("ddl {} has no {}", command, spelled);
     if (option == table->options.end() || option->argument.empty()) continue;
     const bool attached = word.find('=') != std::string::npos || (!word.starts_with("--") && word.size() > 2);
     const std::string value = word.find('=') != std::string::npos ? word.substr(word.find('=') + 1)
                               : !attached && i + 1 < rest.size()  ? rest[i + 1]
                                                                   : "";
     if (!attached) ++i;
-    const bool placeholder =
-        std::all_of(value.begin(), value.end(), [](char c) { return std::isupper(static_cast<unsigned char>(c)) != 0 || c == '_'; });
-    if (option->closed && !placeholder && std::find(option->values.begin(), option->values.end(), value) == option->values.end())
+    const bool placeholder = std::all_of(value.begin(), value.end(), [](char c) {
+      return std::isupper(static_cast<unsigned char>(c)) != 0 || c == '_';
+    });
+    if (option->closed && !placeholder &&
+        std::find(option->values.begin(), option->values.end(), value) == option->values.end())
       return fmt::format("ddl {} {} takes no '{}'", command, spelled, value);
   }
   return "";
@@ -146,7 +152,8 @@ Lines code_of(const std::string& page) {
       }
     } else {
       static const std::regex span("`((?:[^ `]*/)?ddl(?:-top)? [^`]*)`");
-      for (std::sregex_iterator at(line.begin(), line.end(), span); at != std::sregex_iterator(); ++at) lines.push_back((*at)[1]);
+      for (std::sregex_iterator at(line.begin(), line.end(), span); at != std::sregex_iterator(); ++at)
+        lines.push_back((*at)[1]);
     }
   }
   return lines;
@@ -204,7 +211,8 @@ TEST(Documentation, CommandLinesAreGood) {
 
 TEST(Documentation, ExamplesOfHelpAreGood) {
   for (const CommandTable& table : command_tables())
-    for (const std::string& text : complaints_of(std::regex_replace("\n" + table.example, std::regex("\n +"), "\n    ")))
+    for (const std::string& text :
+         complaints_of(std::regex_replace("\n" + table.example, std::regex("\n +"), "\n    ")))
       ADD_FAILURE() << table.verb << ": " << text;
 }
 

@@ -24,7 +24,9 @@ class Export : public testing::Test {
     job.write(folder_ / name);
     return (folder_ / name).string();
   }
-  static test::SyntheticRun job() { return test::run().ranks(2).steps(3).layer("conv1", 5_ms).allreduce(4_MiB, 2_ms).slow(1, 1_ms); }
+  static test::SyntheticRun job() {
+    return test::run().ranks(2).steps(3).layer("conv1", 5_ms).allreduce(4_MiB, 2_ms).slow(1, 1_ms);
+  }
   static std::string contents(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
@@ -45,10 +47,13 @@ TEST_F(Export, ChakraTracesIntoAFolder) {
   EXPECT_EQ(ddl_command({"export", "chakra", run}).code, 2);
   EXPECT_EQ(ddl_command({"export", "chakra", run, "--ranks", "1", "-o", path("et")}).code, 2);
   EXPECT_EQ(ddl_command({"export", "chakra", run, "--steps", "77", "-o", path("et")}).code, 3);
-  const Result back = ddl_command({"import", "chakra", path("et/ddl.0.et"), path("et/ddl.1.et"), "--one-clock", "-o", path("back.ddl")});
+  const Result back = ddl_command(
+      {"import", "chakra", path("et/ddl.0.et"), path("et/ddl.1.et"), "--one-clock", "-o", path("back.ddl")});
   ASSERT_EQ(back.code, 0) << back.err;
-  EXPECT_EQ(ddl_command({"query", path("back.ddl"), "select count(distinct seq) || ':' || min(bytes) as n from v_collective"}).out,
-            " n\n 1:4194304\n");
+  EXPECT_EQ(
+      ddl_command({"query", path("back.ddl"), "select count(distinct seq) || ':' || min(bytes) as n from v_collective"})
+          .out,
+      " n\n 1:4194304\n");
 }
 
 TEST_F(Export, OneTableAsCsv) {
@@ -74,8 +79,9 @@ TEST_F(Export, EveryViewAsCsv) {
   }
   EXPECT_EQ(
       std::to_string(files),
-      Json::parse(
-          ddl_command({"query", run, "SELECT count(*) AS n FROM sqlite_master WHERE name LIKE 'v~_%' ESCAPE '~'", "--json"}).out)[0]["n"]
+      Json::parse(ddl_command({"query", run,
+                               "SELECT count(*) AS n FROM sqlite_master WHERE name LIKE 'v~_%' ESCAPE '~'", "--json"})
+                      .out)[0]["n"]
           .dump());
 }
 
@@ -169,7 +175,8 @@ TEST_F(Export, NumbersForPrometheus) {
   EXPECT_TRUE(has(shown.out, "ddl_running{run=\"job.ddl\"} 0\n")) << shown.out;
   EXPECT_EQ(ddl_command({"export", "prometheus", run, "--textfile", folder_.path().string()}).code, 0);
   EXPECT_EQ(contents(folder_ / "ddl-job.prom"), shown.out);
-  EXPECT_EQ(ddl_command({"export", "prometheus", run, "--watch", "30s", "--textfile", folder_.path().string()}).code, 0) << "it has ended";
+  EXPECT_EQ(ddl_command({"export", "prometheus", run, "--watch", "30s", "--textfile", folder_.path().string()}).code, 0)
+      << "it has ended";
   EXPECT_EQ(contents(folder_ / "ddl-job.prom"), shown.out) << "of the whole run, not of the newest steps";
   const Result one = ddl_command({"export", "prometheus", run, "--top", "1"});
   EXPECT_TRUE(has(one.out, "ddl_left_out{run=\"job.ddl\",what=\"ranks\"} 1\n")) << one.out;

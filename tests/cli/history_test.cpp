@@ -66,7 +66,8 @@ TEST_F(HistoryVerb, ARunIsOneRowWithTheNumbersOfItsReport) {
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   const Json report = Json::parse(ddl_command({"report", run, "--json"}).out);
   for (const Json& metric : report["metrics"]) {
-    for (const auto& [id, key] : {std::pair("parallel_efficiency", "efficiency"), {"ccr_xfer", "ccr"}, {"throughput", "throughput"}})
+    for (const auto& [id, key] :
+         {std::pair("parallel_efficiency", "efficiency"), {"ccr_xfer", "ccr"}, {"throughput", "throughput"}})
       EXPECT_TRUE(metric["id"] != id || row[key] == metric["value"]) << id;
   }
   EXPECT_EQ(report["step"]["p50_ns"], row["step_time_ns"]);
@@ -76,13 +77,22 @@ TEST_F(HistoryVerb, ARunIsOneRowWithTheNumbersOfItsReport) {
 }
 
 TEST_F(HistoryVerb, AHostOfWhichAllRanksAreSlowIsNamed) {
-  const auto job = test::run().ranks(6).hosts(3).steps(40).compute(10_ms).jitter(200_us).allreduce(1_MiB, 2_ms).slow(2, 4_ms).slow(3, 4_ms);
+  const auto job = test::run()
+                       .ranks(6)
+                       .hosts(3)
+                       .steps(40)
+                       .compute(10_ms)
+                       .jitter(200_us)
+                       .allreduce(1_MiB, 2_ms)
+                       .slow(2, 4_ms)
+                       .slow(3, 4_ms);
   EXPECT_EQ(ddl_command({"history", "add", write("a.ddl", job)}).code, 0);
   const Json row = history({})["runs"][0];
   ASSERT_EQ(row["finding"], "straggler");
   const Json nodes = history({"nodes"})["nodes"];
   ASSERT_EQ(nodes.size(), 1u);
-  EXPECT_TRUE(has(ddl_command({"report", (folder_ / "a.ddl").string()}).out, "all 2 ranks on " + nodes[0]["host"].get<std::string>()));
+  EXPECT_TRUE(has(ddl_command({"report", (folder_ / "a.ddl").string()}).out,
+                  "all 2 ranks on " + nodes[0]["host"].get<std::string>()));
   EXPECT_NEAR(nodes[0]["p"].get<double>(), 1.0 / 3, 1e-12);
 }
 
@@ -107,7 +117,10 @@ TEST_F(HistoryVerb, OneThatCannotBeReadDoesNotKeepTheOthersOut) {
 }
 
 TEST_F(HistoryVerb, RunsWithoutStepsSayWhy) {
-  EXPECT_EQ(ddl_command({"history", "add", write("a.ddl", test::run().ranks(2).no_steps().compute(10_ms).allreduce(1_MiB, 1_ms))}).code, 0);
+  EXPECT_EQ(ddl_command({"history", "add",
+                         write("a.ddl", test::run().ranks(2).no_steps().compute(10_ms).allreduce(1_MiB, 1_ms))})
+                .code,
+            0);
   const Json row = history({})["runs"][0];
   EXPECT_TRUE(row["step_time_ns"].is_null());
   EXPECT_TRUE(row["loss"].is_null());

@@ -31,13 +31,16 @@ TEST_F(Import, MakesARunThatEveryVerbReads) {
     ASSERT_EQ(imported.code, 0) << imported.err;
     EXPECT_EQ(imported.out, "");
     EXPECT_TRUE(has(imported.err, "see: ddl report ")) << imported.err;
-    for (const Arguments& arguments :
-         {Arguments{"report", run()}, {"report", run(), "--json"}, {"analyze", run()}, {"query", run(), "SELECT * FROM v_rank"}}) {
+    for (const Arguments& arguments : {Arguments{"report", run()},
+                                       {"report", run(), "--json"},
+                                       {"analyze", run()},
+                                       {"query", run(), "SELECT * FROM v_rank"}}) {
       const Result result = ddl_command(arguments);
       EXPECT_EQ(result.code, 0) << arguments[0] << ": " << result.err;
       EXPECT_FALSE(result.out.empty());
     }
-    EXPECT_TRUE(has(ddl_command({"query", run(), "SELECT value FROM meta WHERE key = 'imported_from'"}).out, sample.format));
+    EXPECT_TRUE(
+        has(ddl_command({"query", run(), "SELECT value FROM meta WHERE key = 'imported_from'"}).out, sample.format));
   }
 }
 
@@ -77,7 +80,8 @@ TEST_F(Import, DoctorKnowsWhatAnImportHolds) {
     return ddl_command({"doctor", run()});
   };
   // A step, a layer, a kernel and its launch, of rank 1 of 2: no calls.
-  const Result kernels = doctor("kineto", file("rank1.json", R"J({"distributedInfo": {"rank": 1, "world_size": 2}, "traceEvents": [
+  const Result kernels =
+      doctor("kineto", file("rank1.json", R"J({"distributedInfo": {"rank": 1, "world_size": 2}, "traceEvents": [
       {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 9, "tid": 9, "ts": 1000, "dur": 900},
       {"ph": "X", "cat": "cpu_op", "name": "aten::linear", "pid": 9, "tid": 9, "ts": 1100, "dur": 200},
       {"ph": "X", "cat": "cuda_runtime", "name": "cudaLaunchKernel", "pid": 9, "tid": 9, "ts": 1150, "dur": 10, "args": {"correlation": 5}},
@@ -86,8 +90,10 @@ TEST_F(Import, DoctorKnowsWhatAnImportHolds) {
   EXPECT_TRUE(has(kernels.out, "problem  ranks        1 of 2")) << kernels.out;
   EXPECT_TRUE(has(kernels.out, "off      MPI          0 calls\n")) << kernels.out;
   EXPECT_TRUE(has(kernels.out, "ok       events       2 events\n")) << kernels.out;
-  for (const char* hint : {"ddl record", "same run directory", "no MPI call"}) EXPECT_FALSE(has(kernels.out, hint)) << kernels.out;
-  const Result dump = doctor("flight-recorder", file("dump_0", R"J({"version": "2.9", "pg_config": {"0": {"name": "0", "desc": "default_pg",
+  for (const char* hint : {"ddl record", "same run directory", "no MPI call"})
+    EXPECT_FALSE(has(kernels.out, hint)) << kernels.out;
+  const Result dump = doctor(
+      "flight-recorder", file("dump_0", R"J({"version": "2.9", "pg_config": {"0": {"name": "0", "desc": "default_pg",
       "ranks": "[0]"}}, "entries": [{"record_id": 0, "collective_seq_id": 1, "p2p_seq_id": 0, "op_id": 1, "profiling_name": "nccl:all_reduce",
       "process_group": ["0", "default_pg"], "time_created_ns": 1700000000000000000, "state": "completed", "is_p2p": false, "retired": true}]})J"));
   EXPECT_TRUE(has(dump.out, "ok       events       1 event\n")) << dump.out;

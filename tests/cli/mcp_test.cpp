@@ -1,4 +1,5 @@
-// ddl mcp, message by message: what it answers is what the other verbs print, and nothing that is asked changes a file or leaves the folder.
+// ddl mcp, message by message: what it answers is what the other verbs print, and nothing that is asked changes a file
+// or leaves the folder.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -15,7 +16,9 @@ namespace {
 using namespace test::literals;
 namespace fs = std::filesystem;
 
-test::SyntheticRun job() { return test::run().ranks(4).steps(20).forward("conv1", 20_ms).allreduce(4_MiB, 5_ms).job_json(); }
+test::SyntheticRun job() {
+  return test::run().ranks(4).steps(20).forward("conv1", 20_ms).allreduce(4_MiB, 5_ms).job_json();
+}
 
 class Mcp : public testing::Test {
  protected:
@@ -36,7 +39,9 @@ class Mcp : public testing::Test {
   Json request(const char* method, const Json& params) {
     return {{"jsonrpc", "2.0"}, {"id", ++id_}, {"method", method}, {"params", params}};
   }
-  Json call(const char* tool, const Json& arguments) { return ask(request("tools/call", {{"name", tool}, {"arguments", arguments}})); }
+  Json call(const char* tool, const Json& arguments) {
+    return ask(request("tools/call", {{"name", tool}, {"arguments", arguments}}));
+  }
   /// The text of a call that must succeed.
   std::string text(const char* tool, const Json& arguments) {
     const Json answer = call(tool, arguments);
@@ -76,7 +81,8 @@ class Mcp : public testing::Test {
 
 TEST_F(Mcp, AgreesOnARevisionAndSaysWhatItIs) {
   for (const char* known : {"2025-11-25", "2025-06-18", "2024-11-05"}) {
-    EXPECT_EQ(ask(request("initialize", {{"protocolVersion", known}, {"capabilities", Json::object()}}))["result"]["protocolVersion"],
+    EXPECT_EQ(ask(request("initialize",
+                          {{"protocolVersion", known}, {"capabilities", Json::object()}}))["result"]["protocolVersion"],
               known);
   }
   const Json result = ask(request("initialize", {{"protocolVersion", "1999-01-01"}}))["result"];
@@ -95,21 +101,24 @@ TEST_F(Mcp, ListsToolsThatOnlyRead) {
     EXPECT_EQ(tool["inputSchema"]["type"], "object");
     EXPECT_TRUE(tool["annotations"]["readOnlyHint"].get<bool>()) << tool;
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"list_runs", "report", "findings", "query", "list_tables", "diff", "explain_metric"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"list_runs", "report", "findings", "query", "list_tables", "diff",
+                                             "explain_metric"}));
 }
 
 TEST_F(Mcp, AnswersWhatTheVerbsPrint) {
   const std::string slow = (folder_ / "slow.ddl").string(), plain = (folder_ / "plain.ddl").string();
   const Json report = Json::parse(ddl_command({"report", slow, "--json"}).out);
   EXPECT_EQ(Json::parse(text("findings", {{"run", "slow.ddl"}})), report["findings"]);
-  EXPECT_TRUE(has(text("report", {{"run", "slow.ddl"}}), report["findings"][0]["sentence"].get<std::string>().substr(0, 30)));
+  EXPECT_TRUE(
+      has(text("report", {{"run", "slow.ddl"}}), report["findings"][0]["sentence"].get<std::string>().substr(0, 30)));
   EXPECT_EQ(text("report", {{"run", "slow.ddl"}, {"section", "ranks"}}), ddl_command({"report", slow, "ranks"}).out);
   const char* sql = "SELECT rank, sum(wait_ns) AS wait_ns FROM v_collective GROUP BY rank";
   EXPECT_EQ(text("query", {{"run", "slow.ddl"}, {"sql", sql}}), ddl_command({"query", slow, sql, "--json"}).out);
   EXPECT_EQ(text("list_tables", {{"run", "slow.ddl"}}), ddl_command({"query", slow, "--tables"}).out);
   EXPECT_TRUE(has(text("diff", {{"before", "plain.ddl"}, {"after", "slow.ddl"}}), "rank 2"));
   EXPECT_TRUE(has(ddl_command({"diff", plain, slow}).out, "rank 2"));
-  EXPECT_EQ(text("explain_metric", {{"name", "ccr_xfer"}}), ddl_command({"analyze", "--list", "--metric", "ccr_xfer"}).out);
+  EXPECT_EQ(text("explain_metric", {{"name", "ccr_xfer"}}),
+            ddl_command({"analyze", "--list", "--metric", "ccr_xfer"}).out);
   EXPECT_TRUE(has(text("explain_metric", Json::object()), "ccr_xfer: "));
   const std::string runs = text("list_runs", Json::object());
   EXPECT_TRUE(has(runs, "\"run\":\"slow.ddl\"") && has(runs, "\"run\":\"plain.ddl\"")) << runs;
@@ -118,9 +127,10 @@ TEST_F(Mcp, AnswersWhatTheVerbsPrint) {
 TEST_F(Mcp, WritesNothingWhateverIsAsked) {
   const std::map<std::string, std::string> before = files();  // spools only: nobody has read these runs yet
   EXPECT_FALSE(has(text("report", {{"run", "slow.ddl"}}), "error"));
-  for (const char* sql : {"DELETE FROM event", "DROP TABLE event", "PRAGMA user_version = 7", "ATTACH 'other.sqlite' AS other",
-                          "INSERT INTO meta VALUES ('a', 'b')", "VACUUM INTO 'copy.sqlite'", "SELECT 1; DELETE FROM event",
-                          "SELECT load_extension('evil.so')", "SELECT writefile('x', 'y')", "CREATE TEMP TABLE t (x)", "", "nonsense"}) {
+  for (const char* sql :
+       {"DELETE FROM event", "DROP TABLE event", "PRAGMA user_version = 7", "ATTACH 'other.sqlite' AS other",
+        "INSERT INTO meta VALUES ('a', 'b')", "VACUUM INTO 'copy.sqlite'", "SELECT 1; DELETE FROM event",
+        "SELECT load_extension('evil.so')", "SELECT writefile('x', 'y')", "CREATE TEMP TABLE t (x)", "", "nonsense"}) {
     EXPECT_FALSE(refusal("query", {{"run", "slow.ddl"}, {"sql", sql}}).empty()) << sql;
   }
   EXPECT_EQ(files(), before);
@@ -130,15 +140,17 @@ TEST_F(Mcp, SeesNoRunOutsideOfItsFolder) {
   const test::ScratchFolder other;
   job().write(other / "secret.ddl");
   fs::create_directory_symlink(other / "secret.ddl", folder_ / "link.ddl");
-  for (const std::string& name : {(other / "secret.ddl").string(), "../" + other.path().filename().string() + "/secret.ddl",
-                                  std::string("link.ddl"), std::string("/"), std::string("absent.ddl"), std::string("a\0b.ddl", 7)}) {
+  for (const std::string& name :
+       {(other / "secret.ddl").string(), "../" + other.path().filename().string() + "/secret.ddl",
+        std::string("link.ddl"), std::string("/"), std::string("absent.ddl"), std::string("a\0b.ddl", 7)}) {
     EXPECT_TRUE(has(refusal("report", {{"run", name}}), "there is no run")) << name;
   }
   EXPECT_FALSE(has(text("list_runs", Json::object()), "link.ddl"));
 }
 
 TEST_F(Mcp, BoundsItsAnswers) {
-  const char* endless = "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, hex(zeroblob(400)) AS zeros FROM n";
+  const char* endless =
+      "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i, hex(zeroblob(400)) AS zeros FROM n";
   const std::string rows = text("query", {{"sql", endless}, {"limit", 1000}});
   EXPECT_LT(rows.size(), kMcpMostAnswerBytes + 200);
   EXPECT_TRUE(has(rows, "(the first ")) << rows.substr(rows.size() - 100);
@@ -153,7 +165,8 @@ TEST_F(Mcp, TakesANumberWithAnIntegralValueForAnInteger) {
     EXPECT_TRUE(has(text("query", {{"sql", endless}, {"limit", Json::parse(limit)}}), "(the first 5 rows)")) << limit;
   EXPECT_TRUE(has(text("query", {{"sql", endless}, {"limit", 1e300}}), "(the first 1000 rows)"));
   EXPECT_TRUE(has(text("query", {{"sql", endless}, {"limit", 0.0}}), "(the first 1 rows)"));
-  for (const double limit : {5.5, -1.0, -0.5}) EXPECT_EQ(code_of(call("query", {{"sql", endless}, {"limit", limit}})), -32602) << limit;
+  for (const double limit : {5.5, -1.0, -0.5})
+    EXPECT_EQ(code_of(call("query", {{"sql", endless}, {"limit", limit}})), -32602) << limit;
   EXPECT_EQ(Json::parse(*server().answer(R"({"jsonrpc":"2.0","id":3.0,"method":"ping"})"))["id"], 3);
   EXPECT_EQ(code_of(Json::parse(*server().answer(R"({"jsonrpc":"2.0","id":3.5,"method":"ping"})"))), -32600);
 }

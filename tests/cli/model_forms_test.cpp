@@ -40,10 +40,13 @@ const Json& row_of(const Json& table, const char* key, const std::string& name) 
 
 TEST_F(ModelForms, ConsistencyOfARun) {  // 10 ms of computing, 16 on rank 2; 4 ms of transfer
   const std::string run = write(test::run().ranks(4).steps(16).compute(10_ms).allreduce(1_MiB, 4_ms).slow(2, 6_ms));
-  const Json json = form_answer({"consistency", run, "--rules", "sync,ssp:0,ssp:4,local:4,async,easgd:2,gossip,partial:1"});
+  const Json json =
+      form_answer({"consistency", run, "--rules", "sync,ssp:0,ssp:4,local:4,async,easgd:2,gossip,partial:1"});
   EXPECT_NEAR(json["given"]["recorded_step_ns"].get<double>(), 20e6, 1e4);
   EXPECT_EQ(json["given"]["bytes"], 1_MiB);
-  const auto step_ns = [&](const char* rule) { return row_of(json["consistency"], "rule", rule)["step_ns"].get<double>(); };
+  const auto step_ns = [&](const char* rule) {
+    return row_of(json["consistency"], "rule", rule)["step_ns"].get<double>();
+  };
   EXPECT_NEAR(step_ns("sync"), json["given"]["recorded_step_ns"].get<double>(), 1e4);
   EXPECT_NEAR(step_ns("ssp:0"), step_ns("sync"), 1);
   EXPECT_NEAR(step_ns("local:4"), 17e6, 1e4);
@@ -76,7 +79,8 @@ TEST_F(ModelForms, AChainOfThreeRanksIsNoServer) {
 }
 
 TEST_F(ModelForms, CodesByLayer) {  // VGG-16's fc7: 4096 x 4096 and 4096 biases, on eight ranks of 32 samples
-  const Json json = form_answer({"compression", "--table", "vgg16", "--ranks", "8", "--batch", "32", "--ratio", "0.001"});
+  const Json json =
+      form_answer({"compression", "--table", "vgg16", "--ranks", "8", "--batch", "32", "--ratio", "0.001"});
   const Json& fc7 = row_of(json["codes"], "layer", "fc7");
   const int64_t n = 16781312;
   EXPECT_EQ(fc7["none_bytes"], 2 * 7 * 4 * n / 8);
@@ -90,48 +94,57 @@ TEST_F(ModelForms, CodesByLayer) {  // VGG-16's fc7: 4096 x 4096 and 4096 biases
   EXPECT_EQ(ddl_command({"model", "compression", "--table", "vgg16"}).code, 2);
 }
 
-TEST_F(ModelForms, FleetsOfTheDeck) {  // NVIDIA's table: 104 and 487.5 TB; 166 days on one DGX-1V, 16 (truncated) on ten
-  const Json json =
-      form_answer({"fleet", "--cars", "100", "--share", "0.0005", "--machine-tb-per-day", "0.62650602", "--machines", "1,10"});
+// NVIDIA's table: 104 and 487.5 TB; 166 days on one DGX-1V, 16 (truncated) on ten
+TEST_F(ModelForms, FleetsOfTheDeck) {
+  const Json json = form_answer(
+      {"fleet", "--cars", "100", "--share", "0.0005", "--machine-tb-per-day", "0.62650602", "--machines", "1,10"});
   EXPECT_NEAR(json["given"]["data_tb"].get<double>(), 104, 1e-9);
   EXPECT_NEAR(json["fleet"][0]["days"].get<double>(), 166, 1e-3);
   EXPECT_NEAR(json["fleet"][1]["days"].get<double>(), 16.6, 1e-3);
   EXPECT_TRUE(has(json["notes"].dump(), "assumed to scale perfectly"));
-  const Json large = form_answer({"fleet", "--cars", "125", "--tb-per-hour", "1.5", "--hours", "10", "--days", "325", "--share", "0.0008",
-                                  "--machine-tb-per-day", "0.62650602", "--machines", "1,10", "--efficiency", "0.5"});
+  const Json large =
+      form_answer({"fleet", "--cars", "125", "--tb-per-hour", "1.5", "--hours", "10", "--days", "325", "--share",
+                   "0.0008", "--machine-tb-per-day", "0.62650602", "--machines", "1,10", "--efficiency", "0.5"});
   EXPECT_NEAR(large["given"]["data_tb"].get<double>(), 487.5, 1e-9);
   EXPECT_NEAR(large["fleet"][0]["days"].get<double>(), 778, 0.5);
   EXPECT_NEAR(large["fleet"][1]["days"].get<double>(), 155.6, 0.1);
   // A run of 20 ms steps with 4 x 32 samples: 6400 a second.
-  const std::string run = write(test::run().ranks(4).steps(12).compute(19_ms).allreduce(1_MiB, 1_ms).value("samples", 32));
-  const Json measured = form_answer({"fleet", run, "--cars", "100", "--share", "0.0005", "--sample-bytes", "1MB", "--epochs", "10"});
+  const std::string run =
+      write(test::run().ranks(4).steps(12).compute(19_ms).allreduce(1_MiB, 1_ms).value("samples", 32));
+  const Json measured =
+      form_answer({"fleet", run, "--cars", "100", "--share", "0.0005", "--sample-bytes", "1MB", "--epochs", "10"});
   EXPECT_NEAR(measured["given"]["machine_tb_per_day"].get<double>(), 6400 * 86400.0 * 1e-6 / 10, 0.1);
   EXPECT_EQ(ddl_command({"model", "fleet"}).code, 2);
   EXPECT_EQ(ddl_command({"model", "fleet", "--cars", "1", "--share", "2"}).code, 2);
 }
 
 TEST_F(ModelForms, LargeBatchesAsPublished) {
-  const Json json = form_answer({"largebatch", "--base-batch", "256", "--rate", "0.1", "--batch", "8192,65536", "--network", "resnet50",
-                                 "--samples", "1281167", "--noise-scale", "70000"});
+  const Json json = form_answer({"largebatch", "--base-batch", "256", "--rate", "0.1", "--batch", "8192,65536",
+                                 "--network", "resnet50", "--samples", "1281167", "--noise-scale", "70000"});
   EXPECT_NEAR(json["rates"][0]["linear"].get<double>(), 3.2, 1e-12);
   EXPECT_NEAR(json["rates"][0]["square_root"].get<double>(), 0.5657, 5e-5);
   EXPECT_EQ(json["rates"][0]["warm_up_steps"], 782);  // 5 x 1281167 / 8192
   EXPECT_EQ(json["rates"][0]["published_rules"], "linear, LARS");
   EXPECT_EQ(json["rates"][1]["published_rules"], "none");
   EXPECT_EQ(json["rates"][1]["noise_safe"], "yes");
-  EXPECT_TRUE(has(json["given"]["beyond"].get<std::string>(), "65536 is more than 8192, the largest published that did"));
+  EXPECT_TRUE(
+      has(json["given"]["beyond"].get<std::string>(), "65536 is more than 8192, the largest published that did"));
   EXPECT_EQ(json["rules"].size(), 5u);
-  const std::string text = ddl_command({"model", "largebatch", "--base-batch", "256", "--batch", "65536", "--noise-scale", "10000"}).out;
+  const std::string text =
+      ddl_command({"model", "largebatch", "--base-batch", "256", "--batch", "65536", "--noise-scale", "10000"}).out;
   EXPECT_LT(text.find("BEYOND THE SAFE BATCH"), text.find("learning rate")) << text;
-  EXPECT_FALSE(has(ddl_command({"model", "largebatch", "--base-batch", "256", "--batch", "512", "--noise-scale", "10000"}).out, "BEYOND"));
+  EXPECT_FALSE(
+      has(ddl_command({"model", "largebatch", "--base-batch", "256", "--batch", "512", "--noise-scale", "10000"}).out,
+          "BEYOND"));
   EXPECT_EQ(ddl_command({"model", "largebatch", "--batch", "512"}).code, 2);
-  const std::string run = write(test::run().ranks(4).steps(12).compute(10_ms).allreduce(1_MiB, 1_ms).value("samples", 32));
+  const std::string run =
+      write(test::run().ranks(4).steps(12).compute(10_ms).allreduce(1_MiB, 1_ms).value("samples", 32));
   EXPECT_EQ(form_answer({"largebatch", run, "--batch", "512"})["given"]["base_batch"], 128.0);
 }
 
 TEST_F(ModelForms, ParallelFormsOfATable) {
-  const Json json = form_answer({"parallel", "--table", "vgg16", "--ranks", "4", "--batch", "8", "--form", "spatial", "--tflops", "1",
-                                 "--alpha-us", "0", "--bandwidth", "10"});
+  const Json json = form_answer({"parallel", "--table", "vgg16", "--ranks", "4", "--batch", "8", "--form", "spatial",
+                                 "--tflops", "1", "--alpha-us", "0", "--bandwidth", "10"});
   ASSERT_EQ(json["layers"].size(), 16u);
   // conv2: 64 channels, 224 columns, a row of padding to each of two neighbours, there and back; 8 samples.
   EXPECT_EQ(json["layers"][1]["layer"], "conv2");
@@ -143,12 +156,14 @@ TEST_F(ModelForms, ParallelFormsOfATable) {
   for (const char* form : {"sample", "spatial", "channel", "filter", "tensor"})
     EXPECT_LE(step_ns("best mix"), step_ns(form) * (1 + 1e-9)) << form;
   // All ranks compute as much whatever the form, but for what is replicated.
-  EXPECT_NEAR(row_of(json["forms"], "form", "sample")["compute_ns"].get<double>(), 6 * 15470264320.0 * 8 / 1e12 / 4 * 1e9, 1e3);
+  EXPECT_NEAR(row_of(json["forms"], "form", "sample")["compute_ns"].get<double>(),
+              6 * 15470264320.0 * 8 / 1e12 / 4 * 1e9, 1e3);
 }
 
 TEST_F(ModelForms, ParallelFormsWithinAMemoryLimit) {
   // A fast link: samples are best, whose weights are whole on each rank.
-  const Arguments question = {"parallel", "--table", "resnet50", "--ranks", "4", "--batch", "8", "--bandwidth", "1000", "--alpha-us", "1"};
+  const Arguments question = {"parallel", "--table",     "resnet50", "--ranks",    "4", "--batch",
+                              "8",        "--bandwidth", "1000",     "--alpha-us", "1"};
   const auto ask = [&](const std::string& limit) {
     Arguments arguments = question;
     arguments.insert(arguments.end(), {"--memory", limit});
@@ -166,7 +181,8 @@ TEST_F(ModelForms, ParallelFormsWithinAMemoryLimit) {
   EXPECT_EQ(ddl_command({"model", "parallel", "--ranks", "4"}).code, 2);
 }
 
-TEST_F(ModelForms, ParallelFormsTakeTimesOfARun) {  // 8 samples a rank: 30 ms in the layers that the table has, both ways
+// 8 samples a rank: 30 ms in the layers that the table has, both ways
+TEST_F(ModelForms, ParallelFormsTakeTimesOfARun) {
   auto job = test::run().ranks(2).steps(12);
   for (int layer = 1; layer <= 13; ++layer) job.forward(fmt::format("conv{}", layer), 1_ms);
   for (int layer = 13; layer >= 1; --layer) job.backward(fmt::format("conv{}", layer), 1_ms);

@@ -47,7 +47,12 @@ TEST_F(ModelTopology, EachTierIsFittedToWhatStaysWithinIt) {
     const auto took = [&](const models::Link& link) {
       return std::llround(allreduce_seconds(models::Algorithm::kRing, 2, static_cast<double>(bytes), link) * 1e9);
     };
-    job.compute(1_ms).on_comm("inner").allreduce(bytes, took(inner)).compute(1_ms).on_comm("outer").allreduce(bytes, took(outer));
+    job.compute(1_ms)
+        .on_comm("inner")
+        .allreduce(bytes, took(inner))
+        .compute(1_ms)
+        .on_comm("outer")
+        .allreduce(bytes, took(outer));
   }
   const Json tiers = asked({"fit", write(job)})["tiers"];
   ASSERT_EQ(tiers.size(), 2u);
@@ -86,8 +91,9 @@ TEST_F(ModelTopology, DataParallelRunsArePlacedByTheirCollectives) {
   EXPECT_TRUE(has(contents("placed/slurm.sh"), "SLURM_DISTRIBUTION=arbitrary"));
   EXPECT_TRUE(contents("placed/places.csv").starts_with("rank,place,host,slot\n0,"));
   // Other algorithms send otherwise; of two ranks a parameter server sends as much as a tree.
-  EXPECT_EQ(asked({"mapping", run, "--tier", "host=80,network=12.5", "--algorithm", "tree"})["given"]["collective_bytes"],
-            json["given"]["collective_bytes"]);
+  EXPECT_EQ(
+      asked({"mapping", run, "--tier", "host=80,network=12.5", "--algorithm", "tree"})["given"]["collective_bytes"],
+      json["given"]["collective_bytes"]);
 }
 
 TEST_F(ModelTopology, WhatNobodySaysIsAskedFor) {
@@ -104,8 +110,9 @@ TEST_F(ModelTopology, WhatNobodySaysIsAskedFor) {
 TEST_F(ModelTopology, PlansOfThreeTiers) {
   const Json json = asked({"allreduce", "--tiers", "4:80:2,16:10:5,3:4:9", "--bytes", "100MB"});
   EXPECT_EQ(json["given"]["ranks"], 192);
-  EXPECT_EQ(json["allreduce"][0]["hierarchical_ns"],
-            std::llround(1e9 * (6 * 2e-6 + 1.5e8 / 80e9 + 30 * 5e-6 + 1.875e8 / 4 / 10e9 + 4 * 9e-6 + 4e8 / 3 / 64 / 4e9)));
+  EXPECT_EQ(
+      json["allreduce"][0]["hierarchical_ns"],
+      std::llround(1e9 * (6 * 2e-6 + 1.5e8 / 80e9 + 30 * 5e-6 + 1.875e8 / 4 / 10e9 + 4 * 9e-6 + 4e8 / 3 / 64 / 4e9)));
   EXPECT_LE(json["allreduce"][0]["multi_ring_ns"], json["allreduce"][0]["hierarchical_ns"]);
   EXPECT_EQ(json["plans"][0]["time_ns"], json["allreduce"][0]["multi_ring_ns"]);
   for (const char* bad : {"4", "4:80", "4:80:2,", "0:80:2", "4:0:2", "4:80:-1", "70000:80:2", "4:80:2:3"})
@@ -114,11 +121,13 @@ TEST_F(ModelTopology, PlansOfThreeTiers) {
 
 // IBM's two figures (Cho, 2018) as a table: ResNet-50, 32 samples a GPU, hosts of four GPUs on 10 GB/s in racks of 16.
 TEST_F(ModelTopology, OverheadAndEfficiencyOverLearners) {
-  const std::string racks = file("topology.conf",
-                                 "SwitchName=r1 Nodes=a[1-16]\nSwitchName=r2 Nodes=b[1-16]\nSwitchName=r3 Nodes=c[1-16]\n"
-                                 "SwitchName=core Switches=r[1-3]\n");
-  const Json json = asked({"allreduce", "--links", racks, "--per-host", "4", "--tier", "host=40:3,leaf switch=10:5,switch level 2=10:5",
-                           "--bytes", "102MB", "--compute-ms", "150", "--learners", "1,4,8,64,128,192"});
+  const std::string racks =
+      file("topology.conf",
+           "SwitchName=r1 Nodes=a[1-16]\nSwitchName=r2 Nodes=b[1-16]\nSwitchName=r3 Nodes=c[1-16]\n"
+           "SwitchName=core Switches=r[1-3]\n");
+  const Json json = asked({"allreduce", "--links", racks, "--per-host", "4", "--tier",
+                           "host=40:3,leaf switch=10:5,switch level 2=10:5", "--bytes", "102MB", "--compute-ms", "150",
+                           "--learners", "1,4,8,64,128,192"});
   const Json& rows = json["learners"];
   ASSERT_EQ(rows.size(), 6u);
   EXPECT_EQ(rows[0]["rings_efficiency_ratio"], 1.0);
@@ -126,15 +135,18 @@ TEST_F(ModelTopology, OverheadAndEfficiencyOverLearners) {
   const double four = (6 * 3e-6 + 1.5 * 102e6 / 40e9) / 0.15;
   EXPECT_NEAR(rows[1]["baidu_overhead_ratio"].get<double>(), four, 1e-9);
   EXPECT_NEAR(rows[1]["baidu_efficiency_ratio"].get<double>(), 1 / (1 + four), 1e-9);
-  // 192: a flat ring has 382 messages, one at a time on a host's link. Rings by tiers share that link, and have fewer messages.
+  // 192: a flat ring has 382 messages, one at a time on a host's link. Rings by tiers share that link, and
+  // have fewer messages.
   const double ring = (2 * 191 * 5e-6 + 2 * 191.0 / 192 * 102e6 / 10e9) / 0.15;
   EXPECT_NEAR(rows[5]["baidu_overhead_ratio"].get<double>(), ring, 1e-9);
   EXPECT_LE(rows[5]["rings_overhead_ratio"].get<double>(), ring);
   EXPECT_TRUE(rows[5]["mpi_overhead_ratio"].is_null()) << "192 ranks fold";
   EXPECT_EQ(rows[5]["gloo_overhead_ratio"], rows[5]["baidu_overhead_ratio"]) << "beyond 4 MB Gloo goes around a ring";
-  for (size_t i = 2; i < rows.size(); ++i) EXPECT_LE(rows[i]["rings_efficiency_ratio"], rows[i - 1]["rings_efficiency_ratio"]) << i;
+  for (size_t i = 2; i < rows.size(); ++i)
+    EXPECT_LE(rows[i]["rings_efficiency_ratio"], rows[i - 1]["rings_efficiency_ratio"]) << i;
   EXPECT_EQ(ddl_command({"model", "allreduce", "--links", racks, "--per-host", "4", "--tier",
-                         "host=40:3,leaf switch=10:5,switch level 2=10:5", "--bytes", "102MB", "--compute-ms", "150", "--learners", "6"})
+                         "host=40:3,leaf switch=10:5,switch level 2=10:5", "--bytes", "102MB", "--compute-ms", "150",
+                         "--learners", "6"})
                 .code,
             2);
   EXPECT_EQ(ddl_command({"model", "allreduce", "--links", racks, "--bytes", "1MB"}).code, 3) << "no latency is known";

@@ -1,5 +1,5 @@
-// FIFOs, sockets, devices, folders and links in the place of every file that a verb opens, and files and all of these in that of every folder:
-// it does not wait there, and names the place.
+// FIFOs, sockets, devices, folders and links in the place of every file that a verb opens, and files and all of these
+// in that of every folder: it does not wait there, and names the place.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
@@ -28,7 +28,8 @@ namespace {
 namespace fs = std::filesystem;
 using namespace test::literals;
 
-/// Everything is tried with the limit that is promised where the machine does nothing else. What waits does so until it is told to end.
+/// Everything is tried with the limit that is promised where the machine does nothing else. What waits does so
+/// until it is told to end.
 const bool kAll = getenv("DDL_TEST_ALL") != nullptr;
 constexpr double kTold_s = 20, kKilled_s = 5;
 const double kMost_s = kAll ? 1 : kTold_s / 2, kMostOnceTold_s = kAll ? 1 : kKilled_s;
@@ -39,8 +40,8 @@ struct VerbEnded {
   std::string text;  ///< of both streams
 };
 
-/// The verb in a process of its own, which is told to end after `term_s`, and killed if it does not. `output`: where its output goes, if not
-/// to the text. Its input is `folder`/question, where there is one.
+/// The verb in a process of its own, which is told to end after `term_s`, and killed if it does not. `output`: where
+/// its output goes, if not to the text. Its input is `folder`/question, where there is one.
 VerbEnded in_child(const Arguments& arguments, const fs::path& folder, double term_s = kTold_s, int output = -1) {
   const fs::path log = folder / "log";
   const auto begin = std::chrono::steady_clock::now();
@@ -49,7 +50,8 @@ VerbEnded in_child(const Arguments& arguments, const fs::path& folder, double te
   if (child == 0) {
     const int fd = open(log.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
     const fs::path question = folder / "question";
-    const int input = open(fs::exists(question) ? question.c_str() : "/dev/null", O_RDWR);  // of a FIFO that waits for no writer
+    // of a FIFO that waits for no writer
+    const int input = open(fs::exists(question) ? question.c_str() : "/dev/null", O_RDWR);
     if (fd < 0 || dup2(input, 0) < 0 || dup2(output < 0 ? fd : output, 1) < 0 || dup2(fd, 2) < 0) _exit(99);
     _exit(run_ddl(arguments));
   }
@@ -64,7 +66,8 @@ VerbEnded in_child(const Arguments& arguments, const fs::path& folder, double te
     if (passed_s() > term_s + kKilled_s) kill(child, SIGKILL);
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
-  ended.time_s = passed_s() - (told && term_s < kTold_s ? term_s : 0);  // who was not to be told anything has waited for something
+  // who was not to be told anything has waited for something
+  ended.time_s = passed_s() - (told && term_s < kTold_s ? term_s : 0);
   if (WIFEXITED(status)) ended.code = WEXITSTATUS(status);
   if (WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL) ended.text = "(it had to be killed)";
   std::ostringstream text;
@@ -77,7 +80,8 @@ enum class Kind { kFifo, kFolder, kSocket, kLink, kLinkToNothing, kDevice, kFile
 constexpr Kind kKinds[] = {Kind::kFifo, Kind::kFolder, Kind::kSocket, Kind::kLink, Kind::kLinkToNothing, Kind::kDevice};
 constexpr Kind kNoFolders[] = {Kind::kFifo,          Kind::kFile,         Kind::kSocket, Kind::kLink,
                                Kind::kLinkToNothing, Kind::kLinkToItself, Kind::kDevice};
-const char* const kKindNames[] = {"FIFO", "folder", "socket", "symbolic link", "symbolic link", "device", "file", "symbolic link"};
+const char* const kKindNames[] = {"FIFO",          "folder", "socket", "symbolic link",
+                                  "symbolic link", "device", "file",   "symbolic link"};
 
 /// What was there stands under another name behind the link. False: this user cannot make one (devices).
 bool put(Kind kind, const fs::path& place) {
@@ -161,8 +165,8 @@ std::vector<Arguments> verbs_of(const std::string& run, const fs::path& folder) 
                                   {"top", run, "-b", "-n", "1"},
                                   {"top", run, "--replay", "--json", "-n", "1"},
                                   {"mcp", folder.string()}};
-  for (const char* model :
-       {"allreduce", "fit", "fusion", "pipeline", "partition", "limits", "train", "whatif", "compression", "consistency"})
+  for (const char* model : {"allreduce", "fit", "fusion", "pipeline", "partition", "limits", "train", "whatif",
+                            "compression", "consistency"})
     verbs.push_back({"model", model, run});
   for (Arguments& verb : verbs)
     if (verb[0] == "model" && verb[1] == "pipeline") verb.insert(verb.end(), {"--micro-batches", "8"});
@@ -201,17 +205,19 @@ TEST_F(NonFiles, InARunDirectory) {
       const std::string name = place.file.filename().string(), what = kKindNames[static_cast<int>(kind)];
       size_t verb_number = 0;
       for (const Arguments& verb : verbs) {
-        // Each verb with a FIFO, which is what waits, in what it reads; of the others every second pair of a verb and a place, with one kind each. All
-        // triples are for soak.
+        // Each verb with a FIFO, which is what waits, in what it reads; of the others every second pair of a verb and a
+        // place, with one kind each. All triples are for soak.
         const bool waits = kind == Kind::kFifo && (place.store || place.named);
-        if (!kAll && !waits && (verb_number++ + place_number) % (2 * std::size(kKinds)) != static_cast<size_t>(kind)) continue;
+        if (!kAll && !waits && (verb_number++ + place_number) % (2 * std::size(kKinds)) != static_cast<size_t>(kind))
+          continue;
         if (!place.store && place.named) fs::remove(run_ / "run.sqlite");  // made again, of what is there now
         const VerbEnded ended = in_child(verb, folder_.path());
         ++cases;
         const std::string which = verb[0] + " " + verb[1] + ", " + name + ": a " + what + ": ";
         EXPECT_LT(ended.time_s, kMost_s) << which;
         EXPECT_GE(ended.code, 0) << which << ended.text;
-        const bool of_store = (verb[0] != "top" || verb[2] == "--replay") && !(place.store && kind == Kind::kLinkToNothing);
+        const bool of_store =
+            (verb[0] != "top" || verb[2] == "--replay") && !(place.store && kind == Kind::kLinkToNothing);
         if (place.store && of_store && verb[0] != "mcp") {
           EXPECT_EQ(ended.code, 3) << which << ended.text;
           EXPECT_NE(ended.text.find("run.sqlite: a " + what), std::string::npos) << which << ended.text;
@@ -222,7 +228,8 @@ TEST_F(NonFiles, InARunDirectory) {
         if (!place.store && place.named && verb[0] == "report" && verb.size() > 2 && verb[2] == "loss") {
           EXPECT_NE(ended.text.find(name + ": a " + what), std::string::npos) << ended.text;
         }
-        for (const char* made : {"page.html", "trace", "traces", "job.share", "history.sqlite"}) fs::remove_all(folder_ / made);
+        for (const char* made : {"page.html", "trace", "traces", "job.share", "history.sqlite"})
+          fs::remove_all(folder_ / made);
       }
       if (!place.store && place.named) fs::remove(run_ / "run.sqlite");
       take_away(place.file);
@@ -242,9 +249,14 @@ TEST_F(NonFiles, SigtermEndsEveryVerbInEveryPlace) {
   const std::string run = run_.string();
   const std::vector<Arguments> verbs = verbs_of(run, folder_.path());
   ask_about_the_run(folder_.path());
-  const fs::path places[] = {
-      run_ / "run.sqlite",         run_ / "job.json",       run_ / "stalls.jsonl",    spool_, fs::path(spool_).replace_extension(".live"),
-      run_ / "run.sqlite-journal", run_ / "run.sqlite-wal", folder_ / "job.ddl.notes"};
+  const fs::path places[] = {run_ / "run.sqlite",
+                             run_ / "job.json",
+                             run_ / "stalls.jsonl",
+                             spool_,
+                             fs::path(spool_).replace_extension(".live"),
+                             run_ / "run.sqlite-journal",
+                             run_ / "run.sqlite-wal",
+                             folder_ / "job.ddl.notes"};
   size_t cases = 0, number = 0;
   for (const fs::path& place : places) {
     for (const Kind kind : kKinds) {
@@ -255,11 +267,12 @@ TEST_F(NonFiles, SigtermEndsEveryVerbInEveryPlace) {
         if (place != run_ / "run.sqlite") fs::remove(run_ / "run.sqlite");  // most verbs make it, which takes a while
         const VerbEnded ended = in_child(verb, folder_.path(), moment_s(number));
         ++cases;
-        const std::string which =
-            verb[0] + " " + verb[1] + ", " + place.filename().string() + ": a " + kKindNames[static_cast<int>(kind)] + ": ";
+        const std::string which = verb[0] + " " + verb[1] + ", " + place.filename().string() + ": a " +
+                                  kKindNames[static_cast<int>(kind)] + ": ";
         EXPECT_LT(ended.time_s, kMostOnceTold_s) << which;
         EXPECT_EQ(ended.text.find("killed"), std::string::npos) << which;
-        for (const char* made : {"page.html", "trace", "traces", "job.share", "history.sqlite"}) fs::remove_all(folder_ / made);
+        for (const char* made : {"page.html", "trace", "traces", "job.share", "history.sqlite"})
+          fs::remove_all(folder_ / made);
       }
       take_away(place);
     }
@@ -269,7 +282,8 @@ TEST_F(NonFiles, SigtermEndsEveryVerbInEveryPlace) {
   std::printf("%zu verbs told to end\n", cases);
 }
 
-/// A verb that is told to end while it waits, wherever that is: at a FIFO that somebody named for its output or its input, at a stopped reader.
+/// A verb that is told to end while it waits, wherever that is: at a FIFO that somebody named for its output or its
+/// input, at a stopped reader.
 TEST_F(NonFiles, SigtermEndsEveryVerb) {
   for (const Arguments& verb : verbs_of(run_.string(), folder_.path())) {
     if (verb[0] == "mcp") continue;
@@ -291,7 +305,8 @@ TEST_F(NonFiles, InWhatAUserNames) {
   const fs::path file = folder_ / "input.csv";
   const std::string name = file.string();
   std::vector<Arguments> verbs;
-  for (const ImportFormat& format : import_formats()) verbs.push_back({"import", format.name, name, "-o", (folder_ / "new.ddl").string()});
+  for (const ImportFormat& format : import_formats())
+    verbs.push_back({"import", format.name, name, "-o", (folder_ / "new.ddl").string()});
   verbs.insert(verbs.end(), {{"analyze", run_.string(), "--try", name},
                              {"query", name, "SELECT 1"},
                              {"scaling", name},
@@ -328,11 +343,12 @@ TEST_F(NonFiles, InFoldersThatAreWrittenTo) {
     const char* file;
     Arguments verb;
   };
-  const Case cases[] = {{"v_step.csv", {"export", "csv", run, "-o", out.string()}},
-                        {"communicators.json", {"export", "chakra", run, "-o", out.string()}},
-                        {"ddl.1.et", {"export", "chakra", run, "-o", out.string()}},
-                        {"ddl-job.prom", {"export", "prometheus", run, "--textfile", out.string()}},
-                        {"rankfile", {"model", "mapping", run, "--links", (folder_ / "links.csv").string(), "--emit", out.string()}}};
+  const Case cases[] = {
+      {"v_step.csv", {"export", "csv", run, "-o", out.string()}},
+      {"communicators.json", {"export", "chakra", run, "-o", out.string()}},
+      {"ddl.1.et", {"export", "chakra", run, "-o", out.string()}},
+      {"ddl-job.prom", {"export", "prometheus", run, "--textfile", out.string()}},
+      {"rankfile", {"model", "mapping", run, "--links", (folder_ / "links.csv").string(), "--emit", out.string()}}};
   for (const Case& c : cases) {
     fs::create_directory(out);
     const VerbEnded good = in_child(c.verb, folder_.path());
@@ -369,7 +385,8 @@ TEST_F(NonFiles, InFilesOfTheTuner) {
     const char* file;
     Arguments verb;
   };
-  // What stands in the place of a trial's recording: tests/autotuner/tune_guards.py, since trials are run by the program ddl.
+  // What stands in the place of a trial's recording: tests/autotuner/tune_guards.py, since trials are run
+  // by the program ddl.
   const Case cases[] = {{"tune.sqlite", tune},
                         {"tune.sqlite-journal", tune},
                         {"trials/0001.log", tune},
@@ -381,7 +398,8 @@ TEST_F(NonFiles, InFilesOfTheTuner) {
       EXPECT_LT(ended.time_s, kMost_s) << c.file << " " << kKindNames[static_cast<int>(kind)];
       EXPECT_GT(ended.code, 0) << c.file << " " << kKindNames[static_cast<int>(kind)] << ": " << ended.text;
       if (kind != Kind::kFolder) {
-        EXPECT_NE(ended.text.find(c.file), std::string::npos) << kKindNames[static_cast<int>(kind)] << ": " << ended.text;
+        EXPECT_NE(ended.text.find(c.file), std::string::npos)
+            << kKindNames[static_cast<int>(kind)] << ": " << ended.text;
       }
       take_away(tuned / c.file);
       fs::remove_all(tuned);
@@ -390,7 +408,8 @@ TEST_F(NonFiles, InFilesOfTheTuner) {
   }
 }
 
-/// Folders of ours in a run or a tuning are never reached through a link; those that a user names are. What stands there stays.
+/// Folders of ours in a run or a tuning are never reached through a link; those that a user names are. What
+/// stands there stays.
 TEST_F(NonFiles, InThePlaceOfFolders) {
   const std::string run = run_.string();
   const fs::path tuned = folder_ / "tuned", out = folder_ / "out";
@@ -405,23 +424,24 @@ TEST_F(NonFiles, InThePlaceOfFolders) {
     Arguments verb;
     bool by_user = false;
   };
-  const Case cases[] = {{tuned / "trials", tuning},
-                        {tuned / "trials", {"tune", "--in-run", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true"}},
-                        {tuned, tuning},
-                        {tuned, {"tune", "-o", tuned.string() + "/", "--tunable", "n=1,2", "--", "true", "{n}"}},
-                        {tuned / "verify", {"tune", "--verify", tuned.string(), "--", "true"}},
-                        {run_ / "parts", {"analyze", run, "--prepare", "--threads", "1"}},
-                        {out, {"record", "-o", into, "--", "true"}},
-                        {out, {"import", "chrome", (folder_ / "trace.json").string(), "-o", into}},
-                        {out, {"report", into}, true},
-                        {out, {"export", "csv", run, "-o", into}, true},
-                        {out, {"export", "chakra", run, "-o", into}, true},
-                        {out, {"export", "chrome-json", run, "-o", into}, true},
-                        {out, {"export", "prometheus", run, "--textfile", into}, true},
-                        {out, {"model", "mapping", run, "--links", (folder_ / "links.csv").string(), "--emit", into}, true},
-                        {out, {"history", "add", run, "--database", (out / "history.sqlite").string()}, true},
-                        {out, {"tune", "--apply", into, "--", "true"}, true},
-                        {out, {"mcp", into}, true}};
+  const Case cases[] = {
+      {tuned / "trials", tuning},
+      {tuned / "trials", {"tune", "--in-run", "-o", tuned.string(), "--tunable", "n=1,2", "--", "true"}},
+      {tuned, tuning},
+      {tuned, {"tune", "-o", tuned.string() + "/", "--tunable", "n=1,2", "--", "true", "{n}"}},
+      {tuned / "verify", {"tune", "--verify", tuned.string(), "--", "true"}},
+      {run_ / "parts", {"analyze", run, "--prepare", "--threads", "1"}},
+      {out, {"record", "-o", into, "--", "true"}},
+      {out, {"import", "chrome", (folder_ / "trace.json").string(), "-o", into}},
+      {out, {"report", into}, true},
+      {out, {"export", "csv", run, "-o", into}, true},
+      {out, {"export", "chakra", run, "-o", into}, true},
+      {out, {"export", "chrome-json", run, "-o", into}, true},
+      {out, {"export", "prometheus", run, "--textfile", into}, true},
+      {out, {"model", "mapping", run, "--links", (folder_ / "links.csv").string(), "--emit", into}, true},
+      {out, {"history", "add", run, "--database", (out / "history.sqlite").string()}, true},
+      {out, {"tune", "--apply", into, "--", "true"}, true},
+      {out, {"mcp", into}, true}};
   for (const Case& c : cases) {
     for (const Kind kind : kNoFolders) {
       if (!fs::exists(c.place)) fs::create_directory(c.place);
@@ -439,7 +459,8 @@ TEST_F(NonFiles, InThePlaceOfFolders) {
         EXPECT_NE(ended.text.find("hint: "), std::string::npos) << which << ended.text;
       }
       if (!c.by_user && c.verb[0] != "record" && c.verb[0] != "import") {
-        EXPECT_NE(ended.text.find(c.place.string() + ": a " + kKindNames[static_cast<int>(kind)] + ", not a folder"), std::string::npos)
+        EXPECT_NE(ended.text.find(c.place.string() + ": a " + kKindNames[static_cast<int>(kind)] + ", not a folder"),
+                  std::string::npos)
             << which << ended.text;
       }
       take_away(c.place);
@@ -486,12 +507,15 @@ TEST_F(NonFiles, SigtermEndsWhatWaits) {
       {"top", run_.string(), "-b", "-n", "1000"}};
   for (const Arguments& verb : verbs) {
     for (const double told_s :
-         {0.0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.2}) {  // before it waits, too
+         // before it waits, too
+         {0.0, 0.002, 0.004, 0.006, 0.008, 0.01, 0.015, 0.02, 0.03, 0.04, 0.06, 0.08, 0.1, 0.2}) {
       const VerbEnded ended = in_child(verb, folder_.path(), told_s);
-      EXPECT_LT(ended.time_s, kMostOnceTold_s) << verb[0] << " " << verb[1] << " after " << told_s << " s: " << ended.text;
+      EXPECT_LT(ended.time_s, kMostOnceTold_s)
+          << verb[0] << " " << verb[1] << " after " << told_s << " s: " << ended.text;
       EXPECT_TRUE(ended.code == -1 || (verb[0] == "record" && ended.code == 128 + SIGTERM))
           << verb[0] << " " << verb[1] << ": ended by itself: " << ended.code << " " << ended.text;
-      EXPECT_EQ(ended.text.find("killed)"), std::string::npos) << verb[0] << " " << verb[1] << " after " << told_s << " s";
+      EXPECT_EQ(ended.text.find("killed)"), std::string::npos)
+          << verb[0] << " " << verb[1] << " after " << told_s << " s";
       EXPECT_TRUE(fs::is_fifo(output)) << "it is the user's";
       fs::remove_all(folder_ / "other.ddl");
     }

@@ -22,7 +22,9 @@ class OpenRun : public testing::Test {
     EXPECT_EQ(metrics(), metrics());
   }
 
-  std::string metrics() const { return ddl_command({"query", run_.string(), "SELECT count(*) FROM metric", "--csv"}).out; }
+  std::string metrics() const {
+    return ddl_command({"query", run_.string(), "SELECT count(*) FROM metric", "--csv"}).out;
+  }
   void change(const char* sql) const {
     open_store(run_ / "run.sqlite", Access::kReadWrite).exec(sql);
     seal_store(run_ / "run.sqlite");
@@ -96,9 +98,10 @@ TEST_F(DamagedRun, WithoutSpoolsNothingIsAnswered) {
     if (entry.path().extension() == ".spool") std::filesystem::remove(entry.path());
   EXPECT_EQ(json().code, 0) << "the store alone is a run";
   flip_a_bit();
-  for (const Arguments& verb : {Arguments{"report", run_.string(), "--json"}, Arguments{"query", run_.string(), "SELECT 1"},
-                                Arguments{"export", "csv", run_.string(), "--table", "v_rank"}, Arguments{"analyze", run_.string()},
-                                Arguments{"top", run_.string(), "-b", "-n", "1"}}) {
+  for (const Arguments& verb :
+       {Arguments{"report", run_.string(), "--json"}, Arguments{"query", run_.string(), "SELECT 1"},
+        Arguments{"export", "csv", run_.string(), "--table", "v_rank"}, Arguments{"analyze", run_.string()},
+        Arguments{"top", run_.string(), "-b", "-n", "1"}}) {
     const Result result = ddl_command(verb);
     EXPECT_EQ(result.code, 3) << verb[0];
     EXPECT_EQ(result.out, "") << verb[0];

@@ -23,7 +23,8 @@ using std::chrono::milliseconds;
 /// Ctrl-C goes to the whole group: a job that has just been started may be gone before we look.
 TEST(Process, ASignalThatEndedTheJobIsTakenThoughTheJobHasEndedBefore) {
   RunningJob job({{"/bin/sh", "-c", "kill -INT $PPID; kill -INT $$"}, {}, ""});
-  std::this_thread::sleep_for(milliseconds(300));  // both have happened, or the signal is taken before the end: the answer is the same
+  // both have happened, or the signal is taken before the end: the answer is the same
+  std::this_thread::sleep_for(milliseconds(300));
   const Ended ended = job.wait();
   EXPECT_EQ(ended.signal, SIGINT);
   EXPECT_EQ(ended.told_to_end, SIGINT);
@@ -50,8 +51,11 @@ size_t count_running(const std::string& word) {
   return count;
 }
 
-/// Arguments of a process that ignores SIGTERM, in a group of its own, as mpirun starts ranks; `word` tells it from others.
-std::string deaf(const std::string& word) { return fmt::format("setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' {}", word); }
+/// Arguments of a process that ignores SIGTERM, in a group of its own, as mpirun starts ranks; `word` tells it from
+/// others.
+std::string deaf(const std::string& word) {
+  return fmt::format("setsid sh -c 'trap \"\" TERM; while :; do sleep 0.1; done' {}", word);
+}
 
 std::vector<std::string> shell(const std::string& text) { return {"/bin/sh", "-c", text}; }
 
@@ -114,7 +118,8 @@ TEST(Process, AVariableOfOursCanBeLeftOut) {
   setenv("DDL_TEST_UNSET", "ours", 1);
   const std::string asks = "exit ${DDL_TEST_UNSET:+7}";
   EXPECT_EQ(run_job({.command = shell(asks), .settings = {}, .output = ""}).shell_code(), 7);
-  EXPECT_EQ(run_job({.command = shell(asks), .settings = {}, .output = "", .unset = {"DDL_TEST_UNSET"}}).shell_code(), 0);
+  EXPECT_EQ(run_job({.command = shell(asks), .settings = {}, .output = "", .unset = {"DDL_TEST_UNSET"}}).shell_code(),
+            0);
   unsetenv("DDL_TEST_UNSET");
 }
 

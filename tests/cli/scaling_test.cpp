@@ -59,7 +59,9 @@ TEST(ScalingLint, WhatIsSaidIsHeldAgainstBatchesAndBases) {
   const Result result = ddl_command({"scaling", csv});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(has(result.out, "LINT-11  strong scaling is said, but by the batches it is weak")) << result.out;
-  EXPECT_TRUE(has(result.out, "LINT-12  efficiencies of series with different bases cannot be compared: 1 node = 4 GPUs, 1 node = 8 GPUs"))
+  EXPECT_TRUE(
+      has(result.out,
+          "LINT-12  efficiencies of series with different bases cannot be compared: 1 node = 4 GPUs, 1 node = 8 GPUs"))
       << result.out;
 }
 
@@ -78,7 +80,9 @@ TEST_F(Scaling, WeakRunsLoseWhatWasMadeSlow) {
   const Json json = answer({large, small});
   EXPECT_EQ(json["given"]["scaling"], "weak");
   EXPECT_EQ(json["given"]["base"], "2 ranks");  // of one node both: nodes are not a unit
-  const auto transfer_ms = [](double p) { return 4 * 2 * (p - 1) * 0.05 + 2 * (p - 1) / p * (65536 + 262144 + 1048576 + 4194304) * 1e-6; };
+  const auto transfer_ms = [](double p) {
+    return 4 * 2 * (p - 1) * 0.05 + 2 * (p - 1) / p * (65536 + 262144 + 1048576 + 4194304) * 1e-6;
+  };
   // The late rank is in its own step what waiting is in the others'.
   const double step2 = 10 + transfer_ms(2), step8 = 13 + transfer_ms(8);
   EXPECT_EQ(json["scaling"][0]["workers"], 2);
@@ -90,7 +94,8 @@ TEST_F(Scaling, WeakRunsLoseWhatWasMadeSlow) {
   EXPECT_NEAR(loss["compute_ratio"].get<double>(), 3.0 / 8 / step8, 1e-6);
   EXPECT_NEAR(loss["loss_ratio"].get<double>(), 1 - step2 / step8, 1e-6);
   double sum = 0;
-  for (const char* part : {"transfer_ratio", "wait_ratio", "copy_ratio", "idle_ratio", "compute_ratio"}) sum += loss[part].get<double>();
+  for (const char* part : {"transfer_ratio", "wait_ratio", "copy_ratio", "idle_ratio", "compute_ratio"})
+    sum += loss[part].get<double>();
   EXPECT_NEAR(sum, loss["loss_ratio"].get<double>(), 1e-12);
   // One of eight computes 13 instead of 10 ms: computing costs 83 / 80 of what it did.
   const Json& pop = json["pop"][1];
@@ -100,9 +105,15 @@ TEST_F(Scaling, WeakRunsLoseWhatWasMadeSlow) {
 }
 
 TEST_F(Scaling, TheBaseOfComputingIsTheBaseThatWasAsked) {
-  // Perfect scaling: the efficiency is 1 on 2 ranks as well as on the base of 4, though rank 0 of 2 computes what is 2 ms more.
+  // Perfect scaling: the efficiency is 1 on 2 ranks as well as on the base of 4, though rank 0 of 2 computes
+  // what is 2 ms more.
   const auto perfect = [](int ranks, int64_t compute_ns) {
-    return test::run().ranks(ranks).steps(12).compute(compute_ns).value("samples", 32).allreduce(1_MiB, 20_ms - compute_ns);
+    return test::run()
+        .ranks(ranks)
+        .steps(12)
+        .compute(compute_ns)
+        .value("samples", 32)
+        .allreduce(1_MiB, 20_ms - compute_ns);
   };
   const Json json = answer({write("n2.ddl", perfect(2, 12_ms)), write("n4.ddl", perfect(4, 10_ms)), "--base", "4"});
   EXPECT_EQ(json["scaling"][0]["efficiency"], 1);
@@ -114,17 +125,23 @@ TEST_F(Scaling, TheBaseOfComputingIsTheBaseThatWasAsked) {
 TEST_F(Scaling, StrongRunsAreToldByTheirBatches) {
   const Json json = answer({write("n2.ddl", job(2, 40_ms, 0, 128)), write("n8.ddl", job(8, 10_ms, 0, 32))});
   EXPECT_EQ(json["given"]["scaling"], "strong");
-  const auto transfer_ms = [](double p) { return 4 * 2 * (p - 1) * 0.05 + 2 * (p - 1) / p * (65536 + 262144 + 1048576 + 4194304) * 1e-6; };
+  const auto transfer_ms = [](double p) {
+    return 4 * 2 * (p - 1) * 0.05 + 2 * (p - 1) / p * (65536 + 262144 + 1048576 + 4194304) * 1e-6;
+  };
   const double efficiency = (40 + transfer_ms(2)) / (10 + transfer_ms(8)) / 4;
   EXPECT_NEAR(json["scaling"][1]["efficiency"].get<double>(), efficiency, 1e-6);
-  EXPECT_NEAR(json["loss"][1]["transfer_ratio"].get<double>(), (transfer_ms(8) - transfer_ms(2) / 4) / (10 + transfer_ms(8)), 1e-6);
+  EXPECT_NEAR(json["loss"][1]["transfer_ratio"].get<double>(),
+              (transfer_ms(8) - transfer_ms(2) / 4) / (10 + transfer_ms(8)), 1e-6);
   EXPECT_NEAR(json["loss"][1]["compute_ratio"].get<double>(), 0, 1e-6);
   EXPECT_NEAR(json["pop"][1]["computation_scaling"].get<double>(), 1, 1e-6);  // 2 x 40 ms, then 8 x 10 ms
 }
 
 TEST_F(Scaling, ProjectsTheLinkOfTheLargestRun) {
-  const Json json = answer({write("n2.ddl", job(2, 10_ms, 0, 32)), write("n8.ddl", job(8, 10_ms, 0, 32)), "--project", "64"});
-  const auto transfer_ms = [](double p) { return 4 * 2 * (p - 1) * 0.05 + 2 * (p - 1) / p * (65536 + 262144 + 1048576 + 4194304) * 1e-6; };
+  const Json json =
+      answer({write("n2.ddl", job(2, 10_ms, 0, 32)), write("n8.ddl", job(8, 10_ms, 0, 32)), "--project", "64"});
+  const auto transfer_ms = [](double p) {
+    return 4 * 2 * (p - 1) * 0.05 + 2 * (p - 1) / p * (65536 + 262144 + 1048576 + 4194304) * 1e-6;
+  };
   const Json& at = json["projection"][0];
   EXPECT_EQ(at["workers"], 64);
   EXPECT_EQ(at["from"], "latency and bandwidth");
@@ -146,18 +163,23 @@ TEST_F(Scaling, RunsWithoutSamplesNeedAWord) {
 }
 
 TEST_F(Scaling, RunsThatReportTheirSamplesNeedNone) {
-  EXPECT_EQ(ddl_command({"scaling", write("n2.ddl", job(2, 10_ms, 0, 32)), write("n4.ddl", job(4, 10_ms, 0, 32)), "--weak"}).code, 2);
+  EXPECT_EQ(
+      ddl_command({"scaling", write("n2.ddl", job(2, 10_ms, 0, 32)), write("n4.ddl", job(4, 10_ms, 0, 32)), "--weak"})
+          .code,
+      2);
 }
 
 TEST_F(Scaling, StatementsSilenceTheLint) {
-  const std::string csv = file("t.csv", "gpus,throughput,local_batch,precision\n1,100.0,32,fp16\n2,190.0,32,fp16\n4,370.0,32,fp32\n");
+  const std::string csv =
+      file("t.csv", "gpus,throughput,local_batch,precision\n1,100.0,32,fp16\n2,190.0,32,fp16\n4,370.0,32,fp32\n");
   const auto codes = [&](const Json& json) {
     std::string text;
     for (const Json& row : json["lint"]) text += row["code"].get<std::string>().substr(5) + " ";
     return text;
   };
   EXPECT_EQ(codes(answer({csv})), "01 03 04 05 06 07 09 10 10 ");
-  EXPECT_EQ(codes(answer({csv, "--state", "precision=fp32,hardware=P100,data=real,scope=application"})), "01 03 09 10 10 ");
+  EXPECT_EQ(codes(answer({csv, "--state", "precision=fp32,hardware=P100,data=real,scope=application"})),
+            "01 03 09 10 10 ");
   EXPECT_EQ(codes(answer({csv, "--base", "2", "--state", "precision=fp32,hardware=P100,data=real,scope=application"})),
             "01 03 09 10 10 12 ");
   EXPECT_EQ(ddl_command({"scaling", csv, "--state", "precison=fp32"}).code, 2);

@@ -1,4 +1,5 @@
-// Forms in which secrets stand in arguments: none is told, and what is beside them stays readable. The secret of every case is kSecret.
+// Forms in which secrets stand in arguments: none is told, and what is beside them stays readable. The secret of
+// every case is kSecret.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -96,7 +97,8 @@ TEST(Secrets, TokensOfKnownShape) {
                                 "nvapi-abcdefghij0123456789ABCDEF",
                                 "npm_abcdefghijklmnopqrstuvwxyz0123456789"};
   for (const std::string token : tokens) {
-    for (const std::string& text : {token, "--x=" + token, "run-" + token, "https://" + token + "@github.com/a/b", "a b " + token + " c"}) {
+    for (const std::string& text :
+         {token, "--x=" + token, "run-" + token, "https://" + token + "@github.com/a/b", "a b " + token + " c"}) {
       const std::string told = without_secrets(text);
       EXPECT_EQ(told.find(token.substr(token.size() - 12)), std::string::npos) << told;
     }
@@ -170,8 +172,8 @@ TEST(Secrets, OrdinaryArgumentsStayReadable) {
 }
 
 TEST(Secrets, OneListForVariablesAndArguments) {
-  for (const char* name :
-       {"WANDB_API_KEY", "SLURM_JWT", "OMPI_SECRET", "NCCL_AUTH_TOKEN", "PBS_password", "HOROVOD_SECRET_KEY", "OMPI_PGPASSWORD"})
+  for (const char* name : {"WANDB_API_KEY", "SLURM_JWT", "OMPI_SECRET", "NCCL_AUTH_TOKEN", "PBS_password",
+                           "HOROVOD_SECRET_KEY", "OMPI_PGPASSWORD"})
     EXPECT_FALSE(is_recorded_variable(name)) << name;
   const char* environment[] = {"UCX_PROXY=http://u:hush4Hush@proxy:3128", "OMPI_MCA_x=API_KEY=hush4Hush", nullptr};
   const std::string json = to_json(describe_job({"./a"}, environment));
@@ -182,9 +184,10 @@ TEST(Secrets, OneListForVariablesAndArguments) {
 /// Whatever the bytes are: it ends, reads nothing beyond, and puts no more than it was given and the stars.
 TEST(Secrets, AnyBytes) {
   uint64_t state = 1;
-  const std::string pieces[] = {"password", "=",  ":", "\"", "'",       "\\",      "{", "}",   " ",   "://",           "@",
-                                "/",        "?",  "&", "-",  "--token", "Bearer ", "x", "sk-", "eyJ", "Authorization", "[",
-                                "]",        "\n", ",", ";",  "+",       "\xff",    "#", "hush"};
+  const std::string pieces[] = {
+      "password", "=",  ":", "\"", "'",       "\\",      "{", "}",   " ",   "://",           "@",
+      "/",        "?",  "&", "-",  "--token", "Bearer ", "x", "sk-", "eyJ", "Authorization", "[",
+      "]",        "\n", ",", ";",  "+",       "\xff",    "#", "hush"};
   for (int round = 0; round < 20000; ++round) {
     std::string text;
     for (int i = 0; i < 12; ++i) {

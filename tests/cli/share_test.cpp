@@ -98,23 +98,28 @@ TEST_F(Share, AnonymousLeavesOutHostsAndPaths) {
     const Result result = ddl_command(words);
     EXPECT_EQ(result.code, 0) << result.err;
     for (const std::string& hidden : secrets)
-      EXPECT_EQ(result.out.find(hidden), std::string::npos) << hidden << " in " << verb[0] << " " << verb.back() << ":\n"
-                                                            << result.out.substr(0, 3000);
+      EXPECT_EQ(result.out.find(hidden), std::string::npos)
+          << hidden << " in " << verb[0] << " " << verb.back() << ":\n"
+          << result.out.substr(0, 3000);
     EXPECT_FALSE(result.out.empty());
   }
-  EXPECT_TRUE(has(ddl_command({"report", run_.string(), "--csv", "host"}).out, "secluded1")) << "the run itself stays as it was";
+  EXPECT_TRUE(has(ddl_command({"report", run_.string(), "--csv", "host"}).out, "secluded1"))
+      << "the run itself stays as it was";
   EXPECT_TRUE(has(ddl_command({"report", run_.string(), "ranks", "--share", "--anonymous"}).out, "host1"));
   EXPECT_EQ(ddl_command({"report", run_.string(), "--anonymous"}).code, 2);
   EXPECT_EQ(ddl_command({"export", "prometheus", run_.string(), "--share"}).code, 2);
 }
 
 TEST(Shareable, Texts) {
-  const std::vector<std::pair<std::string, std::string>> hosts = {{"node12.x.org", "host2"}, {"node12", "host2"}, {"node1", "host1"}};
+  const std::vector<std::pair<std::string, std::string>> hosts = {
+      {"node12.x.org", "host2"}, {"node12", "host2"}, {"node1", "host1"}};
   const auto told = [&](const char* text) { return shareable(text, &hosts); };
-  EXPECT_EQ(told("rank 3 on node12.x.org waits for node1, node12 and xnode1"), "rank 3 on host2 waits for host1, host2 and xnode1");
+  EXPECT_EQ(told("rank 3 on node12.x.org waits for node1, node12 and xnode1"),
+            "rank 3 on host2 waits for host1, host2 and xnode1");
   EXPECT_EQ(told("step (/home/me/train.py:12) < main (/home/me/a/b.py:3)"), "step (train.py:12) < main (b.py:3)");
   EXPECT_EQ(told("--data=/scratch/me/set --out '/x/y z'"), "--data=set --out 'y z'");
-  EXPECT_EQ(told("from https://u:p@intern.example/x and 10.0.0.1:80, version 1.2.3"), "from https://... and (address):80, version 1.2.3");
+  EXPECT_EQ(told("from https://u:p@intern.example/x and 10.0.0.1:80, version 1.2.3"),
+            "from https://... and (address):80, version 1.2.3");
   EXPECT_EQ(told("[2001:db8::17]:29500, ::1 and fe80::1%eth0"), "[(address)]:29500, (address) and (address)%eth0");
   EXPECT_EQ(told("c10d::all_reduce, ade::Bee, 12:34:56 and a::b"), "c10d::all_reduce, ade::Bee, 12:34:56 and a::b");
   EXPECT_EQ(told("/home/me/node1.out"), "host1.out");

@@ -73,11 +73,13 @@ TEST(Stacks, EqualOnesAreToldTogether) {
   for (const StackGroup& group : group_stacks(stall)) lines.push_back(stack_line(group));
   std::sort(lines.begin(), lines.end());
   EXPECT_EQ(lines,
-            (std::vector<std::string>{"rank 1 (sleeps): next_batch loader.py:19 <- <module> train.py:119",
-                                      "rank 3 (stopped): stack not known: the process is stopped",
-                                      "ranks 0, 2: reduce train.py:81 <- <module> train.py:120; in C: poll <- progress <- PMPI_Allreduce",
-                                      "ranks 4-5 (runs): MPI_Recv <- main a.c:3"}));
-  EXPECT_EQ(short_stack("a (x/f.py:1) < b (f.py:2) < c (f.py:3) < d (f.py:4)", 3), "a f.py:1 <- b f.py:2 <- ... <- d f.py:4");
+            (std::vector<std::string>{
+                "rank 1 (sleeps): next_batch loader.py:19 <- <module> train.py:119",
+                "rank 3 (stopped): stack not known: the process is stopped",
+                "ranks 0, 2: reduce train.py:81 <- <module> train.py:120; in C: poll <- progress <- PMPI_Allreduce",
+                "ranks 4-5 (runs): MPI_Recv <- main a.c:3"}));
+  EXPECT_EQ(short_stack("a (x/f.py:1) < b (f.py:2) < c (f.py:3) < d (f.py:4)", 3),
+            "a f.py:1 <- b f.py:2 <- ... <- d f.py:4");
 }
 
 TEST(Stalls, ThousandsAndImpossibleRanksAreRead) {
@@ -86,7 +88,8 @@ TEST(Stalls, ThousandsAndImpossibleRanksAreRead) {
   {
     std::ofstream file(path);
     for (int i = 1; i <= 20'000; ++i)  // by all pairs of them it would take minutes
-      file << R"({"kind":"stall","number":)" << i << R"(,"ranks":[{"rank":9223372036854775807},{"rank":-5},{"rank":3}]})"
+      file << R"({"kind":"stall","number":)" << i
+           << R"(,"ranks":[{"rank":9223372036854775807},{"rank":-5},{"rank":3}]})"
            << "\n";
   }
   const std::clock_t begin = std::clock();  // of the processor, which others may be using
@@ -130,7 +133,8 @@ TEST(Stalls, LimitsAreDurations) {
   EXPECT_EQ(parse_stall_limit("1.5m"), seconds(90));
   EXPECT_EQ(parse_stall_limit("2h"), seconds(7200));
   EXPECT_EQ(parse_stall_limit("off"), std::nullopt);
-  for (const char* bad : {"", "0", "0.5s", "-5", "5d", "nan", "inf", "1e3", "5 s"}) EXPECT_THROW(parse_stall_limit(bad), Error) << bad;
+  for (const char* bad : {"", "0", "0.5s", "-5", "5d", "nan", "inf", "1e3", "5 s"})
+    EXPECT_THROW(parse_stall_limit(bad), Error) << bad;
 }
 
 }  // namespace

@@ -12,7 +12,8 @@ constexpr const char* kMachine = "node1, Xeon";
 
 // What can be known is known, and nothing but speed was tuned: two points of tunable x, the second one won.
 Tuning good() {
-  Tuning tuning{.space = tune::Space({{"x", {"1", "2"}, false}}), .tunables = {{"x", tune::How::kVariable, "X", false, {"1", "2"}, false}}};
+  Tuning tuning{.space = tune::Space({{"x", {"1", "2"}, false}}),
+                .tunables = {{"x", tune::How::kVariable, "X", false, {"1", "2"}, false}}};
   tuning.base.nodes = 1;
   tuning.base.steps = 40;
   tuning.base.warmup_steps = 5;

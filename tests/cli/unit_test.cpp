@@ -30,14 +30,16 @@ TEST(Nearest, FindsTypingErrorsOnly) {
 
 VerbOptions some_options() {
   VerbOptions options({.verb = "some", .usage = "[WORD...]", .text = "", .example = ""});
-  options.add()("json,j", "a flag")("number,n", takes<int>("N"), "a value")("name", takes<std::vector<std::string>>("NAME"), "values");
+  options.add()("json,j", "a flag")("number,n", takes<int>("N"), "a value")(
+      "name", takes<std::vector<std::string>>("NAME"), "values");
   options.allow_words(SIZE_MAX);
   return options;
 }
 
 TEST(Options, WordsStandAnywhereBesideThem) {
   VerbOptions options = some_options();
-  EXPECT_TRUE(options.parse({"a", "-jn", "-5", "b", "-", "", "--name=x=y", "--name", "-z", "c", "--", "--json", "--", "-n"}));
+  EXPECT_TRUE(
+      options.parse({"a", "-jn", "-5", "b", "-", "", "--name=x=y", "--name", "-z", "c", "--", "--json", "--", "-n"}));
   EXPECT_EQ(options.words(), (Words{"a", "b", "-", "", "c", "--json", "--", "-n"}));
   EXPECT_TRUE(options.has("json"));
   EXPECT_EQ(options.get<int>("number"), -5);
@@ -86,7 +88,9 @@ TEST(Options, AMillionWordsTakeAsLongAsTheyAreMany) {
 
 TEST(Mpirun, TheProgramComesAfterTheLaunchersOptions) {
   EXPECT_EQ(program_of({"mpirun", "-np", "4", "./train", "-x"}), 3U);
-  EXPECT_EQ(program_of({"mpirun", "--mca", "btl", "tcp,self", "-x", "A=1", "--oversubscribe", "--map-by", "node", "prog"}), 9U);
+  EXPECT_EQ(
+      program_of({"mpirun", "--mca", "btl", "tcp,self", "-x", "A=1", "--oversubscribe", "--map-by", "node", "prog"}),
+      9U);
   EXPECT_FALSE(program_of({"mpirun", "--never-heard-of", "1", "prog"}));
   EXPECT_FALSE(program_of({"mpirun", "-np", "1", "a", ":", "-np", "1", "b"}));
   EXPECT_FALSE(program_of({"mpirun", "-np", "4"}));
@@ -101,8 +105,9 @@ TEST(RecordOptions, TheCommandStartsAtTheFirstWord) {
 }
 
 TEST(RecordOptions, BecomeTheEnvironment) {
-  const RecordOptions options = parse_record_options({"--steps", "5:9", "--after", "1.5", "--for", "2", "--cap", "64", "--budget", "0.5%",
-                                                      "--collectors", "none", "--clock", "monotonic", "--", "ls"});
+  const RecordOptions options =
+      parse_record_options({"--steps", "5:9", "--after", "1.5", "--for", "2", "--cap", "64", "--budget", "0.5%",
+                            "--collectors", "none", "--clock", "monotonic", "--", "ls"});
   EXPECT_EQ(options.window, (Settings{{"DDL_STEPS", "5:9"},
                                       {"DDL_AFTER", "1.5"},
                                       {"DDL_FOR", "2"},
@@ -111,8 +116,10 @@ TEST(RecordOptions, BecomeTheEnvironment) {
                                       {"DDL_COLLECTORS", "none"},
                                       {"DDL_CLOCK", "monotonic"}}));
   EXPECT_TRUE(parse_record_options({"ls"}).window.empty());
-  EXPECT_EQ(parse_record_options({"--no-cupti", "--collectors", "mpi,cuda", "ls"}).window, (Settings{{"DDL_COLLECTORS", "mpi"}}));
-  EXPECT_EQ(parse_record_options({"--no-cupti", "--collectors", "cuda", "ls"}).window, (Settings{{"DDL_COLLECTORS", "none"}}));
+  EXPECT_EQ(parse_record_options({"--no-cupti", "--collectors", "mpi,cuda", "ls"}).window,
+            (Settings{{"DDL_COLLECTORS", "mpi"}}));
+  EXPECT_EQ(parse_record_options({"--no-cupti", "--collectors", "cuda", "ls"}).window,
+            (Settings{{"DDL_COLLECTORS", "none"}}));
   EXPECT_EQ(parse_record_options({"--collectors", "mpi,nvtx", "--step-names", "batch", "ls"}).window,
             (Settings{{"DDL_COLLECTORS", "mpi,nvtx"}, {"DDL_STEP_NAMES", "batch"}}));
 }
@@ -129,7 +136,8 @@ TEST(RecordOptions, AnotherToolsInjectionStays) {
   unsetenv("NVTX_INJECTION64_PATH");
   Settings settings;
   add_injections("/l/libddl.so", settings);
-  EXPECT_NE(std::find(settings.begin(), settings.end(), std::make_pair(std::string("NVTX_INJECTION64_PATH"), std::string("/l/libddl.so"))),
+  EXPECT_NE(std::find(settings.begin(), settings.end(),
+                      std::make_pair(std::string("NVTX_INJECTION64_PATH"), std::string("/l/libddl.so"))),
             settings.end());
   setenv("NVTX_INJECTION64_PATH", "/other.so", 1);
   settings.clear();
@@ -167,8 +175,10 @@ TEST(RecordOptions, BadValuesAreUsageErrors) {
       EXPECT_FALSE(error.hint().empty()) << error.what();
     }
   }
-  for (const char* good : {"1%", "0.05%", "100%", "off"}) EXPECT_NO_THROW(parse_record_options({"--budget", good, "ls"})) << good;
-  for (const char* good : {"5", "5:", ":5", "5:5"}) EXPECT_NO_THROW(parse_record_options({"--steps", good, "ls"})) << good;
+  for (const char* good : {"1%", "0.05%", "100%", "off"})
+    EXPECT_NO_THROW(parse_record_options({"--budget", good, "ls"})) << good;
+  for (const char* good : {"5", "5:", ":5", "5:5"})
+    EXPECT_NO_THROW(parse_record_options({"--steps", good, "ls"})) << good;
 }
 
 const Settings kSettings = {{"LD_PRELOAD", "/l/libddl.so"}, {"DDL_OUT", "/r"}};
@@ -180,8 +190,8 @@ TEST(Mpirun, ForwardsSettingsRightBehindItsName) {
 
 TEST(Mpirun, EachProgramOfAJobGetsThem) {
   EXPECT_EQ(forward_settings({"mpirun", "-np", "1", "./a", ":", "-np", "1", "./b"}, kSettings),
-            (Words{"mpirun", "-x", "LD_PRELOAD", "-x", "DDL_OUT", "-np", "1", "./a", ":", "-x", "LD_PRELOAD", "-x", "DDL_OUT", "-np", "1",
-                   "./b"}));
+            (Words{"mpirun", "-x", "LD_PRELOAD", "-x", "DDL_OUT", "-np", "1", "./a", ":", "-x", "LD_PRELOAD", "-x",
+                   "DDL_OUT", "-np", "1", "./b"}));
 }
 
 TEST(Mpirun, MergesAPreloadOfTheUser) {
@@ -197,15 +207,17 @@ TEST(Mpirun, AppendsToAnEnvironmentListInstead) {
 }
 
 TEST(JobFile, KeepsWhatMattersAndNoSecret) {
-  for (const char* name : {"OMPI_MCA_btl", "SLURM_JOB_ID", "OMP_NUM_THREADS", "NCCL_ALGO", "CUDA_VISIBLE_DEVICES", "UCX_TLS", "FI_PROVIDER",
-                           "HOROVOD_FUSION_THRESHOLD"})
+  for (const char* name : {"OMPI_MCA_btl", "SLURM_JOB_ID", "OMP_NUM_THREADS", "NCCL_ALGO", "CUDA_VISIBLE_DEVICES",
+                           "UCX_TLS", "FI_PROVIDER", "HOROVOD_FUSION_THRESHOLD"})
     EXPECT_TRUE(is_recorded_variable(name)) << name;
-  for (const char* name :
-       {"HOME", "PATH", "WANDB_API_KEY", "SLURM_JWT", "OMPI_SECRET", "NCCL_AUTH_TOKEN", "PBS_password", "HOROVOD_SECRET_KEY", "AWS_REGION"})
+  for (const char* name : {"HOME", "PATH", "WANDB_API_KEY", "SLURM_JWT", "OMPI_SECRET", "NCCL_AUTH_TOKEN",
+                           "PBS_password", "HOROVOD_SECRET_KEY", "AWS_REGION"})
     EXPECT_FALSE(is_recorded_variable(name)) << name;
-  const char* environment[] = {"OMPI_MCA_btl=tcp,self", "SLURM_JWT=eyJhbGciOi", "HF_TOKEN=hf_s3cret", "NOEQUALS", nullptr};
-  const JobFile job = describe_job(
-      {"mpirun", "-x", "API_KEY=s3cret", "./train", "--hub-token", "hf_s3cret", "--password=s3cret", "--max-tokens", "512"}, environment);
+  const char* environment[] = {"OMPI_MCA_btl=tcp,self", "SLURM_JWT=eyJhbGciOi", "HF_TOKEN=hf_s3cret", "NOEQUALS",
+                               nullptr};
+  const JobFile job = describe_job({"mpirun", "-x", "API_KEY=s3cret", "./train", "--hub-token", "hf_s3cret",
+                                    "--password=s3cret", "--max-tokens", "512"},
+                                   environment);
   EXPECT_EQ(job.env, (std::map<std::string, std::string>{{"OMPI_MCA_btl", "tcp,self"}}));
   EXPECT_EQ(job.launcher, "mpirun");
   const std::string text = to_json(job);
@@ -228,7 +240,8 @@ TEST(JobFile, ProgramNames) {
 
 TEST(Library, NeededLibrariesOfThisProgram) {
   const Words needed = needed_libraries("/proc/self/exe");
-  EXPECT_TRUE(std::any_of(needed.begin(), needed.end(), [](const std::string& name) { return name.starts_with("libc.so"); }));
+  EXPECT_TRUE(
+      std::any_of(needed.begin(), needed.end(), [](const std::string& name) { return name.starts_with("libc.so"); }));
   EXPECT_THROW(needed_libraries("/etc/passwd"), Error);
   EXPECT_THROW(needed_libraries("/nonexistent"), Error);
 }
@@ -238,7 +251,8 @@ TEST(Flavour, IsThatOfTheProgramAmongTheWords) {
   EXPECT_EQ(flavour_of({}), Flavour::kOpenMpi);
   const std::string libraries = "/usr/lib/x86_64-linux-gnu/";
   const std::string uses_open_mpi = libraries + "libmpi_mpifh.so.40", uses_mpich = libraries + "libmpichfort.so.12";
-  if (!std::filesystem::exists(uses_open_mpi) || !std::filesystem::exists(uses_mpich)) GTEST_SKIP() << "needs both MPIs' Fortran libraries";
+  if (!std::filesystem::exists(uses_open_mpi) || !std::filesystem::exists(uses_mpich))
+    GTEST_SKIP() << "needs both MPIs' Fortran libraries";
   EXPECT_EQ(flavour_of({"srun", "-n", "2", "nice", uses_mpich, "input"}), Flavour::kMpich);
   EXPECT_EQ(flavour_of({"srun", "-n", "2", uses_open_mpi, uses_mpich}), Flavour::kOpenMpi) << "the first decides";
 }

@@ -126,19 +126,23 @@ TEST_F(Report, AKilledRank) {
   EXPECT_TRUE(has(result.out, "ended without MPI_Finalize")) << result.out;
 }
 
-/// The shipped run was recorded by ddl 0.1.0, with rank 2 slowed by 10 ms a step: what was told of it then holds in every version since.
+/// The shipped run was recorded by ddl 0.1.0, with rank 2 slowed by 10 ms a step: what was told of it then holds in
+/// every version since.
 TEST(Demo, TellsOfARunOfVersion01WhatThatVersionTold) {
   const Result result = ddl_command({"report", "--demo", "--one-line"});
   EXPECT_EQ(result.code, 0) << result.err;
-  EXPECT_EQ(result.out,
-            "train, 4 ranks on 1 host, 60 steps in 985 ms: step 10.6 ms, compute 26.2%, exposed transfer 3.9%, waiting 69.9%, compute / "
-            "communication raw 0.354, transfer 6.55, exposed 0.354; 2 findings, first: rank 2 (vm) enters last in 100% of collectives: the "
-            "others wait 9.86 ms/step\n");
-  const std::filesystem::path run = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../share/ddl/demo/train.ddl";
+  EXPECT_EQ(
+      result.out,
+      "train, 4 ranks on 1 host, 60 steps in 985 ms: step 10.6 ms, compute 26.2%, exposed transfer 3.9%, waiting 69.9%, compute / "
+      "communication raw 0.354, transfer 6.55, exposed 0.354; 2 findings, first: rank 2 (vm) enters last in 100% of collectives: the "
+      "others wait 9.86 ms/step\n");
+  const std::filesystem::path run =
+      std::filesystem::read_symlink("/proc/self/exe").parent_path() / "../share/ddl/demo/train.ddl";
   // 60 steps of 4 ranks; each reduces as many bytes as MPI_Bcast gave it parameters, and two floats: loss and hits.
-  const Result calls = ddl_command({"query", "--csv", run.string(),
-                                    "SELECT sum(calls) FILTER (WHERE op = 'MPI_Iallreduce') AS calls, sum(bytes) FILTER (WHERE op = "
-                                    "'MPI_Iallreduce') - 60 * sum(bytes) FILTER (WHERE op = 'MPI_Bcast') AS more FROM v_call"});
+  const Result calls =
+      ddl_command({"query", "--csv", run.string(),
+                   "SELECT sum(calls) FILTER (WHERE op = 'MPI_Iallreduce') AS calls, sum(bytes) FILTER (WHERE op = "
+                   "'MPI_Iallreduce') - 60 * sum(bytes) FILTER (WHERE op = 'MPI_Bcast') AS more FROM v_call"});
   EXPECT_EQ(calls.out, "calls,more\r\n240,1920\r\n") << calls.err;
 }
 
@@ -155,7 +159,8 @@ TEST(Demo, LeavesNothingBehindAndTakesNoOtherRun) {
 }
 
 TEST(Demo, SectionsAreFoundByHyphensAndHaveOneSpelling) {
-  const Result spelled = ddl_command({"report", "--demo", "open_calls"}), hyphen = ddl_command({"report", "open-calls", "--demo"});
+  const Result spelled = ddl_command({"report", "--demo", "open_calls"}),
+               hyphen = ddl_command({"report", "open-calls", "--demo"});
   EXPECT_EQ(hyphen.code, 0) << hyphen.err;
   EXPECT_EQ(hyphen.out, spelled.out);
   EXPECT_EQ(ddl_command({"report", "--demo", "critical-path"}).code, 0);
@@ -166,7 +171,8 @@ TEST(Demo, SectionsAreFoundByHyphensAndHaveOneSpelling) {
 
 TEST_F(Report, HostileNamesDoNotReachTheTerminal) {
   const std::string run = write(slow_job().names(test::hostile_names()));
-  for (const Arguments& arguments : {Arguments{"report", run}, {"report", run, "layers"}, {"query", run, "SELECT layer FROM v_layer"}}) {
+  for (const Arguments& arguments :
+       {Arguments{"report", run}, {"report", run, "layers"}, {"query", run, "SELECT layer FROM v_layer"}}) {
     const Result result = ddl_command(arguments);
     EXPECT_EQ(result.code, 0);
     for (size_t offset = 0; offset < result.out.size();) {
@@ -179,7 +185,8 @@ TEST_F(Report, HostileNamesDoNotReachTheTerminal) {
 }
 
 TEST_F(Report, OneRankAloneHasNobodyToWaitFor) {
-  const Result result = ddl_command({"report", write(test::run().ranks(1).steps(12).compute(10_ms).allreduce(1_KiB, 1_ms))});
+  const Result result =
+      ddl_command({"report", write(test::run().ranks(1).steps(12).compute(10_ms).allreduce(1_KiB, 1_ms))});
   EXPECT_EQ(result.code, 0);
   EXPECT_TRUE(has(result.out, "lateness n/a(NOT_APPLICABLE)")) << result.out;
 }
@@ -212,9 +219,13 @@ TEST_F(Query, TextCsvJson) {
   const std::string run = write(slow_job());
   EXPECT_EQ(ddl_command({"query", run, "SELECT rank, ended FROM v_rank WHERE rank < 2"}).out,
             " rank  ended\n    0  finalized\n    1  finalized\n");
-  EXPECT_EQ(ddl_command({"query", run, "SELECT rank, ended FROM v_rank WHERE rank < 1", "--no-header"}).out, "    0  finalized\n");
-  EXPECT_EQ(ddl_command({"query", run, "--csv", "SELECT rank, NULL AS x FROM v_rank WHERE rank < 1"}).out, "rank,x\r\n0,\r\n");
-  EXPECT_EQ(nlohmann::json::parse(ddl_command({"query", run, "--json", "SELECT count(*) AS n FROM v_collective"}).out)[0]["n"], 80);
+  EXPECT_EQ(ddl_command({"query", run, "SELECT rank, ended FROM v_rank WHERE rank < 1", "--no-header"}).out,
+            "    0  finalized\n");
+  EXPECT_EQ(ddl_command({"query", run, "--csv", "SELECT rank, NULL AS x FROM v_rank WHERE rank < 1"}).out,
+            "rank,x\r\n0,\r\n");
+  EXPECT_EQ(nlohmann::json::parse(
+                ddl_command({"query", run, "--json", "SELECT count(*) AS n FROM v_collective"}).out)[0]["n"],
+            80);
   EXPECT_TRUE(has(ddl_command({"query", run, "--tables"}).out, "v_step(world, rank, step,"));
 }
 
@@ -261,31 +272,34 @@ TEST_F(Analyze, TriesAMetricOfSomebodyElse) {
   const std::string run = write(slow_job());
   const auto file = [&](const std::string& scope, const std::string& sql) {
     const std::string path = (folder_ / "longest_step.sql").string();
-    std::ofstream(path) << "-- id: longest_step\n-- name: Longest step\n-- unit: ns\n-- better: lower\n-- scope: " << scope
-                        << "\n-- source: specification.md W5"
+    std::ofstream(path) << "-- id: longest_step\n-- name: Longest step\n-- unit: ns\n-- better: lower\n-- scope: "
+                        << scope << "\n-- source: specification.md W5"
                         << "\n-- sentence: The longest steady step.\n"
                         << sql;
     return path;
   };
-  const std::string job = file("job", "SELECT max(longest_ns) AS value, 'NO_DATA' AS why FROM steady_step WHERE world = :world");
+  const std::string job =
+      file("job", "SELECT max(longest_ns) AS value, 'NO_DATA' AS why FROM steady_step WHERE world = :world");
   const Result result = ddl_command({"analyze", run, "--try", job});
   EXPECT_EQ(result.code, 0) << result.err;
   EXPECT_TRUE(has(result.out, "80.000ms")) << result.out;  // as OneMetric
   EXPECT_TRUE(has(result.out, "longest_step")) << result.out;
-  const Result ranks =
-      ddl_command({"analyze", run, "--try",
-                   file("rank", "SELECT rank, iif(rank = 2, max(compute_ns), NULL), 'NO_DATA' FROM steady_part GROUP BY rank")});
+  const Result ranks = ddl_command(
+      {"analyze", run, "--try",
+       file("rank", "SELECT rank, iif(rank = 2, max(compute_ns), NULL), 'NO_DATA' FROM steady_part GROUP BY rank")});
   EXPECT_TRUE(has(ranks.out, "75.000ms") && has(ranks.out, "n/a")) << ranks.out;
 
-  for (const char* wrong : {"SELECT nothing, 1 FROM steady_step", "SELECT 1 FROM no_such_table", "DELETE FROM metric",
-                            "SELECT 1, 2; SELECT 3", "SELECT 1", "", "SELECT 1, NULL WHERE 0", "SELECT 1, NULL UNION SELECT 2, NULL"}) {
+  for (const char* wrong :
+       {"SELECT nothing, 1 FROM steady_step", "SELECT 1 FROM no_such_table", "DELETE FROM metric",
+        "SELECT 1, 2; SELECT 3", "SELECT 1", "", "SELECT 1, NULL WHERE 0", "SELECT 1, NULL UNION SELECT 2, NULL"}) {
     const Result refused = ddl_command({"analyze", run, "--try", file("job", wrong)});
     EXPECT_EQ(refused.code, 2) << wrong << refused.out;
     EXPECT_TRUE(has(refused.err, "ddl: error: ")) << refused.err;
   }
   EXPECT_EQ(ddl_command({"analyze", run, "--try", (folder_ / "none.sql").string()}).code, 2);
   EXPECT_EQ(ddl_command({"analyze", run, "--try", job, "--metric", "step_time"}).code, 2);
-  EXPECT_TRUE(has(ddl_command({"query", run, "SELECT count(*) AS n FROM metric WHERE id = 'longest_step'"}).out, "0")) << "nothing is kept";
+  EXPECT_TRUE(has(ddl_command({"query", run, "SELECT count(*) AS n FROM metric WHERE id = 'longest_step'"}).out, "0"))
+      << "nothing is kept";
 }
 
 /// What a metric may read, `ddl query` shows.

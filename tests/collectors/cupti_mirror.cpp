@@ -1,5 +1,5 @@
-// Compares collectors/cupti_abi.h with the real headers of CUPTI, and reads buffers that were written with the real structs: the real
-// libcupti walks them (that needs no driver), our mirrors tell what is in them.
+// Compares collectors/cupti_abi.h with the real headers of CUPTI, and reads buffers that were written with the real
+// structs: the real libcupti walks them (that needs no driver), our mirrors tell what is in them.
 //
 // usage: cupti_mirror [LIBCUPTI]
 #include <cuda.h>
@@ -18,8 +18,9 @@ namespace {
 
 namespace mirror = ddl::cupti;
 
-#define SAME(REAL, member, MIRROR, ours) \
-  static_assert(offsetof(REAL, member) == offsetof(mirror::MIRROR, ours) && sizeof(REAL::member) == sizeof(mirror::MIRROR::ours))
+#define SAME(REAL, member, MIRROR, ours)                                    \
+  static_assert(offsetof(REAL, member) == offsetof(mirror::MIRROR, ours) && \
+                sizeof(REAL::member) == sizeof(mirror::MIRROR::ours))
 SAME(CUpti_ActivityKernel10, kind, Kernel, kind);
 SAME(CUpti_ActivityKernel10, start, Kernel, start);
 SAME(CUpti_ActivityKernel10, end, Kernel, end);
@@ -147,7 +148,8 @@ int main(int argc, char** argv) {
   if (argc < 2) return failures;
   void* library = dlopen(argv[1], RTLD_NOW);
   const auto next =
-      library ? reinterpret_cast<decltype(&cuptiActivityGetNextRecord)>(dlsym(library, "cuptiActivityGetNextRecord")) : nullptr;
+      library ? reinterpret_cast<decltype(&cuptiActivityGetNextRecord)>(dlsym(library, "cuptiActivityGetNextRecord"))
+              : nullptr;
   if (!next) {
     std::printf("skipped: %s\n", library ? "no cuptiActivityGetNextRecord" : dlerror());
     return 77;
@@ -240,18 +242,24 @@ int main(int argc, char** argv) {
     const ddl::DeviceRecord& r = found[i];
     expect(ddl::device_kind(r.what) == kKinds[i] && r.start == 1001 + i && r.end == 2001 + i, "kinds and times");
     expect(r.context == ddl::kContextOfLaunch, "the layer is the launch's");
-    if (i < 4) expect(r.device == 3 && r.cuda_context == 4 && r.stream == 5 && r.correlation == i + 1 && r.graph_node == 601 + i, "places");
+    if (i < 4)
+      expect(r.device == 3 && r.cuda_context == 4 && r.stream == 5 && r.correlation == i + 1 && r.graph_node == 601 + i,
+             "places");
   }
   expect(kernel_name == kName, "the kernel's name");
-  expect(ddl::device_sub(found[1].what) == 2 && ddl::device_source(found[1].what) == 3 && ddl::device_destination(found[1].what) == 2,
+  expect(ddl::device_sub(found[1].what) == 2 && ddl::device_source(found[1].what) == 3 &&
+             ddl::device_destination(found[1].what) == 2,
          "copies");
   expect(found[1].bytes == 4096 && found[2].bytes == 8192 && found[3].bytes == 77, "bytes");
   expect(ddl::device_sub(found[2].what) == 10 && found[2].name == 7, "copies between devices");
   expect(ddl::device_destination(found[3].what) == 5, "memsets");
-  expect(found[4].correlation == 5 && ddl::device_sub(found[4].what) == 4 && found[4].stream == UINT32_MAX, "synchronisation");
+  expect(found[4].correlation == 5 && ddl::device_sub(found[4].what) == 4 && found[4].stream == UINT32_MAX,
+         "synchronisation");
   expect(ddl::device_sub(found[5].what) == 2, "overhead");
-  expect(found[6].stream == 14 && found[7].stream == 13 && found[6].correlation == 7 && found[7].correlation == 6, "streams that wait");
-  expect(found[6].name == 88 && found[7].name == 88 && found[6].graph_node == 99 && found[7].graph_node == 99, "what they wait for");
+  expect(found[6].stream == 14 && found[7].stream == 13 && found[6].correlation == 7 && found[7].correlation == 6,
+         "streams that wait");
+  expect(found[6].name == 88 && found[7].name == 88 && found[6].graph_node == 99 && found[7].graph_node == 99,
+         "what they wait for");
   std::printf("%zu records of the real libcupti told alike, %d failures\n", found.size(), failures);
   return failures != 0;
 }

@@ -1,6 +1,6 @@
-// GPUs driven by many threads at once against mocks of CUDA, CUPTI and NCCL: launches, captured graphs, events, collectives with NCCL's
-// profiler, while CUPTI gives its buffers back on threads of its own and ours reads them. Known truth: what the threads gave the devices to
-// do. Meant for ThreadSanitizer as much as for its own assertions.
+// GPUs driven by many threads at once against mocks of CUDA, CUPTI and NCCL: launches, captured graphs, events,
+// collectives with NCCL's profiler, while CUPTI gives its buffers back on threads of its own and ours reads them. Known
+// truth: what the threads gave the devices to do. Meant for ThreadSanitizer as much as for its own assertions.
 #include <ddl/annotate.h>
 #include <gtest/gtest.h>
 #include <stdlib.h>
@@ -29,10 +29,12 @@ int InitializeInjection();
 int cudaSetDevice(int), cudaStreamCreate(fake_stream**), cudaStreamSynchronize(fake_stream*);
 int cudaLaunchKernel(const void*, dim3, dim3, void**, size_t, fake_stream*);
 int cudaMemcpyAsync(void*, const void*, size_t, int, fake_stream*);
-int cudaEventCreate(event**), cudaEventRecord(event*, fake_stream*), cudaStreamWaitEvent(fake_stream*, event*, unsigned);
+int cudaEventCreate(event**), cudaEventRecord(event*, fake_stream*),
+    cudaStreamWaitEvent(fake_stream*, event*, unsigned);
 int cudaStreamBeginCapture(fake_stream*, int), cudaStreamEndCapture(fake_stream*, fake_graph**);
 int cudaGraphInstantiate(fake_graph**, fake_graph*, unsigned long long), cudaGraphLaunch(fake_graph*, fake_stream*);
-ncclResult_t ncclGetUniqueId(ncclUniqueId*), ncclCommInitRank(ncclComm_t*, int, ncclUniqueId, int), ncclCommDestroy(ncclComm_t);
+ncclResult_t ncclGetUniqueId(ncclUniqueId*), ncclCommInitRank(ncclComm_t*, int, ncclUniqueId, int),
+    ncclCommDestroy(ncclComm_t);
 ncclResult_t ncclAllReduce(const void*, void*, size_t, ncclDataType_t, ncclRedOp_t, ncclComm_t, cudaStream_t);
 }
 
@@ -161,7 +163,8 @@ TEST_F(GpuThreads, EveryActivityIsOneRecordWhoeverLaunchesIt) {
   flush_devices();
 
   const SpoolReader spool = reader();
-  for (const LossKind loss : {kLossDeviceDropped, kLossDeviceNotKept, kLossDeviceTimes, kLossDeviceUnread, kLossNcclEvents})
+  for (const LossKind loss :
+       {kLossDeviceDropped, kLossDeviceNotKept, kLossDeviceTimes, kLossDeviceUnread, kLossNcclEvents})
     EXPECT_EQ(spool.header().loss[loss], 0u) << loss;
   std::map<DeviceKind, int64_t> did = activities(spool);
   std::map<uint32_t, int64_t> launched;

@@ -1,4 +1,5 @@
-// NCCL's profiler plugin, called as NCCL does: calls of captured graphs, whose graphs may be launched at any time later.
+// NCCL's profiler plugin, called as NCCL does: calls of captured graphs, whose graphs may be launched at any time
+// later.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -1,5 +1,6 @@
-// For tests of the NVTX handler, called as NVTX calls it: through the tables that it fills. Each test records in a forked child (the
-// recorder lives once per process) and reads what the child left with the reader, which shares only the format with it.
+// For tests of the NVTX handler, called as NVTX calls it: through the tables that it fills. Each test records in a
+// forked child (the recorder lives once per process) and reads what the child left with the reader, which shares only
+// the format with it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -23,7 +24,7 @@ namespace ddl {
 namespace fs = std::filesystem;
 using namespace nvtx;
 
-// ------------------------------------------------------------------------------------------------ the program's side of NVTX
+// ------------------------------------------------------------------------------------------ the program's side of NVTX
 
 /// One copy of NVTX, as a library has it.
 struct Copy {
@@ -58,7 +59,9 @@ F* core2(unsigned slot) {
 }
 inline int push(const char* text) { return core<int(const char*)>(kRangePushA)(text); }
 inline int pop() { return core<int()>(kRangePop)(); }
-inline int push(Domain d, const EventAttributes& e) { return core2<int(Domain, const EventAttributes*)>(kDomainRangePushEx)(d, &e); }
+inline int push(Domain d, const EventAttributes& e) {
+  return core2<int(Domain, const EventAttributes*)>(kDomainRangePushEx)(d, &e);
+}
 inline int pop(Domain d) { return core2<int(Domain)>(kDomainRangePop)(d); }
 inline Domain domain(const char* name) { return core2<Domain(const char*)>(kDomainCreateA)(name); }
 inline EventAttributes event(const char* text) {
@@ -136,7 +139,8 @@ class Spool : public MetaVisitor {
       values.emplace_back(strings.at(r.context), value);
       return;
     }
-    ranges.push_back({paths.at(r.context), record_kind(r.word), r.start_ticks, r.start_ticks + record_duration_ticks(r.word), thread,
+    ranges.push_back({paths.at(r.context), record_kind(r.word), r.start_ticks,
+                      r.start_ticks + record_duration_ticks(r.word), thread,
                       static_cast<uint64_t>(r.comm) << 32 | r.sequence, range_numbers(r)});
   }
 };

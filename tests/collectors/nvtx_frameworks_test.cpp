@@ -1,4 +1,5 @@
-// What frameworks say by NVTX: operators of emit_nvtx, and backward ranges that find the layer of their forward operator.
+// What frameworks say by NVTX: operators of emit_nvtx, and backward ranges that find the layer of their
+// forward operator.
 #include "tests/collectors/nvtx_fixture.h"
 
 #include <set>

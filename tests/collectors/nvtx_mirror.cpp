@@ -12,7 +12,8 @@ namespace nv = ddl::nvtx;
   static_assert(offsetof(nv::ours, our_field) == offsetof(theirs, their_field), #ours "." #our_field); \
   static_assert(sizeof(nv::ours::our_field) == sizeof(theirs::their_field), #ours "." #our_field " size")
 #define SAME_SIZE(ours, theirs) static_assert(sizeof(nv::ours) == sizeof(theirs), #ours)
-#define SAME_NUMBER(ours, theirs) static_assert(static_cast<long long>(nv::ours) == static_cast<long long>(theirs), #ours)
+#define SAME_NUMBER(ours, theirs) \
+  static_assert(static_cast<long long>(nv::ours) == static_cast<long long>(theirs), #ours)
 
 static_assert(NVTX_VERSION == nv::kVersion);
 SAME_SIZE(EventAttributes, nvtxEventAttributes_t);

@@ -33,7 +33,8 @@ TEST_F(NvtxTest, TextsOfAllKinds) {
     pop(mine);
     EventAttributes handle = event(nullptr);
     handle.message_type = kMessageRegistered;
-    handle.message.registered = core2<const void*(Domain, const wchar_t*)>(kDomainRegisterStringW)(mine, L"wide registered");
+    handle.message.registered =
+        core2<const void*(Domain, const wchar_t*)>(kDomainRegisterStringW)(mine, L"wide registered");
     push(mine, handle);
     pop(mine);
     core<int(const wchar_t*)>(kRangePushW)(L"wide");
@@ -56,9 +57,9 @@ TEST_F(NvtxTest, TextsOfAllKinds) {
     pop();
   });
   const Spool s = spool();
-  const std::map<std::string, uint64_t> expected = {{"registered:layer", 2}, {"w\xc3\xa9:layer", 1}, {"wide registered:layer", 1},
-                                                    {"wide:layer", 1},       {"conv1:layer", 2},     {"conv2:layer", 1},
-                                                    {"(unnamed):layer", 4}};
+  const std::map<std::string, uint64_t> expected = {
+      {"registered:layer", 2}, {"w\xc3\xa9:layer", 1}, {"wide registered:layer", 1}, {"wide:layer", 1},
+      {"conv1:layer", 2},      {"conv2:layer", 1},     {"(unnamed):layer", 4}};
   EXPECT_EQ(s.calls, expected);
 }
 
@@ -111,7 +112,8 @@ TEST_F(NvtxTest, NamesOfThreads) {
     push("a");
     core<void(uint32_t, const char*)>(kNameOsThreadA)(static_cast<uint32_t>(getpid()), "main loop");
     std::thread([] {
-      core<void(uint32_t, const wchar_t*)>(kNameOsThreadW)(static_cast<uint32_t>(syscall(SYS_gettid)), L"autogr\u00e4d");
+      core<void(uint32_t, const wchar_t*)>(kNameOsThreadW)(static_cast<uint32_t>(syscall(SYS_gettid)),
+                                                           L"autogr\u00e4d");
       core<void(uint32_t, const char*)>(kNameOsThreadA)(4000000, "nobody");
     }).join();
     pop();
@@ -119,7 +121,7 @@ TEST_F(NvtxTest, NamesOfThreads) {
   EXPECT_EQ(spool().threads, (std::map<uint32_t, std::string>{{0, "main loop"}, {1, "autogr\xc3\xa4\x64"}}));
 }
 
-// ------------------------------------------------------------------------------------------------ libraries and their payloads
+// ---------------------------------------------------------------------------------------- libraries and their payloads
 
 struct Told {
   NvtxLibraryEvent::Kind kind;
@@ -160,10 +162,12 @@ TEST_F(NvtxTest, PayloadsOfLibrariesGoToTheListenerWithTheirNames) {
     EnumAttributes redop = {kEnumFieldSize | kEnumFieldId, "op", nullptr, 0, 4, (1 << 24) + 11, nullptr};
     EXPECT_EQ(extension.at<uint64_t(Domain, const EnumAttributes*)>(kEnumRegister)(nccl, &redop), redop.id);
     // uint64 communicator, size_t bytes, int8 (padding follows), enum; offsets as NVTX allows: not given
-    const SchemaEntry entries[] = {
-        {0, 18, "communicator", nullptr, 0, 0, nullptr, nullptr}, {0, 22, "bytes", nullptr, 0, 0, nullptr, nullptr},
-        {0, 11, "small", nullptr, 0, 0, nullptr, nullptr},        {1 << 1, 5, "pointer", nullptr, 0, 0, nullptr, nullptr},
-        {1 << 4, 1, "text", nullptr, 6, 0, nullptr, nullptr},     {0, redop.id, "op", nullptr, 0, 0, nullptr, nullptr}};
+    const SchemaEntry entries[] = {{0, 18, "communicator", nullptr, 0, 0, nullptr, nullptr},
+                                   {0, 22, "bytes", nullptr, 0, 0, nullptr, nullptr},
+                                   {0, 11, "small", nullptr, 0, 0, nullptr, nullptr},
+                                   {1 << 1, 5, "pointer", nullptr, 0, 0, nullptr, nullptr},
+                                   {1 << 4, 1, "text", nullptr, 6, 0, nullptr, nullptr},
+                                   {0, redop.id, "op", nullptr, 0, 0, nullptr, nullptr}};
     struct {
       uint64_t comm = 0xfedcba9876543210;
       size_t bytes = 4096;
@@ -172,8 +176,16 @@ TEST_F(NvtxTest, PayloadsOfLibrariesGoToTheListenerWithTheirNames) {
       char text[6] = "hello";
       int op = 3;
     } data;
-    SchemaAttributes schema = {
-        kFieldEntries | kFieldCount | kFieldId, "s", kSchemaStatic, 0, entries, 6, sizeof data, 0, (1 << 24) + 5, nullptr};
+    SchemaAttributes schema = {kFieldEntries | kFieldCount | kFieldId,
+                               "s",
+                               kSchemaStatic,
+                               0,
+                               entries,
+                               6,
+                               sizeof data,
+                               0,
+                               (1 << 24) + 5,
+                               nullptr};
     const auto add = extension.at<uint64_t(Domain, const SchemaAttributes*)>(kSchemaRegister);
     EXPECT_EQ(add(nccl, &schema), schema.id);
     schema.field_mask = kFieldEntries | kFieldCount;
@@ -195,7 +207,8 @@ TEST_F(NvtxTest, PayloadsOfLibrariesGoToTheListenerWithTheirNames) {
     extension.at<int(Domain, const PayloadData*, size_t)>(kRangePushPayload)(nccl, &payload, 1);
     payload.schema_id = 77;  // nobody described it
     extension.at<void(Domain, const PayloadData*, size_t)>(kMarkPayload)(nccl, &payload, 1);
-    const RangeId id = extension.at<RangeId(Domain, const PayloadData*, size_t)>(kRangeStartPayload)(nullptr, &payload, 1);
+    const RangeId id =
+        extension.at<RangeId(Domain, const PayloadData*, size_t)>(kRangeStartPayload)(nullptr, &payload, 1);
     extension.at<void(Domain, RangeId, const PayloadData*, size_t)>(kRangeEndPayload)(nullptr, id, &payload, 1);
 
     const std::map<std::string, int64_t> all = {
@@ -213,7 +226,8 @@ TEST_F(NvtxTest, PayloadsOfLibrariesGoToTheListenerWithTheirNames) {
     EXPECT_EQ(g_told[4].kind, NvtxLibraryEvent::kMark);
     EXPECT_TRUE(g_told[4].fields.empty());
   });
-  EXPECT_EQ(spool().calls, (std::map<std::string, uint64_t>{{"(unnamed):phase", 1}}));  // what the default domain started
+  // what the default domain started
+  EXPECT_EQ(spool().calls, (std::map<std::string, uint64_t>{{"(unnamed):phase", 1}}));
 }
 
 }  // namespace

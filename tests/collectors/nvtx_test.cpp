@@ -34,8 +34,8 @@ TEST_F(NvtxTest, PushesNestIntoStepsPhasesAndLayers) {
   for (size_t i = 0; i < 3; ++i) EXPECT_EQ(steps[i].step, 3 + i);
   const auto forwards = s.of(":step/forward:phase");
   for (const Range& layer : s.of(":step/forward:phase/conv1:layer")) {
-    EXPECT_TRUE(
-        std::any_of(forwards.begin(), forwards.end(), [&](const Range& f) { return f.start <= layer.start && layer.end <= f.end; }));
+    EXPECT_TRUE(std::any_of(forwards.begin(), forwards.end(),
+                            [&](const Range& f) { return f.start <= layer.start && layer.end <= f.end; }));
   }
   EXPECT_EQ(s.lost(kLossUnbalanced), 0u);
 }
@@ -94,8 +94,9 @@ TEST_F(NvtxTest, RangesOfTwoDomainsMayCrossAndTheirTimesAddUp) {
   });
   const Spool s = spool();
   EXPECT_EQ(s.lost(kLossUnbalanced), 1u);
-  const std::set<std::string> expected = {"outer:layer", "outer:layer/inner:layer", "outer:layer/inner:layer/innermost:layer",
-                                          "inner:layer", "inner:layer/innermost:layer"};
+  const std::set<std::string> expected = {"outer:layer", "outer:layer/inner:layer",
+                                          "outer:layer/inner:layer/innermost:layer", "inner:layer",
+                                          "inner:layer/innermost:layer"};
   std::set<std::string> seen;
   for (const auto& [path, calls] : s.calls) {
     seen.insert(path);

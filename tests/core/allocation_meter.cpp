@@ -16,12 +16,13 @@ std::atomic<int64_t> g_limit{INT64_MAX};
 
 void* allocate(size_t bytes) {
   const int64_t live = g_live.load(std::memory_order_relaxed);
-  if (bytes > static_cast<size_t>(INT64_MAX) || live + static_cast<int64_t>(bytes) > g_limit.load(std::memory_order_relaxed))
+  if (bytes > static_cast<size_t>(INT64_MAX) ||
+      live + static_cast<int64_t>(bytes) > g_limit.load(std::memory_order_relaxed))
     throw std::bad_alloc();
   void* memory = std::malloc(bytes == 0 ? 1 : bytes);
   if (!memory) throw std::bad_alloc();
-  const int64_t now =
-      g_live.fetch_add(static_cast<int64_t>(malloc_usable_size(memory)), std::memory_order_relaxed) + static_cast<int64_t>(bytes);
+  const int64_t now = g_live.fetch_add(static_cast<int64_t>(malloc_usable_size(memory)), std::memory_order_relaxed) +
+                      static_cast<int64_t>(bytes);
   if (now > g_peak.load(std::memory_order_relaxed)) g_peak.store(now, std::memory_order_relaxed);
   return memory;
 }
@@ -64,6 +65,8 @@ AllocationLimit::AllocationLimit(size_t limit_bytes) {
 
 AllocationLimit::~AllocationLimit() { g_limit = INT64_MAX; }
 
-size_t AllocationLimit::peak_bytes() const { return static_cast<size_t>(std::max<int64_t>(g_peak.load() - g_begin, 0)); }
+size_t AllocationLimit::peak_bytes() const {
+  return static_cast<size_t>(std::max<int64_t>(g_peak.load() - g_begin, 0));
+}
 
 }  // namespace ddl::test

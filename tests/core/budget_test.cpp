@@ -1,4 +1,5 @@
-// What recording is said to cost, and what is cut when it costs too much: on a clock that only moves when it is read or told to.
+// What recording is said to cost, and what is cut when it costs too much: on a clock that only moves when
+// it is read or told to.
 #include <sys/mman.h>
 #include <sys/syscall.h>
 #include <time.h>
@@ -27,8 +28,8 @@ extern "C" int clock_gettime(clockid_t clock, timespec* now) noexcept {
 namespace ddl {
 namespace {
 
-// A call reads the clock twice and does nothing else that takes time here, so these are the prices that the recorder must find. Cold it
-// takes no longer; the two reads around the measurement make it seem a little more.
+// A call reads the clock twice and does nothing else that takes time here, so these are the prices that the recorder
+// must find. Cold it takes no longer; the two reads around the measurement make it seem a little more.
 constexpr double kCallNs = 2 * kReadNs * (129.0 / 128);
 constexpr double kColdCallNs = 3 * kReadNs;
 
@@ -88,7 +89,8 @@ TEST_F(BudgetTest, SaysWhatKnownCallsCost) {
 
 TEST_F(BudgetTest, CoarsensUntilTheLogCostsNoMoreThanItMay) {
   constexpr uint32_t kCalls = 4000000;
-  record_synthetic([] { collectives(kCalls, 500); });  // 17 % of the time to record all, 1.05 % for every 16th, 0.5 % for every 32nd
+  // 17 % of the time to record all, 1.05 % for every 16th, 0.5 % for every 32nd
+  record_synthetic([] { collectives(kCalls, 500); });
   const SpoolReader reader = spool();
   EXPECT_EQ(reader.header().keep_level, 5u);
   EXPECT_EQ(profiled_calls(reader, kOp), kCalls);
@@ -165,7 +167,8 @@ TEST_F(BudgetTest, PollsBeyondTheBudgetAreCountedAndTheirTimeIsSampled) {
       EXPECT_EQ(e.min_ticks, kPollNs);
       EXPECT_EQ(e.max_ticks, kPollNs);
     } else {
-      EXPECT_NEAR(static_cast<double>(e.bytes), static_cast<double>(kPolls * kPollNs), 0.02 * static_cast<double>(kPolls * kPollNs));
+      EXPECT_NEAR(static_cast<double>(e.bytes), static_cast<double>(kPolls * kPollNs),
+                  0.02 * static_cast<double>(kPolls * kPollNs));
     }
   }
   std::vector<uint64_t> found;
@@ -201,8 +204,9 @@ TEST_F(BudgetTest, OnARealClockAPriceIsFound) {
   const FileHeader& h = reader.header();
   const double ticks = static_cast<double>(h.latest.ticks - h.begin.ticks);
   const double ticks_per_ns = ticks / static_cast<double>(h.latest.monotonic_ns - h.begin.monotonic_ns);
-  // What these calls took the processor is ours, and recording makes up most of it: nine tenths where nothing else runs. While others run they may take
-  // ten times as long by the clock, and what we do between two calls, which is timed by the clock, may take as long as all of it.
+  // What these calls took the processor is ours, and recording makes up most of it: nine tenths where nothing else
+  // runs. While others run they may take ten times as long by the clock, and what we do between two calls, which is
+  // timed by the clock, may take as long as all of it.
   const double found = static_cast<double>(h.overhead_ticks);
   EXPECT_GT(found, calls_ns * ticks_per_ns / 5);
   EXPECT_LT(found, 2 * ticks);

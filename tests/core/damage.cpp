@@ -72,12 +72,14 @@ class Damage {
   }
 
   void flip_bits() {
-    for (uint64_t n = 1 + below(below(4) == 0 ? 200 : 4); n > 0; --n) image_[somewhere()] ^= static_cast<unsigned char>(1u << below(8));
+    for (uint64_t n = 1 + below(below(4) == 0 ? 200 : 4); n > 0; --n)
+      image_[somewhere()] ^= static_cast<unsigned char>(1u << below(8));
   }
 
   void set_word() {
-    static const uint64_t kExtremes[] = {0,          1,          0x7f,       0xff,      0xffff,     0x7fffffff, 0xffffffff,
-                                         1ull << 32, 1ull << 47, 1ull << 63, INT64_MAX, UINT64_MAX, 4096,       4 << 20};
+    static const uint64_t kExtremes[] = {0,          1,          0x7f,       0xff,       0xffff,
+                                         0x7fffffff, 0xffffffff, 1ull << 32, 1ull << 47, 1ull << 63,
+                                         INT64_MAX,  UINT64_MAX, 4096,       4 << 20};
     const uint64_t value = kExtremes[below(std::size(kExtremes))] + below(3) - 1;
     const size_t width = below(2) ? 4 : 8;
     const size_t at = somewhere() / width * width;
@@ -279,7 +281,8 @@ std::string damage_cells(const std::string& database, std::mt19937_64& random) {
   try {
     SQLite::Database db(path, SQLite::OPEN_READWRITE);
     std::vector<std::pair<std::string, std::string>> columns;
-    SQLite::Statement all(db, "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'");
+    SQLite::Statement all(
+        db, "SELECT t.name, c.name FROM sqlite_master t, pragma_table_info(t.name) c WHERE t.type = 'table'");
     while (all.executeStep()) columns.emplace_back(all.getColumn(0).getString(), all.getColumn(1).getString());
     all.reset();
     for (uint64_t n = 1 + random() % 3; n > 0 && !columns.empty(); --n) {

@@ -81,7 +81,8 @@ TEST_F(LiveFileTest, FollowsTheLogFromChunkToChunk) {
   EXPECT_EQ(seen.written, kCalls);
   EXPECT_EQ(seen.missed, 0u);
   ASSERT_GT(seen.sequences.size(), 6000u);
-  for (size_t i = 0; i < seen.sequences.size(); ++i) ASSERT_EQ(seen.sequences[i], kCalls - seen.sequences.size() + i + 1);
+  for (size_t i = 0; i < seen.sequences.size(); ++i)
+    ASSERT_EQ(seen.sequences[i], kCalls - seen.sequences.size() + i + 1);
   EXPECT_LT(live.file_bytes(), 512u * 1024);
 }
 

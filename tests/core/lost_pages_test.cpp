@@ -90,7 +90,8 @@ TEST_F(LostPages, OfTheHeaderAreAsTheyWere) {
     const FileHeader before = *spool_header();
     truncate_spool(0);
     const FileHeader after = *spool_header();
-    if (lost_pages() != 1 || after.begin.ticks != before.begin.ticks || after.log_bytes != before.log_bytes || before.log_bytes == 0)
+    if (lost_pages() != 1 || after.begin.ticks != before.begin.ticks || after.log_bytes != before.log_bytes ||
+        before.log_bytes == 0)
       _exit(1);
   });
 }

@@ -47,7 +47,8 @@ TEST_F(ReaderDamageTest, SurvivesAFileThatIsTruncatedUnderIt) {
 
 TEST_F(ReaderDamageTest, FindsTheNextChunkBehindADamagedHeader) {
   for (int c = 0; c < 4; ++c)
-    builder_.append(builder_.add_chunk(ChunkKind::kEvents, c == 1 ? 3 * kMinChunkBytes : kMinChunkBytes), call(2000 + c));
+    builder_.append(builder_.add_chunk(ChunkKind::kEvents, c == 1 ? 3 * kMinChunkBytes : kMinChunkBytes),
+                    call(2000 + c));
   builder_.chunk(1).bytes ^= kPageBytes;  // its check no longer fits
   const SpoolReader reader = read();
   EXPECT_EQ(starts(reader), (std::vector<uint64_t>{2000, 2002, 2003}));
@@ -70,7 +71,8 @@ TEST_F(ReaderDamageTest, FlippingAnyBitOfARecordLosesAtMostThatRecord) {
     reader.read_records(reader.chunks(ChunkKind::kEvents)[0], records);
     ASSERT_GE(records.size(), 4u);
     for (const uint64_t start : {2000u, 2100u, 2300u, 2400u}) {
-      EXPECT_EQ(std::count_if(records.begin(), records.end(), [&](const Record& r) { return r.start_ticks == start; }), 1);
+      EXPECT_EQ(std::count_if(records.begin(), records.end(), [&](const Record& r) { return r.start_ticks == start; }),
+                1);
     }
   }
 }
@@ -83,8 +85,9 @@ TEST_F(ReaderDamageTest, DropsRecordsThatCannotBeAndSaysSo) {
     return r;
   };
   builder_.append(log, call(2000));
-  builder_.append(log, call(500));                                                       // before the process began
-  builder_.append(log, call(1ull << 60));                                                // a century after its last sign of life
+  builder_.append(log, call(500));  // before the process began
+  // a century after its last sign of life
+  builder_.append(log, call(1ull << 60));
   builder_.append(log, with_word(record_word(static_cast<RecordKind>(9), kOp, 1)));      // no such kind
   builder_.append(log, with_word(record_word(RecordKind::kCall, kFirstCallOp - 1, 1)));  // a range's number for a call
   builder_.append(log, with_word(record_word(RecordKind::kStep, 2, 1)));                 // a step that is a phase
@@ -97,7 +100,8 @@ TEST_F(ReaderDamageTest, DropsRecordsThatCannotBeAndSaysSo) {
   EXPECT_EQ(skips[0].bytes, 6 * sizeof(Record));
 }
 
-/// A clock that was set back leaves many records from before the process began, one after the other; damage leaves one here and there.
+/// A clock that was set back leaves many records from before the process began, one after the other; damage leaves
+/// one here and there.
 TEST_F(ReaderDamageTest, TellsRecordsOfAClockThatWasSetBackFromDamage) {
   const auto reason_of = [&](uint64_t early, bool in_a_row, uint64_t chunk_begin) {
     builder_ = SpoolBuilder();
@@ -173,7 +177,8 @@ TEST_F(ReaderDamageTest, RejectsRunsThatClaimMoreThanTheEntryHolds) {
   builder_.communicator(comm, {{0, 1, 2}});
   std::vector<unsigned char> image = builder_.image();
   const uint32_t many = 0xffffffff;
-  memcpy(&image[kPageBytes + sizeof(ChunkHeader) + sizeof(MetaHeader) + offsetof(CommunicatorMeta, runs)], &many, sizeof many);
+  memcpy(&image[kPageBytes + sizeof(ChunkHeader) + sizeof(MetaHeader) + offsetof(CommunicatorMeta, runs)], &many,
+         sizeof many);
   const SpoolReader reader = read(image);
   Texts texts;
   std::vector<Skip> skips;

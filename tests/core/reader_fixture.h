@@ -52,7 +52,8 @@ class ReaderTest : public ::testing::Test {
     test::write_bytes(path(), image);
     return SpoolReader(path());
   }
-  std::vector<uint64_t> starts(const SpoolReader& reader, std::vector<Skip>* skips = nullptr, ChunkKind kind = ChunkKind::kEvents) {
+  std::vector<uint64_t> starts(const SpoolReader& reader, std::vector<Skip>* skips = nullptr,
+                               ChunkKind kind = ChunkKind::kEvents) {
     std::vector<uint64_t> found;
     std::vector<Record> records;
     for (const SpoolChunk& chunk : reader.chunks(kind)) {

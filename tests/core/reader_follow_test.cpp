@@ -1,4 +1,5 @@
-// Following a chunk that grows: every record once, calls that were open when they return, and what a ring wrote over is counted.
+// Following a chunk that grows: every record once, calls that were open when they return, and what a ring
+// wrote over is counted.
 #include "tests/core/reader_fixture.h"
 
 namespace ddl {

@@ -1,5 +1,5 @@
-// Thousands of damaged spools: the reader never crashes, never hangs, never allocates without bound, and what it returns is within the
-// format.
+// Thousands of damaged spools: the reader never crashes, never hangs, never allocates without bound, and what it
+// returns is within the format.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
@@ -18,7 +18,8 @@ namespace {
 using test::Image;
 
 constexpr int kCases = 12000;
-/// Chunks are at most 4 MiB: the bytes of one, for rings twice, and its records with room to grow; the index is small beside that.
+/// Chunks are at most 4 MiB: the bytes of one, for rings twice, and its records with room to grow; the index is
+/// small beside that.
 constexpr size_t kMemoryLimit = 24 << 20;
 
 struct Visitor : MetaVisitor {
@@ -71,7 +72,9 @@ TEST(ReaderFuzz, DamagedSpoolsAreReadWithinBounds) {
   const uint64_t seed = test::fuzz_seed();
   const int cases = test::fuzz_cases(kCases);
   const std::filesystem::path memory = "/dev/shm";  // a file is written anew for each case
-  std::string path = ((std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path()) / "ddl-fuzz-XXXXXX").string();
+  std::string path =
+      ((std::filesystem::exists(memory) ? memory : std::filesystem::temp_directory_path()) / "ddl-fuzz-XXXXXX")
+          .string();
   const int fd = mkostemp(path.data(), O_CLOEXEC);
   ASSERT_GE(fd, 0);
   int readable = 0;

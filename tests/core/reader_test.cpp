@@ -11,11 +11,13 @@
 namespace ddl {
 namespace {
 
-// ---------------------------------------------------------------------------------------------------------------- whole files
+// --------------------------------------------------------------------------------------------------------- whole files
 
 TEST_F(ReaderTest, GivesBackEveryFieldOfARecord) {
   const size_t log = builder_.add_chunk(ChunkKind::kEvents, kMinChunkBytes, 7);
-  const Record put = {2000, record_word(RecordKind::kRequest, 0xabc, 12345), record_payload(1ull << 40, 250, 9), 17, 4242, 0xfffffffe, -3};
+  const Record put = {
+      2000, record_word(RecordKind::kRequest, 0xabc, 12345), record_payload(1ull << 40, 250, 9), 17, 4242, 0xfffffffe,
+      -3};
   builder_.append(log, put);
   const SpoolReader reader = read();
   const std::vector<SpoolChunk> chunks = reader.chunks(ChunkKind::kEvents);
@@ -35,7 +37,9 @@ TEST_F(ReaderTest, DecodesEveryKindOfMetaEntry) {
   struct All : Texts {
     void on_context(const ContextMeta& meta) override { context = meta; }
     void on_communicator_name(const CommNameMeta& meta) override { comm_name = meta; }
-    void on_operation(const OperationMeta& meta, std::string_view name) override { operation = meta, operation_name = name; }
+    void on_operation(const OperationMeta& meta, std::string_view name) override {
+      operation = meta, operation_name = name;
+    }
     void on_module(const ModuleMeta& meta, std::string_view path) override { module = meta, module_path = path; }
     void on_clock(const ClockPair& pair) override { clock = pair; }
     void on_clock_sync(const ClockSyncMeta& meta) override { sync = meta; }
@@ -140,7 +144,7 @@ TEST_F(ReaderTest, SortsARingThatWentRound) {
   EXPECT_TRUE(std::is_sorted(found.begin(), found.end()));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- growing files
+// ------------------------------------------------------------------------------------------------------- growing files
 
 TEST_F(ReaderTest, SeesWhatAGrowingFileAdds) {
   const size_t first = builder_.add_chunk(ChunkKind::kEvents);
@@ -207,15 +211,17 @@ TEST_F(ReaderTest, FollowsARunningProcessToItsNextTable) {
   EXPECT_EQ(reader.chunks(ChunkKind::kProfile)[1].header.index, 1u);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- refusals
+// ------------------------------------------------------------------------------------------------------------ refusals
 
 TEST_F(ReaderTest, RefusesWhatIsNoSpool) {
   EXPECT_NE(std::string(refusal().what()).find("No such file"), std::string::npos);
   const std::vector<unsigned char> good = builder_.image();
   EXPECT_NE(std::string(refusal_of({}).what()).find("shorter"), std::string::npos);
   EXPECT_NE(std::string(refusal_of({good.begin(), good.begin() + 100}).what()).find("shorter"), std::string::npos);
-  EXPECT_NE(std::string(refusal_of(std::vector<unsigned char>(kPageBytes)).what()).find("never finished"), std::string::npos);
-  EXPECT_NE(std::string(refusal_of(std::vector<unsigned char>(kPageBytes, 'x')).what()).find("not a ddl spool"), std::string::npos);
+  EXPECT_NE(std::string(refusal_of(std::vector<unsigned char>(kPageBytes)).what()).find("never finished"),
+            std::string::npos);
+  EXPECT_NE(std::string(refusal_of(std::vector<unsigned char>(kPageBytes, 'x')).what()).find("not a ddl spool"),
+            std::string::npos);
   ASSERT_EQ(unlink(path().c_str()), 0);
   ASSERT_EQ(mkfifo(path().c_str(), 0600), 0);
   EXPECT_NE(std::string(refusal().what()).find("not a file"), std::string::npos) << "and must not hang";

@@ -1,4 +1,5 @@
-// A recorder in a forked child each time (it lives once per process), read back by the reader, which shares only the format with it.
+// A recorder in a forked child each time (it lives once per process), read back by the reader, which shares only
+// the format with it.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -87,7 +88,8 @@ class RecorderTest : public ::testing::Test {
   RecorderOptions options_ = {};
 };
 
-inline void call(uint32_t op, uint64_t bytes, uint32_t sequence = 0, bool collective = false, const void* site = kSiteA) {
+inline void call(uint32_t op, uint64_t bytes, uint32_t sequence = 0, bool collective = false,
+                 const void* site = kSiteA) {
   const OpenCall open = begin_call(op, site, 1, collective, sequence, -1, record_payload(bytes, 14, 1));
   if (open.thread) end_call(open, record_payload(bytes, 14, 1));
 }

@@ -118,7 +118,8 @@ TEST_F(RecorderTest, WritersOfDeviceRecordsTakeTurns) {
     std::vector<DeviceRecord> some;
     reader.read_device(chunk, some);
     count += some.size();
-    for (const DeviceRecord& r : some) bytes += r.bytes == ~r.graph_node && r.correlation == r.bytes ? r.bytes : 1ull << 40;
+    for (const DeviceRecord& r : some)
+      bytes += r.bytes == ~r.graph_node && r.correlation == r.bytes ? r.bytes : 1ull << 40;
   }
   EXPECT_EQ(count, kThreads * kRecords);
   EXPECT_EQ(bytes, kThreads * kRecords * (kRecords - 1) / 2);
@@ -175,7 +176,8 @@ TEST_F(RecorderTest, PollsAreTimeInsideCalls) {
   const SpoolReader reader = spool();
   uint64_t poll_ticks = 0, range_call_ticks = 0;
   for (const Record& r : records(reader)) {
-    if (record_kind(r.word) == RecordKind::kCall && record_op(r.word) == kOp) poll_ticks = record_duration_ticks(r.word);
+    if (record_kind(r.word) == RecordKind::kCall && record_op(r.word) == kOp)
+      poll_ticks = record_duration_ticks(r.word);
     if (record_kind(r.word) == RecordKind::kRange) range_call_ticks = r.payload;
   }
   EXPECT_GT(poll_ticks, 0u);
@@ -237,7 +239,8 @@ TEST_F(RecorderTest, AFullLogKeepsWholeStepsOfEverCoarserGrid) {
     if (record_kind(r.word) != RecordKind::kStep) continue;
     const uint64_t step = static_cast<uint64_t>(r.comm) << 32 | r.sequence;
     if (in_step == kPerStep) {
-      // The grid only gets coarser: every kept step is a multiple of the step width so far, which doubles when a multiple is left out.
+      // The grid only gets coarser: every kept step is a multiple of the step width so far, which doubles when a
+      // multiple is left out.
       while (full_steps > 0 && step > last_step + (1ull << level)) ++level;
       EXPECT_EQ(step % (1ull << level), 0u) << step;
       ++full_steps;
@@ -246,7 +249,8 @@ TEST_F(RecorderTest, AFullLogKeepsWholeStepsOfEverCoarserGrid) {
     in_step = 0;
   }
   EXPECT_GT(full_steps, 1500u);
-  EXPECT_GT(last_step, kSteps - 100);  // it reaches to the end of a run ten times longer than what fits, instead of stopping
+  // it reaches to the end of a run ten times longer than what fits, instead of stopping
+  EXPECT_GT(last_step, kSteps - 100);
 }
 
 TEST_F(RecorderTest, WithoutStepsBlocksOfCollectivesAreKept) {
@@ -514,7 +518,8 @@ void wait_for_next_attempt() { usleep(static_cast<useconds_t>(2.1e6 / estimate_t
 TEST_F(RecorderTest, AnyKindOfForkedChildIsInactive) {
   record([] {
     call(kOp, 1);
-    const pid_t child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));  // no handler of pthread_atfork runs
+    // no handler of pthread_atfork runs
+    const pid_t child = static_cast<pid_t>(syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
     if (child == 0) _exit(g_process.active ? 1 : 0);
     int status = -1;
     waitpid(child, &status, 0);
@@ -581,7 +586,8 @@ TEST_F(RecorderTest, DescriptionsAreBounded) {
     const RankRun run = {0, 1, 2};
     CommunicatorMeta meta = {};
     meta.runs = 1;
-    for (meta.index = 1; meta.index <= 1000; ++meta.index) write_communicator(meta, &run);  // there is room for these all the same
+    // there is room for these all the same
+    for (meta.index = 1; meta.index <= 1000; ++meta.index) write_communicator(meta, &run);
     write_fact("last", "word");
   });
   const SpoolReader reader = spool();

@@ -11,7 +11,8 @@ namespace {
 constexpr uint32_t kComm = 1;
 constexpr uint64_t kPayload = record_payload(4096, 14, 1);
 
-bool call_short(uint32_t sequence, const void* site = kSiteA, uint32_t op = kOp, uint32_t comm = kComm, uint64_t payload = kPayload) {
+bool call_short(uint32_t sequence, const void* site = kSiteA, uint32_t op = kOp, uint32_t comm = kComm,
+                uint64_t payload = kPayload) {
   OpenCall open;
   uint32_t asked = 0;
   const bool taken = may_repeat(this_thread()) && begin_repeated_call(
@@ -137,7 +138,8 @@ TEST_F(RecorderTest, ARepeatedCallMayEndWithAnotherSize) {
   std::map<int, std::pair<uint64_t, uint64_t>> by_class;
   for (const ProfileEntry& e : profile(reader))
     if (all_calls(e) > 0) by_class[e.size_class] = {all_calls(e), e.bytes};
-  const std::map<int, std::pair<uint64_t, uint64_t>> expected = {{0, {1, 0}}, {4, {4, 32}}, {13, {2, 8192}}, {17, {1, 100'000}}};
+  const std::map<int, std::pair<uint64_t, uint64_t>> expected = {
+      {0, {1, 0}}, {4, {4, 32}}, {13, {2, 8192}}, {17, {1, 100'000}}};
   EXPECT_EQ(by_class, expected);
 }
 

@@ -1,4 +1,5 @@
-// The schedule of an in-run tuning: whoever reads it, whenever, whatever else happens meanwhile, has the same values in the same step.
+// The schedule of an in-run tuning: whoever reads it, whenever, whatever else happens meanwhile, has the same
+// values in the same step.
 #include "core/tune_schedule.h"
 
 #include <errno.h>
@@ -63,7 +64,8 @@ TEST_F(TuneSchedule, HasTheValuesOfEachStep) {
   char cut[3];
   EXPECT_TRUE(follower.now().value_of("xy", cut, sizeof cut));
   EXPECT_STREQ(cut, "a ");
-  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 3) << "nothing is left beside the blocks";
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder_), fs::directory_iterator()), 3)
+      << "nothing is left beside the blocks";
 }
 
 TEST_F(TuneSchedule, ANumberIsGivenOnce) {
@@ -109,7 +111,8 @@ TEST_F(TuneSchedule, WithoutTheTunerForLongTheDefaultsComeBackForGood) {
   EXPECT_EQ(value(follower.now(), "x"), "2");
   usleep(1000);
   ASSERT_EQ(follower.follow(4), 0);
-  EXPECT_EQ(value(follower.now(), "x"), "2") << "however long its block took, the tuner is missed from the block's end on";
+  EXPECT_EQ(value(follower.now(), "x"), "2")
+      << "however long its block took, the tuner is missed from the block's end on";
   EXPECT_EQ(follower.now().end, 7u);
   usleep(1000);
   ASSERT_EQ(follower.follow(7), 0);
@@ -157,12 +160,13 @@ TEST_F(TuneSchedule, WhatIsCutOrDamagedIsNoBlock) {
   ASSERT_EQ(read(first), 0) << first;
   EXPECT_EQ(read(whole), EILSEQ) << "the block of another number";
   for (size_t length = 0; length < first.size(); ++length) EXPECT_EQ(read(first.substr(0, length)), EILSEQ) << length;
-  for (const auto& [from, to] : std::vector<std::pair<std::string, std::string>>{{"steps 0 10", "steps 10 10"},
-                                                                                 {"steps 0 10", "steps -1 10"},
-                                                                                 {"steps 0 10", "steps 0 99999999999999999999999"},
-                                                                                 {"fillers 3", "fillers 0"},
-                                                                                 {"ddl-tune 1", "ddl-tune 2"},
-                                                                                 {"value\n", std::string("val\0e\n", 6)}}) {
+  for (const auto& [from, to] :
+       std::vector<std::pair<std::string, std::string>>{{"steps 0 10", "steps 10 10"},
+                                                        {"steps 0 10", "steps -1 10"},
+                                                        {"steps 0 10", "steps 0 99999999999999999999999"},
+                                                        {"fillers 3", "fillers 0"},
+                                                        {"ddl-tune 1", "ddl-tune 2"},
+                                                        {"value\n", std::string("val\0e\n", 6)}}) {
     std::string damaged = first;
     damaged.replace(damaged.find(from), from.size(), to);
     EXPECT_EQ(read(damaged), EILSEQ) << to;
@@ -189,7 +193,8 @@ TEST_F(TuneSchedule, AllRanksHaveTheSameValuesInTheSameStep) {
   constexpr uint64_t kRanks = 5, kSteps = 1500;
   ASSERT_EQ(files_.write(block(0, 0, 5, "x=0\n")), 0);
   const size_t bytes = kRanks * kSteps * sizeof(uint32_t);
-  auto* values = static_cast<uint32_t*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
+  auto* values =
+      static_cast<uint32_t*>(mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0));
   ASSERT_NE(values, MAP_FAILED);
   std::vector<pid_t> ranks;
   for (uint64_t rank = 0; rank < kRanks; ++rank) {
@@ -214,7 +219,8 @@ TEST_F(TuneSchedule, AllRanksHaveTheSameValuesInTheSameStep) {
   for (size_t running = kRanks; running > 0;) {
     for (; files_.read(number, &last) == 0; ++number) ++made_by_ranks;
     for (uint64_t ahead = random() % 4; ahead > 0; --ahead) {
-      const TuneBlock next = block(number, last.end, last.end + 1 + random() % 6, "x=" + std::to_string(1 + random() % 1000) + "\n");
+      const TuneBlock next =
+          block(number, last.end, last.end + 1 + random() % 6, "x=" + std::to_string(1 + random() % 1000) + "\n");
       const int failed = files_.write(next);
       ASSERT_TRUE(failed == 0 || failed == EEXIST) << failed;
       if (failed != 0) break;

@@ -1,5 +1,5 @@
-// The program of libFuzzer: DDL_FUZZ_TARGET names what it fuzzes (tools/fuzz). With DDL_FUZZ_SEEDS it writes the seeds into that folder and ends;
-// DDL_FUZZ_SECONDS is how much processor time it takes.
+// The program of libFuzzer: DDL_FUZZ_TARGET names what it fuzzes (tools/fuzz). With DDL_FUZZ_SEEDS it writes the seeds
+// into that folder and ends; DDL_FUZZ_SECONDS is how much processor time it takes.
 #include <signal.h>
 #include <sys/time.h>
 

@@ -76,8 +76,22 @@ std::vector<std::string> spools() {
     run.write(folder.path());
     for (const test::Image& image : test::load_spools(folder.path())) seeds.emplace_back(image.begin(), image.end());
   };
-  add(test::run().ranks(1).steps(6).names(test::hostile_names()).forward("fc1", 1_ms).allreduce(4_MiB, 1_ms).value("loss", 0.5));
-  add(test::run().ranks(1).steps(8).window(3, 5).split("dp", 1).compute(1_ms).bcast(8_KiB, 1_ms).polls(10, 500_ns).tsc(2.5e9));
+  add(test::run()
+          .ranks(1)
+          .steps(6)
+          .names(test::hostile_names())
+          .forward("fc1", 1_ms)
+          .allreduce(4_MiB, 1_ms)
+          .value("loss", 0.5));
+  add(test::run()
+          .ranks(1)
+          .steps(8)
+          .window(3, 5)
+          .split("dp", 1)
+          .compute(1_ms)
+          .bcast(8_KiB, 1_ms)
+          .polls(10, 500_ns)
+          .tsc(2.5e9));
   test::SpoolBuilder gpu;
   gpu.header().begin = gpu.header().latest = {1000000, 1000000, 5000000};
   gpu.header().rank = 0;
@@ -91,8 +105,9 @@ std::vector<std::string> spools() {
   const size_t log = gpu.add_chunk(ChunkKind::kEvents), device = gpu.add_chunk(ChunkKind::kDevice);
   for (uint32_t i = 0; i < 20; ++i) {
     gpu.append(log, Record{1000000 + i * 100, record_word(RecordKind::kLaunch, 1, 50), i, 0, 1, 0, -1});
-    gpu.append_device(device, {1000000 + i * 100, 1000080 + i * 100, i, 0, device_what(static_cast<DeviceKind>(1 + i % 7), i % 12, 1, 1, 0),
-                               0, 1, i, 2, 0, kContextOfLaunch, 0, 0});
+    gpu.append_device(device, {1000000 + i * 100, 1000080 + i * 100, i, 0,
+                               device_what(static_cast<DeviceKind>(1 + i % 7), i % 12, 1, 1, 0), 0, 1, i, 2, 0,
+                               kContextOfLaunch, 0, 0});
   }
   const test::Image image = gpu.image();
   seeds.emplace_back(image.begin(), image.end());
@@ -173,7 +188,8 @@ std::vector<std::string> stall_logs() {
   stall.ranks.resize(2);
   stall.ranks[0].rank = 7;
   stall.ranks[0].cpu_ratio = 0.25;
-  stall.ranks[0].threads = {{"python", "main", "f (a.py:1) < main (a.py:9)"}, {"c", "main", "poll < MPI_Recv < main (a.c:3)"}};
+  stall.ranks[0].threads = {{"python", "main", "f (a.py:1) < main (a.py:9)"},
+                            {"c", "main", "poll < MPI_Recv < main (a.c:3)"}};
   stall.ranks[1].python_why = "the process is stopped";
   return {to_json_line(stall) + "\n" + resumed_json_line(1, 77) + "\n"};
 }

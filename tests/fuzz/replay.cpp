@@ -1,5 +1,6 @@
-// Every target without libFuzzer: its seeds are taken, and damaged ones end in a refusal or are taken too. What is refused with anything but a
-// ddl::Error, or crashes, fails. Damage that tools/fuzz found to hurt has a test of its own beside the reader.
+// Every target without libFuzzer: its seeds are taken, and damaged ones end in a refusal or are taken too. What is
+// refused with anything but a ddl::Error, or crashes, fails. Damage that tools/fuzz found to hurt has a test of its own
+// beside the reader.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 

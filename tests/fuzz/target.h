@@ -1,5 +1,5 @@
-// What is fuzzed: each target hands bytes to the readers of one kind of input. libfuzzer.cpp searches for inputs that reach new code
-// (tools/fuzz), replay.cpp tries the seeds and a few damaged ones of each (CI).
+// What is fuzzed: each target hands bytes to the readers of one kind of input. libfuzzer.cpp searches for inputs that
+// reach new code (tools/fuzz), replay.cpp tries the seeds and a few damaged ones of each (CI).
 #pragma once
 
 #include <filesystem>
@@ -17,8 +17,8 @@ struct Target {
   const char* what;  ///< is read
   /// Inputs that are taken, made of the samples of the other tests.
   std::vector<std::string> (*seeds)();
-  /// True: taken, as by a verb that ends with exit code 0. False: refused, by a ddl::Error. Any other exception, and false for a seed, is a
-  /// defect.
+  /// True: taken, as by a verb that ends with exit code 0. False: refused, by a ddl::Error. Any other exception, and
+  /// false for a seed, is a defect.
   bool (*take)(const std::string& input);
   std::string (*damage)(std::string input, std::mt19937_64& random) = test::damage_text;
 };

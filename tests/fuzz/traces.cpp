@@ -26,14 +26,17 @@ std::vector<std::string> traces_of(Format format) {
 }
 
 bool take_trace_of(Format format, const std::string& input) {
-  const char* const file = format == Format::kNsys ? "trace.sqlite" : format == Format::kPipedream ? "trace.csv" : "nccl_trace_rank_0";
+  const char* const file = format == Format::kNsys        ? "trace.sqlite"
+                           : format == Format::kPipedream ? "trace.csv"
+                                                          : "nccl_trace_rank_0";
   const std::filesystem::path run = scratch() / "import.ddl";
   const std::string trace = write(scratch() / file, input);
   std::filesystem::remove_all(run);
-  if (is_one_of(16, input)) return verb({"import", name_of(format), trace, "-o", run.string()}) && verb({"report", run.string()});
+  if (is_one_of(16, input))
+    return verb({"import", name_of(format), trace, "-o", run.string()}) && verb({"report", run.string()});
   const auto formats = import_formats();
-  const auto known =
-      std::find_if(formats.begin(), formats.end(), [&](const ImportFormat& f) { return f.name == std::string(name_of(format)); });
+  const auto known = std::find_if(formats.begin(), formats.end(),
+                                  [&](const ImportFormat& f) { return f.name == std::string(name_of(format)); });
   std::filesystem::create_directories(run);
   ImportOptions options;
   options.output = run / "run.sqlite";

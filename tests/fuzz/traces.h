@@ -6,7 +6,19 @@
 
 namespace ddl::fuzz {
 
-enum class Format { kChakra, kChrome, kKineto, kHorovod, kNsys, kNvprof, kNcclInspector, kNcclRas, kFlightRecorder, kPipedream, kRocm };
+enum class Format {
+  kChakra,
+  kChrome,
+  kKineto,
+  kHorovod,
+  kNsys,
+  kNvprof,
+  kNcclInspector,
+  kNcclRas,
+  kFlightRecorder,
+  kPipedream,
+  kRocm
+};
 
 std::vector<std::string> traces_of(Format format);
 bool take_trace_of(Format format, const std::string& input);

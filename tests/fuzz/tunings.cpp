@@ -20,7 +20,8 @@ namespace fs = std::filesystem;
 
 const std::map<std::string, std::string> kQuestion = {{"command", "./train"}, {"seed", "1"}};
 constexpr const char* kRules = "1 # one\n2 1\n4 3\n0 3 0 0\n8192 5 0 4096\n1048576 0 0 0\n";
-constexpr const char* kFolderWord = "@FOLDER@";  // in manifests, which hold the path that differs from process to process
+// in manifests, which hold the path that differs from process to process
+constexpr const char* kFolderWord = "@FOLDER@";
 
 std::string contents_of(const fs::path& path) {
   std::ifstream file(path, std::ios::binary);
@@ -28,7 +29,8 @@ std::string contents_of(const fs::path& path) {
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
-  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size()) text.replace(at, from.size(), to);
+  for (size_t at = 0; (at = text.find(from, at)) != std::string::npos; at += to.size())
+    text.replace(at, from.size(), to);
   return text;
 }
 
@@ -64,9 +66,11 @@ bool take_trial_log(const std::string& input) {
 
 std::vector<std::string> manifests() {
   std::vector<std::string> seeds;
-  for (const tune::Tuned& tuned : {tune::default_sample(), tune::other_sample(), tune::tuned_sample()}) {  // the files of the last one stay
+  // the files of the last one stay
+  for (const tune::Tuned& tuned : {tune::default_sample(), tune::other_sample(), tune::tuned_sample()}) {
     tune::emit(tuned, scratch() / "tuned");
-    seeds.push_back(replaced(contents_of(scratch() / "tuned" / "manifest.json"), (scratch() / "tuned").string(), kFolderWord));
+    seeds.push_back(
+        replaced(contents_of(scratch() / "tuned" / "manifest.json"), (scratch() / "tuned").string(), kFolderWord));
   }
   return {seeds.back()};
 }

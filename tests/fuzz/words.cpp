@@ -29,7 +29,14 @@ const fs::path& run_folder() {
     fs::create_directories(made);
     for (const int ranks : {2, 4}) {
       const fs::path run = made / (ranks == 2 ? "job.ddl" : "two.ddl");
-      test::run().ranks(ranks).steps(20).forward("fc1", 1_ms).allreduce(1_MiB, 1_ms).value("samples", 32).job_json().write(run);
+      test::run()
+          .ranks(ranks)
+          .steps(20)
+          .forward("fc1", 1_ms)
+          .allreduce(1_MiB, 1_ms)
+          .value("samples", 32)
+          .job_json()
+          .write(run);
       verb({"report", run.string()});
     }
     return made;
@@ -59,25 +66,26 @@ void describe(const std::vector<std::string>& command) {
 }  // namespace
 
 std::vector<std::string> command_lines() {
-  return {"report\njob.ddl",
-          "report\njob.ddl\nranks\n--json",
-          "record\n-o\nx.ddl\n--steps\n2:9\n--stall\n5m\n--\nmpirun\n-np\n2\n-x\nA=b\n./train\n--password\nsecret\n--url=https://u:p@h/",
-          "diff\njob.ddl\ntwo.ddl\n--fail-over\n500%",
-          "goodput\njob.ddl\n--price\n2.5",
-          "analyze\njob.ddl",
-          "scaling\njob.ddl\ntwo.ddl",
-          "export\ncsv\njob.ddl\n--table\nv_rank",
-          "export\nchrome-json\njob.ddl\n-o\ntraces",
-          "completion\nbash",
-          "manual\nddl",
-          "model\nallreduce\n--ranks\n16\n--bytes\n100MB\n--alpha-us\n5\n--bandwidth\n12.5\n--reduce\n100",
-          "model\nallreduce\n--tiers\n4:80:3,16:12.5:10\n--bytes\n1MB\n--compute-ms\n150\n--learners\n4,16",
-          "model\npipeline\n--stages\n4\n--micro-batches\n4,8",
-          "model\nlimits\n--ranks\n512\n--global-batch\n256\n--memory\n80GB\n--sample-memory\n1.2GB\n--fixed-memory\n4GB",
-          "model\ntrain\n--samples\n1.2e6\n--batch\n32\n--step-ms\n300\n--epochs\n100\n--machines\n4\n--price\n3.06",
-          "model\nconsistency\n--compute-ms\n10,10,14\n--transfer-ms\n3\n--bytes\n100MB\n--rules\nsync,ssp:4,gossip",
-          "model\ncompression\n--fraction\n0.51\n--speedup\n2,8",
-          "model\nwhatif\njob.ddl\n--network\n4\n--healthy\n1"};
+  return {
+      "report\njob.ddl",
+      "report\njob.ddl\nranks\n--json",
+      "record\n-o\nx.ddl\n--steps\n2:9\n--stall\n5m\n--\nmpirun\n-np\n2\n-x\nA=b\n./train\n--password\nsecret\n--url=https://u:p@h/",
+      "diff\njob.ddl\ntwo.ddl\n--fail-over\n500%",
+      "goodput\njob.ddl\n--price\n2.5",
+      "analyze\njob.ddl",
+      "scaling\njob.ddl\ntwo.ddl",
+      "export\ncsv\njob.ddl\n--table\nv_rank",
+      "export\nchrome-json\njob.ddl\n-o\ntraces",
+      "completion\nbash",
+      "manual\nddl",
+      "model\nallreduce\n--ranks\n16\n--bytes\n100MB\n--alpha-us\n5\n--bandwidth\n12.5\n--reduce\n100",
+      "model\nallreduce\n--tiers\n4:80:3,16:12.5:10\n--bytes\n1MB\n--compute-ms\n150\n--learners\n4,16",
+      "model\npipeline\n--stages\n4\n--micro-batches\n4,8",
+      "model\nlimits\n--ranks\n512\n--global-batch\n256\n--memory\n80GB\n--sample-memory\n1.2GB\n--fixed-memory\n4GB",
+      "model\ntrain\n--samples\n1.2e6\n--batch\n32\n--step-ms\n300\n--epochs\n100\n--machines\n4\n--price\n3.06",
+      "model\nconsistency\n--compute-ms\n10,10,14\n--transfer-ms\n3\n--bytes\n100MB\n--rules\nsync,ssp:4,gossip",
+      "model\ncompression\n--fraction\n0.51\n--speedup\n2,8",
+      "model\nwhatif\njob.ddl\n--network\n4\n--healthy\n1"};
 }
 
 bool take_command_line(const std::string& input) {
@@ -108,7 +116,9 @@ bool take_command_line(const std::string& input) {
   return taken;
 }
 
-std::vector<std::string> setups() { return {"# ddl-top\nsort=wait\ninverted=1\nby_node=0\ninterval_s=2\npanels=10101\n"}; }
+std::vector<std::string> setups() {
+  return {"# ddl-top\nsort=wait\ninverted=1\nby_node=0\ninterval_s=2\npanels=10101\n"};
+}
 
 bool take_setup(const std::string& input) {
   setenv("XDG_CONFIG_HOME", scratch().c_str(), 1);
@@ -119,7 +129,9 @@ bool take_setup(const std::string& input) {
   return true;
 }
 
-std::vector<std::string> filters() { return {"late>5 & node~nid004", "rank=3,7,8..11", "wait<=0.3 & step>400 & call~Allreduce"}; }
+std::vector<std::string> filters() {
+  return {"late>5 & node~nid004", "rank=3,7,8..11", "wait<=0.3 & step>400 & call~Allreduce"};
+}
 
 bool take_filter(const std::string& input) {
   try {

@@ -1,8 +1,10 @@
-/* A job of $WORLD_SIZE ranks against the mock of Gloo, as PyTorch calls it: rank 1 is 40 ms late in each of 20 steps. Options are laid out as Gloo's.
- * With an argument another thread carries out the collectives, as DDP's do: the one that trains computes for 20 ms, hands over, and prints how long it
- * then had nothing to do; rank 1 hands over 40 ms after rank 0, however long that took. With "seldom" it hands over in every eighth of 160 steps of 3 ms,
- * ends a range twice a millisecond, and prints nothing. With "tells" the thread that trains has a barrier of its own in each step. With "messages" a pipeline's messages are told as python/ddl_hooks tells them: in each of 20 steps rank 0
- * receives what rank 1 sends 40 ms late, and rank 1 waits 20 ms for what it posted a receive for. */
+/* A job of $WORLD_SIZE ranks against the mock of Gloo, as PyTorch calls it: rank 1 is 40 ms late in each of 20 steps.
+ * Options are laid out as Gloo's. With an argument another thread carries out the collectives, as DDP's do: the one
+ * that trains computes for 20 ms, hands over, and prints how long it then had nothing to do; rank 1 hands over 40 ms
+ * after rank 0, however long that took. With "seldom" it hands over in every eighth of 160 steps of 3 ms, ends a range
+ * twice a millisecond, and prints nothing. With "tells" the thread that trains has a barrier of its own in each step.
+ * With "messages" a pipeline's messages are told as python/ddl_hooks tells them: in each of 20 steps rank 0 receives
+ * what rank 1 sends 40 ms late, and rank 1 waits 20 ms for what it posted a receive for. */
 #include <fcntl.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -102,7 +104,8 @@ static int train(int rank, int ranks, int seldom, int tells) {
   const uint32_t group = ddl_group_end ? ddl_group_end() : 0;
   sem_init(&handed_over, 0, 0);
   sem_init(&reduced, 0, 0);
-  const uint64_t* entered = mmap(NULL, 4096, PROT_READ, MAP_SHARED, open(getenv("FAKE_GLOO"), O_RDONLY), 0); /* the mock's, of both ranks */
+  const uint64_t* entered =
+      mmap(NULL, 4096, PROT_READ, MAP_SHARED, open(getenv("FAKE_GLOO"), O_RDONLY), 0); /* the mock's, of both ranks */
   if (entered == MAP_FAILED) return 1;
   pthread_t worker;
   if (pthread_create(&worker, NULL, reduce_all, NULL) != 0) return 1;
@@ -126,7 +129,8 @@ static int train(int rank, int ranks, int seldom, int tells) {
   return 0;
 }
 
-/* Messages with 2 ranks: a counter of those sent by each, in the file that the mock shares; a send is over once its message is taken, as Gloo's are. */
+/* Messages with 2 ranks: a counter of those sent by each, in the file that the mock shares; a send is over once its
+ * message is taken, as Gloo's are. */
 static void wait_for(const uint64_t* counter, uint64_t count) {
   while (__atomic_load_n(counter, __ATOMIC_SEQ_CST) < count) usleep(100);
 }

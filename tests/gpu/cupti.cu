@@ -1,4 +1,5 @@
-// What CUPTI itself does on this machine, asked directly through its own headers, without libddl.so: the facts that collectors/ is built on. Prints "NAME VALUE" lines.
+// What CUPTI itself does on this machine, asked directly through its own headers, without libddl.so: the facts that
+// collectors/ is built on. Prints "NAME VALUE" lines.
 // usage: cupti            (what a launch costs takes a process each: cupti cost off|activity|callbacks|external|runtime)
 #include <cuda.h>
 #include <cupti.h>
@@ -22,7 +23,8 @@ namespace {
 __global__ void empty() {}
 
 std::map<uint32_t, size_t> strides;
-std::map<uint32_t, std::set<uint32_t>> correlations;  // of a runtime call: its own and those of the driver calls inside it
+// of a runtime call: its own and those of the driver calls inside it
+std::map<uint32_t, std::set<uint32_t>> correlations;
 std::set<uint64_t> graph_nodes, cloned_nodes;
 uint32_t outer_correlation;
 uint64_t first_kernel_ns, last_kernel_ns, kernels, unstamped, event_waits;

@@ -1,5 +1,6 @@
-// Streams that wait for each other by events, within a context and across two on one GPU; managed memory that both sides touch. In layer "inside" the second stream
-// waits ten times for the first; in layer "across" a stream of a second context does. Prints how often each was done.
+// Streams that wait for each other by events, within a context and across two on one GPU; managed memory that both
+// sides touch. In layer "inside" the second stream waits ten times for the first; in layer "across" a stream of a
+// second context does. Prints how often each was done.
 #include <cuda.h>
 #include <cuda_runtime.h>
 #include <ddl/annotate.h>

@@ -1,5 +1,6 @@
-// A known load on a real GPU: KERNELS launches of a kernel that spins for a given time in layer "spin", a graph of four such kernels launched ten times in layer
-// "graph", copies of known size in layer "copy". Prints what it measured itself: ns per launch, and by events the time of the spinning.
+// A known load on a real GPU: KERNELS launches of a kernel that spins for a given time in layer "spin", a graph of four
+// such kernels launched ten times in layer "graph", copies of known size in layer "copy". Prints what it measured
+// itself: ns per launch, and by events the time of the spinning.
 // usage: probe KERNELS [kill|return|exit|_exit|abort]     how it leaves
 #include <ddl/annotate.h>
 #include <signal.h>

@@ -1,5 +1,6 @@
-// A training step of three layers, forward, backward and update, on two streams, with NVTX ranges around its layers: what each collector adds to it. Also known times: two
-// kernels of 300 us that compute, and beside the second one of 400 us that bears the name of a collective, which nothing hides for 100 us.
+// A training step of three layers, forward, backward and update, on two streams, with NVTX ranges around its layers:
+// what each collector adds to it. Also known times: two kernels of 300 us that compute, and beside the second one of
+// 400 us that bears the name of a collective, which nothing hides for 100 us.
 //
 // usage: step.bin STEPS      prints `step_ns` (median), `compute_ns`, `comm_ns`, `exposed_ns` (as launched, per step)
 #include <ddl/annotate.h>

@@ -1,4 +1,5 @@
-// Two threads that launch 20 kernels each into the default stream, each in a layer of its own. Built with --default-stream per-thread it is a stream of the thread's.
+// Two threads that launch 20 kernels each into the default stream, each in a layer of its own. Built with
+// --default-stream per-thread it is a stream of the thread's.
 #include <ddl/annotate.h>
 
 #include <cstdio>

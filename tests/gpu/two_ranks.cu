@@ -1,4 +1,5 @@
-// Two ranks of NCCL on one GPU (each says another NCCL_HOSTID, so that NCCL does not refuse). Rank 1 comes late to every collective by a kernel that spins.
+// Two ranks of NCCL on one GPU (each says another NCCL_HOSTID, so that NCCL does not refuse). Rank 1 comes late to
+// every collective by a kernel that spins.
 // usage: RANK=r WORLD_SIZE=n two_ranks ID_FILE [nonblocking|graph|bcast]     graph: a third layer, captured once, replayed in every step; bcast: ten ncclBcast, no more
 #include <ddl/annotate.h>
 #include <nccl.h>
@@ -73,7 +74,8 @@ int main(int argc, char** argv) {
   for (int step = 0; step < 20; ++step) {
     ddl_step_begin(static_cast<uint64_t>(step));
     ddl_layer_begin("alone");
-    if (rank == 1) spin<<<1, 1, 0, stream>>>(40000000);  // 20 ms: longer than the turns that two processes take on a GPU
+    // 20 ms: longer than the turns that two processes take on a GPU
+    if (rank == 1) spin<<<1, 1, 0, stream>>>(40000000);
     CHECK(settle(comm, ncclAllReduce(data, data, count, ncclFloat32, ncclSum, comm, stream)));
     ddl_layer_end();
     ddl_layer_begin("fused");

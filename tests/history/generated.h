@@ -1,4 +1,5 @@
-// Histories whose truth is known: runs of one job with noise, outliers and, from a run on, a part of the step that takes longer.
+// Histories whose truth is known: runs of one job with noise, outliers and, from a run on, a part of the step
+// that takes longer.
 #pragma once
 
 #include <fmt/format.h>
@@ -27,7 +28,8 @@ inline history::RunRow generated_run(size_t number, double transfer_ms, double n
   row.name = "train";
   row.path = fmt::format("login1:/scratch/runs/train-{}.ddl", 4111 + number);
   row.job_id = fmt::format("{}", 4111 + number);
-  row.started_ns = 1'767'225'600'000'000'000 + static_cast<int64_t>(number) * 3'600'000'000'000;  // 2026-01-01, one an hour
+  // 2026-01-01, one an hour
+  row.started_ns = 1'767'225'600'000'000'000 + static_cast<int64_t>(number) * 3'600'000'000'000;
   row.ranks = row.expected_ranks = 16;
   row.hosts = 2;
   row.steps = 100;

@@ -1,4 +1,5 @@
-// The database: in a file, and, where DDL_TEST_POSTGRES is the URL of a server (tests/history/postgres.py), in PostgreSQL.
+// The database: in a file, and, where DDL_TEST_POSTGRES is the URL of a server (tests/history/postgres.py), in
+// PostgreSQL.
 #include "history/history.h"
 
 #include <fmt/format.h>
@@ -30,7 +31,8 @@ class Database : public testing::Test {
   void SetUp() override {
     if (!is_postgres_url(place())) return;
     auto connection = open_postgres(place());
-    for (const char* table : {"ddl_schema", "ddl_run", "ddl_unknown", "ddl_metric", "ddl_axis", "ddl_finding", "ddl_host"})
+    for (const char* table :
+         {"ddl_schema", "ddl_run", "ddl_unknown", "ddl_metric", "ddl_axis", "ddl_finding", "ddl_host"})
       connection->run(std::string("DROP TABLE IF EXISTS ") + table);
   }
   int64_t count(const std::string& table) {
@@ -138,7 +140,8 @@ TEST_F(Database, TheSameRunAgainIsOneRow) {
 
 TEST_F(Database, EightWritersAtOnceLoseNothing) {
   constexpr int kWriters = 8, kRuns = 6;
-  // Nobody has made the database yet: they also race for that. Every one writes runs of its own, and one that all of them write.
+  // Nobody has made the database yet: they also race for that. Every one writes runs of its own, and one that
+  // all of them write.
   const int good = processes(kWriters, [&](int writer) {
     History history(place(), Access::kWrite);
     for (int i = 0; i < kRuns; ++i) {
@@ -232,7 +235,8 @@ class File : public testing::Test {
 };
 
 TEST_F(File, WhatIsNoHistoryIsRefusedAndLeftAlone) {
-  const std::string text = (folder_ / "text").string(), other = (folder_ / "other.sqlite").string(), fifo = (folder_ / "fifo").string();
+  const std::string text = (folder_ / "text").string(), other = (folder_ / "other.sqlite").string(),
+                    fifo = (folder_ / "fifo").string();
   std::ofstream(text) << "this is no database, however long it may be, and however often it is opened";
   sqlite3* db = nullptr;
   sqlite3_open(other.c_str(), &db);
@@ -244,7 +248,8 @@ TEST_F(File, WhatIsNoHistoryIsRefusedAndLeftAlone) {
   EXPECT_NE(refusal(fifo, Access::kWrite).find("FIFO"), std::string::npos);
   EXPECT_NE(refusal((folder_ / "absent").string(), Access::kRead).find("there is no history yet"), std::string::npos);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "absent"));
-  EXPECT_NE(refusal("mysql://host/db", Access::kRead).find("is not a history: give a file or postgresql://"), std::string::npos);
+  EXPECT_NE(refusal("mysql://host/db", Access::kRead).find("is not a history: give a file or postgresql://"),
+            std::string::npos);
 }
 
 TEST_F(File, AnEmptyFileWithRightsForAGroupKeepsThem) {
@@ -271,15 +276,17 @@ TEST_F(File, TheCommitIsThatOfTheMoment) {
   fs::create_directories(folder_ / "repo/src/deep");
   std::ofstream(folder_ / "repo/.git/HEAD") << "ref: refs/heads/main\n";
   std::ofstream(folder_ / "repo/.git/refs/heads/main") << second << "\n";
-  std::ofstream(folder_ / "repo/.git/logs/HEAD") << none << " " << first << " A B > C <a@b> 1000 +0100\tcommit (initial): x > y\n"
-                                                 << first << " " << second << " A B <a@b> 2000 +0100\tcommit: y\n";
+  std::ofstream(folder_ / "repo/.git/logs/HEAD")
+      << none << " " << first << " A B > C <a@b> 1000 +0100\tcommit (initial): x > y\n"
+      << first << " " << second << " A B <a@b> 2000 +0100\tcommit: y\n";
   const fs::path deep = folder_ / "repo/src/deep";
   EXPECT_EQ(commit_at(deep, 999'000'000'000), std::nullopt) << "before the first";
   EXPECT_EQ(commit_at(deep, 1999'000'000'000), first);
   EXPECT_EQ(commit_at(deep, 2000'000'000'000), second);
   EXPECT_EQ(commit_now(deep), second);
   fs::remove(folder_ / "repo/.git/refs/heads/main");
-  std::ofstream(folder_ / "repo/.git/packed-refs") << "# pack-refs with: peeled\n" << first << " refs/heads/main\n^" << second << "\n";
+  std::ofstream(folder_ / "repo/.git/packed-refs") << "# pack-refs with: peeled\n"
+                                                   << first << " refs/heads/main\n^" << second << "\n";
   EXPECT_EQ(commit_now(deep), first);
   std::ofstream(folder_ / "repo/.git/HEAD") << second << "\n";
   EXPECT_EQ(commit_now(deep), second) << "detached";

@@ -34,15 +34,17 @@ TEST(Nodes, TailIsThatOfAllOutcomes) {
       EXPECT_NEAR(poisson_binomial_tail(p, least), tail_by_hand(p, least), 1e-12) << n << " " << least;
   }
   // Of equal ones it is binomial: 40 of 40 at 1/8.
-  EXPECT_NEAR(poisson_binomial_tail(std::vector<double>(40, 0.125), 40) / std::pow(0.125, 40), 1, 1e-9) << "small tails keep their digits";
+  EXPECT_NEAR(poisson_binomial_tail(std::vector<double>(40, 0.125), 40) / std::pow(0.125, 40), 1, 1e-9)
+      << "small tails keep their digits";
 }
 
-RunRow run_on(const std::vector<std::string>& hosts, const std::vector<std::string>& slow, const std::string& name = "train",
-              int64_t rank = 0) {
+RunRow run_on(const std::vector<std::string>& hosts, const std::vector<std::string>& slow,
+              const std::string& name = "train", int64_t rank = 0) {
   RunRow row;
   row.name = name;
   for (size_t i = 0; i < hosts.size(); ++i) {
-    RunRow::Host host{.host = hosts[i], .ranks = 8, .slow = std::count(slow.begin(), slow.end(), hosts[i]) > 0, .slow_rank = {}};
+    RunRow::Host host{
+        .host = hosts[i], .ranks = 8, .slow = std::count(slow.begin(), slow.end(), hosts[i]) > 0, .slow_rank = {}};
     if (host.slow) host.slow_rank = rank;
     row.on.push_back(host);
   }

@@ -25,7 +25,8 @@ TEST(Trend, DriftOfThreePercentIsFoundWithinTwentyRuns) {
     const std::vector<double> times = step_times(generate({.drift = 0.03, .seed = seed}));
     // By run 620, and where it was, with what came later.
     for (const size_t runs : {size_t{620}, size_t{1000}}) {
-      const std::vector<size_t> cuts = level_changes({times.begin(), times.begin() + static_cast<std::ptrdiff_t>(runs)});
+      const std::vector<size_t> cuts =
+          level_changes({times.begin(), times.begin() + static_cast<std::ptrdiff_t>(runs)});
       ASSERT_EQ(cuts.size(), 1u) << "seed " << seed << ", " << runs << " runs";
       EXPECT_NEAR(static_cast<double>(cuts[0]), 600, 20) << "seed " << seed << ", " << runs << " runs";
     }
@@ -33,7 +34,8 @@ TEST(Trend, DriftOfThreePercentIsFoundWithinTwentyRuns) {
 }
 
 TEST(Trend, NoneIsFoundInAHundredHistoriesWithout) {
-  for (uint64_t seed = 1; seed <= 100; ++seed) EXPECT_TRUE(level_changes(step_times(generate({.seed = 1000 + seed}))).empty()) << seed;
+  for (uint64_t seed = 1; seed <= 100; ++seed)
+    EXPECT_TRUE(level_changes(step_times(generate({.seed = 1000 + seed}))).empty()) << seed;
 }
 
 // The rate that is promised, where it is easiest to get wrong: short histories, and values that are equal.
@@ -143,8 +145,8 @@ TEST(Trend, FasterIsAChangeToo) {
 TEST(Trend, PartsThatAreNotKnownExplainNothing) {
   std::vector<RunRow> rows = generate({.runs = 60, .outliers = 0, .drift_from = 30, .drift = 0.1});
   for (RunRow& row : rows)
-    for (auto part : {&RunRow::compute_ns, &RunRow::overlap_ns, &RunRow::transfer_ns, &RunRow::wait_ns, &RunRow::unsplit_ns,
-                      &RunRow::copy_ns, &RunRow::idle_ns})
+    for (auto part : {&RunRow::compute_ns, &RunRow::overlap_ns, &RunRow::transfer_ns, &RunRow::wait_ns,
+                      &RunRow::unsplit_ns, &RunRow::copy_ns, &RunRow::idle_ns})
       (row.*part).reset();
   const std::vector<JobSeries> all = job_series(rows);
   ASSERT_EQ(all[0].changes.size(), 1u);

@@ -1,4 +1,5 @@
-// Traces that are small when packed and large in what they hold: memory and time are bounded, progress is told, and whoever is told may stop it.
+// Traces that are small when packed and large in what they hold: memory and time are bounded, progress is told, and
+// whoever is told may stop it.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -43,22 +44,25 @@ TEST(ImportBounds, RangesThatAllOverlapAreRefused) {
   const std::string error = import_error("chrome", trace(5000, [](size_t i) { return range(i, 1'000'000'000); }));
   EXPECT_NE(error.find("more than 4096 ranges of a thread are open at a time"), std::string::npos) << error;
   // Those that have ended below one that goes on are not open: two threads' ranges that were written as one thread's.
-  Imported run("chrome", Imported::Files{{"trace.json", trace(10'000, [](size_t i) { return range(i, i == 0 ? 1'000'000'000 : 3); })}});
+  Imported run(
+      "chrome",
+      Imported::Files{{"trace.json", trace(10'000, [](size_t i) { return range(i, i == 0 ? 1'000'000'000 : 3); })}});
   EXPECT_EQ(run.integer("SELECT count(*) FROM range_event"), 10'000);
 }
 
 TEST(ImportBounds, ThousandsOfThreadsAndCommunicatorsAreTold) {
-  const auto threads =
-      trace(300'000, [](size_t i) { return fmt::format(R"({{"ph":"X","name":"r","pid":0,"tid":{},"ts":1,"dur":1}})", i); });
+  const auto threads = trace(
+      300'000, [](size_t i) { return fmt::format(R"({{"ph":"X","name":"r","pid":0,"tid":{},"ts":1,"dur":1}})", i); });
   EXPECT_NE(import_error("chrome", threads).find("more than 262144 threads"), std::string::npos);
   const auto communicators = [](size_t count, const char* name) {
     return trace(count, [&](size_t i) {
       return fmt::format(
-          R"({{"ph":"X","name":"MPI_Barrier","cat":"mpi","pid":0,"tid":1,"ts":{},"dur":1,"args":{{"comm":"{}","comm_size":{}}}}})", i,
-          fmt::format(fmt::runtime(name), i), i % 2 == 0 ? i + 2 : 1);
+          R"({{"ph":"X","name":"MPI_Barrier","cat":"mpi","pid":0,"tid":1,"ts":{},"dur":1,"args":{{"comm":"{}","comm_size":{}}}}})",
+          i, fmt::format(fmt::runtime(name), i), i % 2 == 0 ? i + 2 : 1);
     });
   };
-  EXPECT_NE(import_error("chrome", communicators(70'000, "c{}")).find("more than 65536 communicators"), std::string::npos);
+  EXPECT_NE(import_error("chrome", communicators(70'000, "c{}")).find("more than 65536 communicators"),
+            std::string::npos);
   // All of one name: each gets a number behind it.
   Imported alike("chrome", Imported::Files{{"trace.json", communicators(20'000, "c")}});
   EXPECT_EQ(alike.integer("SELECT count(DISTINCT label) FROM communicator WHERE label LIKE 'c%'"), 10'001);

@@ -29,10 +29,10 @@ const std::vector<Row>& recorded() {
 }
 
 TEST(ClassOfCall, IsThatOfARecording) {
-  const std::set<OpClass> told = {OpClass::kAllToAll, OpClass::kBarrier,     OpClass::kRootToAll,  OpClass::kAllToRoot,
-                                  OpClass::kScan,     OpClass::kNeighbor,    OpClass::kSend,       OpClass::kReceive,
-                                  OpClass::kProbe,    OpClass::kSendReceive, OpClass::kCompletion, OpClass::kDeviceMessage,
-                                  OpClass::kLifecycle};
+  const std::set<OpClass> told = {
+      OpClass::kAllToAll,   OpClass::kBarrier,       OpClass::kRootToAll, OpClass::kAllToRoot, OpClass::kScan,
+      OpClass::kNeighbor,   OpClass::kSend,          OpClass::kReceive,   OpClass::kProbe,     OpClass::kSendReceive,
+      OpClass::kCompletion, OpClass::kDeviceMessage, OpClass::kLifecycle};
   size_t compared = 0;
   for (const Row& row : recorded()) {
     const CallClass found = class_of_call(row.name);
@@ -51,7 +51,8 @@ TEST(ClassOfCall, KnowsOtherSpellings) {
   EXPECT_EQ(class_of_call("PMPI_Allreduce").op_class, OpClass::kAllToAll);
   EXPECT_EQ(class_of_call("MPIX_Allreduce_init").op_class, OpClass::kAllToAll);
   EXPECT_EQ(class_of_call("mpi_waitall").op_class, OpClass::kCompletion);  // Fortran
-  for (const char* other : {"", "Allreduce", "MPI_", "MPI_I", "MPI_Comm_split", "MPI_Allreduce2", "nccl", "ncclGroupEnd", "send"})
+  for (const char* other :
+       {"", "Allreduce", "MPI_", "MPI_I", "MPI_Comm_split", "MPI_Allreduce2", "nccl", "ncclGroupEnd", "send"})
     EXPECT_EQ(class_of_call(other).op_class, OpClass::kOther) << other;
 }
 

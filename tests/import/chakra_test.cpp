@@ -12,15 +12,17 @@ TEST(Chakra, ReadsStepsKernelsCallsAndOperators) {
   const std::string trace = chakra_trace();
   Imported run("chakra", Imported::Files{{"job.0.et", trace}, {"job.1.et", trace}}, true);
   EXPECT_EQ(run.summary.ranks, 2u);
-  EXPECT_EQ(run.text("SELECT group_concat(step || ':' || start_ns || '+' || duration_ns, ' ') FROM v_step WHERE rank = 0"),
-            "1:0+610000 2:1000000+610000");
+  EXPECT_EQ(
+      run.text("SELECT group_concat(step || ':' || start_ns || '+' || duration_ns, ' ') FROM v_step WHERE rank = 0"),
+      "1:0+610000 2:1000000+610000");
   EXPECT_EQ(run.integer("SELECT sum(duration_ns) FROM v_kernel WHERE rank = 0 AND name = 'gemm'"), 600000);
   EXPECT_EQ(
       run.text(
           "SELECT group_concat(n, ' ') FROM (SELECT op || '/' || count(*) || '/' || min(payload_bytes) AS n FROM v_collective WHERE rank = 1 GROUP BY op"
           " ORDER BY op)"),
       "MPI_Allreduce/2/8 ncclAllReduce/2/4096");
-  EXPECT_EQ(run.text("SELECT group_concat(DISTINCT label) FROM communicator WHERE size = 2 AND label LIKE 'group%'"), "group 3,group 3#2");
+  EXPECT_EQ(run.text("SELECT group_concat(DISTINCT label) FROM communicator WHERE size = 2 AND label LIKE 'group%'"),
+            "group 3,group 3#2");
   EXPECT_EQ(
       run.integer(
           "SELECT count(*) FROM event e JOIN op o ON o.id = e.op WHERE o.name = 'MPI_Send' AND e.peer = 0 AND e.tag = 5 AND e.bytes = 64"),
@@ -33,12 +35,14 @@ TEST(Chakra, RefusesWhatHasNoTimesAndWhatIsNone) {
   const std::string no_times = import_error("chakra", chakra_trace(false), "job.0.et");
   EXPECT_NE(no_times.find("nodes without times"), std::string::npos) << no_times;
   EXPECT_NE(no_times.find("import the Kineto trace"), std::string::npos);
-  EXPECT_NE(import_error("chakra", "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", \"nodes\": []}", "et.json").find("JSON, not protocol buffers"),
+  EXPECT_NE(import_error("chakra", "{\n  \"schema\": \"1.1.1-chakra.0.0.4\", \"nodes\": []}", "et.json")
+                .find("JSON, not protocol buffers"),
             std::string::npos);
   EXPECT_NE(import_error("chakra", "\x05hello", "job.0.et").find(", byte 0"), std::string::npos);
   const std::string trace = chakra_trace();
-  EXPECT_NE(import_error("chakra", trace.substr(0, trace.size() - 3), "job.0.et").find("the file ends inside a message"),
-            std::string::npos);
+  EXPECT_NE(
+      import_error("chakra", trace.substr(0, trace.size() - 3), "job.0.et").find("the file ends inside a message"),
+      std::string::npos);
 }
 
 TEST(Chakra, TypesAreNamedLikeTheirOperations) {

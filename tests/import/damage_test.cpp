@@ -1,5 +1,5 @@
-// Traces with random damage: whatever the bytes, an import ends in a run or in an Error that names the file, and where it is a place in the
-// file that is wrong, the byte.
+// Traces with random damage: whatever the bytes, an import ends in a run or in an Error that names the file, and where
+// it is a place in the file that is wrong, the byte.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -48,15 +48,17 @@ TEST_P(ImportDamage, EndsInARunOrAnError) {
   }
   EXPECT_GT(runs, 0);
   EXPECT_GT(places[sample.place], cases / 10);
-  fmt::print("{}: {} damaged traces (seed {}): {} imported, {} refused\n", sample.format, cases, seed, runs, cases - runs);
+  fmt::print("{}: {} damaged traces (seed {}): {} imported, {} refused\n", sample.format, cases, seed, runs,
+             cases - runs);
 }
 
-INSTANTIATE_TEST_SUITE_P(Formats, ImportDamage, testing::ValuesIn(samples()), [](const testing::TestParamInfo<Sample>& sample) {
-  std::string name = sample.param.format + "_" + sample.param.file;
-  std::replace_if(
-      name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
-  return name;
-});
+INSTANTIATE_TEST_SUITE_P(Formats, ImportDamage, testing::ValuesIn(samples()),
+                         [](const testing::TestParamInfo<Sample>& sample) {
+                           std::string name = sample.param.format + "_" + sample.param.file;
+                           std::replace_if(
+                               name.begin(), name.end(), [](char c) { return c == '-' || c == '.'; }, '_');
+                           return name;
+                         });
 
 }  // namespace
 }  // namespace ddl::test

@@ -30,8 +30,8 @@ TEST(Decimal, KnowsExponents) {
 }
 
 TEST(Decimal, RefusesWhatDoesNotFitOrIsNoNumber) {
-  for (const char* text : {"", "-", ".", "e5", "1e", "1e+", "1x", "0x10", "nan", "inf", " 1", "1 ", "1..2", "--1", "4.1e18", "1e300",
-                           "9223372036854775807", "99999999999999999999999", "1e99999999999"})
+  for (const char* text : {"", "-", ".", "e5", "1e", "1e+", "1x", "0x10", "nan", "inf", " 1", "1 ", "1..2", "--1",
+                           "4.1e18", "1e300", "9223372036854775807", "99999999999999999999999", "1e99999999999"})
     EXPECT_EQ(scaled(text, 0), std::nullopt) << text;
   EXPECT_EQ(scaled("4e18", 1), std::nullopt);
   EXPECT_EQ(scaled(std::string(1000, '9'), 3), std::nullopt);

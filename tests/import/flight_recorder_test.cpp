@@ -48,7 +48,8 @@ std::vector<FlightGroup> mesh(int64_t tensor, int64_t data) {
 }
 
 std::string causes(Imported& run) {
-  return run.text("SELECT coalesce(group_concat(rank, ' '), '') FROM (SELECT rank FROM hang_rank WHERE fault IS NOT NULL ORDER BY rank)");
+  return run.text(
+      "SELECT coalesce(group_concat(rank, ' '), '') FROM (SELECT rank FROM hang_rank WHERE fault IS NOT NULL ORDER BY rank)");
 }
 std::string kinds(Imported& run) {
   return run.text("SELECT coalesce(group_concat(kind, ' '), '') FROM (SELECT kind FROM hang_fault ORDER BY fault)");
@@ -66,7 +67,8 @@ void healthy_steps(FlightJob& job, int64_t tensor, int64_t data, int steps) {
 }
 
 TEST(FlightRecorder, NamesWhoNeverEnteredThroughGroups) {
-  // Rank 5 of 2 x 4 stops before a tensor collective with rank 4; 4 waits for it, the data group of 4 for 4, their tensor peers for those.
+  // Rank 5 of 2 x 4 stops before a tensor collective with rank 4; 4 waits for it, the data group of 4 for 4, their
+  // tensor peers for those.
   const int64_t tensor = 2, data = 4;
   for (const int protocol : {0, 2, 3, 4, 5}) {
     FlightJob job(8, mesh(tensor, data));
@@ -90,7 +92,8 @@ TEST(FlightRecorder, NamesWhoNeverEnteredThroughGroups) {
             "rank 5 never entered _all_gather_base number 4 on TENSOR_MODEL_PARALLEL_GROUP 3 (tensor axis): rank 4 sits in it; 3 more wait"),
         std::string::npos)
         << sentence;
-    EXPECT_EQ(run.text("SELECT group_concat(depth || ':' || ranks_in || '/' || ranks_missing, ' ') FROM hang_call"), "1:1/1 2:3/1");
+    EXPECT_EQ(run.text("SELECT group_concat(depth || ':' || ranks_in || '/' || ranks_missing, ' ') FROM hang_call"),
+              "1:1/1 2:3/1");
     EXPECT_EQ(run.integer("SELECT count(DISTINCT stack) FROM flight_entry"), 2);
     EXPECT_NE(run.text("SELECT evidence FROM finding").find("forward (/home/u/train.py:15)"), std::string::npos)
         << run.text("SELECT evidence FROM finding");
@@ -145,7 +148,8 @@ TEST(FlightRecorder, TellsOtherOperationsSizesAndTypes) {
   };
   FlightOp half = op(kOpen);
   half.type = "Half";
-  for (const Case& c : {Case{op(kOpen, "broadcast"), "broadcast"}, Case{op(kOpen, "all_reduce", {512}), "512"}, Case{half, "Half"}}) {
+  for (const Case& c :
+       {Case{op(kOpen, "broadcast"), "broadcast"}, Case{op(kOpen, "all_reduce", {512}), "512"}, Case{half, "Half"}}) {
     FlightJob job(4, {{"0", "default_pg", {0, 1, 2, 3}}});
     job.all(0, op(kDone));
     for (int64_t r = 0; r < 4; ++r) job.add(r, r == 1 ? c.odd : op(kOpen));
@@ -368,7 +372,9 @@ TEST(FlightRecorder, RefusesPicklesThatRunCode) {
                         {"\x80\x05\x98."s, "READONLY_BUFFER", 2}};
   for (const Case& c : cases) {
     const std::string error = import_error("flight-recorder", c.bytes, "nccl_trace_rank_0");
-    EXPECT_NE(error.find(fmt::format("byte {}: opcode {} would run code: refused", c.offset, c.name)), std::string::npos) << error;
+    EXPECT_NE(error.find(fmt::format("byte {}: opcode {} would run code: refused", c.offset, c.name)),
+              std::string::npos)
+        << error;
   }
   EXPECT_NE(import_error("flight-recorder", "\x80\x06."s, "nccl_trace_rank_0").find("protocol 6"), std::string::npos);
 }
@@ -398,7 +404,8 @@ TEST(NcclRas, NamesWhoLaunchedLessAndWhoIsSilent) {
   Imported behind("nccl-ras", Imported::Files{{"ras.json", ras_answer({7, 7, 6, 7}, 0, true)}});
   EXPECT_EQ(causes(behind), "2");
   EXPECT_EQ(kinds(behind), "missing");
-  EXPECT_NE(first_sentence(behind).find("rank 2 never entered AllReduce number 7 on communicator 0x9e1a"), std::string::npos)
+  EXPECT_NE(first_sentence(behind).find("rank 2 never entered AllReduce number 7 on communicator 0x9e1a"),
+            std::string::npos)
       << first_sentence(behind);
   EXPECT_EQ(behind.text("SELECT confidence FROM finding"), "likely");
   EXPECT_EQ(behind.text("SELECT h.name FROM process p JOIN host h ON h.id = p.host WHERE rank = 2"), "10.0.0.1");

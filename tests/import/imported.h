@@ -61,7 +61,8 @@ struct Imported {
 };
 
 /// What the import of this file says, which must be an Error.
-inline std::string import_error(const std::string& format, const std::string& contents, const std::string& name = "trace.json") {
+inline std::string import_error(const std::string& format, const std::string& contents,
+                                const std::string& name = "trace.json") {
   try {
     Imported run(format, Imported::Files{{name, contents}});
   } catch (const Error& error) {

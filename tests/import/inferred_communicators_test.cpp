@@ -1,4 +1,5 @@
-// Traces whose kernels of NCCL carry no process group (PyTorch up to 2.1), as the test writes them: who entered when is known.
+// Traces whose kernels of NCCL carry no process group (PyTorch up to 2.1), as the test writes them: who
+// entered when is known.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -32,7 +33,8 @@ struct Planned {
 const std::string kAllReduceKernel = "ncclKernel_AllReduce_RING_LL_Sum_float(ncclWorkElem)",
                   kAllGather = "ncclKernel_AllGather_RING_LL_Sum_int8_t(ncclWorkElem)",
                   kBroadcast = "ncclKernel_Broadcast_RING_LL_Sum_int8_t(ncclWorkElem)",
-                  kSendRecv = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)", kGeneric = "ncclDevKernel_Generic(ncclDevComm*)";
+                  kSendRecv = "ncclKernel_SendRecv_RING_SIMPLE_Sum_int8_t(ncclWorkElem)",
+                  kGeneric = "ncclDevKernel_Generic(ncclDevComm*)";
 
 const Planned kGradients{kAllReduceKernel, "nccl:all_reduce", "[[1000, 250]]", R"(["float"])"};
 const Planned kWeights{kAllGather, "nccl:_all_gather_base", "[[4096]]", R"(["c10::BFloat16"])"};
@@ -54,16 +56,20 @@ Program same(std::vector<Planned> planned) {
 
 /// 0, 1, ... 7 times 37.005 us in another order for every collective.
 int64_t late_ns(int rank, int step, int place) { return ((rank * 3 + step * 5 + place * 7) % kRanks) * 37'005; }
-std::pair<int64_t, int64_t> together(int rank, int step, int place) { return {late_ns(rank, step, place), 600'000 + 1000 * place}; }
+std::pair<int64_t, int64_t> together(int rank, int step, int place) {
+  return {late_ns(rank, step, place), 600'000 + 1000 * place};
+}
 
 std::string us(int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1000); }
 
-std::string trace_of(int rank, int ranks, int steps, const Program& program, const Times& times, bool is_marked = true) {
+std::string trace_of(int rank, int ranks, int steps, const Program& program, const Times& times,
+                     bool is_marked = true) {
   std::string events;
-  const auto add = [&](const std::string& category, const std::string& name, const std::string& tid, int64_t start_ns, int64_t end_ns,
-                       const std::string& args) {
-    events += fmt::format(R"({}{{"ph": "X", "cat": "{}", "name": "{}", "pid": 9, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}}}})",
-                          events.empty() ? "" : ",\n", category, name, tid, us(start_ns), us(end_ns - start_ns), args);
+  const auto add = [&](const std::string& category, const std::string& name, const std::string& tid, int64_t start_ns,
+                       int64_t end_ns, const std::string& args) {
+    events += fmt::format(
+        R"({}{{"ph": "X", "cat": "{}", "name": "{}", "pid": 9, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}}}})",
+        events.empty() ? "" : ",\n", category, name, tid, us(start_ns), us(end_ns - start_ns), args);
   };
   int correlation = 0;
   for (int n = 1; n <= steps; ++n) {
@@ -88,19 +94,22 @@ std::string trace_of(int rank, int ranks, int steps, const Program& program, con
         const int64_t last_ns = end_ns * 2 / 3;
         add("kernel", p.kernel, fmt::to_string(p.stream), slot_ns + (k == 0 ? begin_ns : last_ns + 1000 * k),
             slot_ns + (k + 1 == p.kernels ? end_ns : last_ns),
-            fmt::format(R"("device": {}, "context": 1, "stream": {}, "correlation": {}{})", rank, p.stream, correlation, p.metadata));
+            fmt::format(R"("device": {}, "context": 1, "stream": {}, "correlation": {}{})", rank, p.stream, correlation,
+                        p.metadata));
       }
     }
   }
   return fmt::format(
-      R"({{"schemaVersion": 1, "distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": {}}}, "traceEvents": [{}]}})", rank, ranks,
-      events);
+      R"({{"schemaVersion": 1, "distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": {}}}, "traceEvents": [{}]}})",
+      rank, ranks, events);
 }
 
-Imported::Files job(const Program& program, const Times& times = together, const std::set<int>& missing = {}, int steps = kSteps) {
+Imported::Files job(const Program& program, const Times& times = together, const std::set<int>& missing = {},
+                    int steps = kSteps) {
   Imported::Files files;
   for (int rank = 0; rank < kRanks; ++rank)
-    if (!missing.contains(rank)) files.emplace_back(fmt::format("rank{}.json", rank), trace_of(rank, kRanks, steps, program, times));
+    if (!missing.contains(rank))
+      files.emplace_back(fmt::format("rank{}.json", rank), trace_of(rank, kRanks, steps, program, times));
   return files;
 }
 
@@ -117,7 +126,8 @@ TEST(InferredCommunicators, OrderTellsWhichBelongTogether) {
   EXPECT_EQ(run.text("SELECT group_concat(DISTINCT comm || ' ' || comm_size) FROM v_collective"), "world (inferred) 8");
   EXPECT_EQ(run.text("SELECT group_concat(kind || size || label) FROM communicator"), "nccl8world (inferred)");
   EXPECT_EQ(run.integer("SELECT count(*) FROM communicator_member WHERE comm_rank = rank"), kRanks);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_kernel WHERE comm = 'world (inferred)' AND seq IS NOT NULL"), kRanks * kSteps * 4);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_kernel WHERE comm = 'world (inferred)' AND seq IS NOT NULL"),
+            kRanks * kSteps * 4);
   EXPECT_EQ(run.integer("SELECT count(*) FROM loss"), 0);
 
   struct Known {
@@ -130,10 +140,12 @@ TEST(InferredCommunicators, OrderTellsWhichBelongTogether) {
                               {"ncclAllReduce", 1'000'000, 1'000'000}};
   std::map<std::pair<int64_t, int64_t>, int64_t> blamed, blame;  // by late rank, and who waited
   SQLite::Statement row(
-      run.db, "SELECT rank, step, seq, op, payload_bytes, bytes, duration_ns, wait_ns, xfer_ns, wait_method, why FROM v_collective");
+      run.db,
+      "SELECT rank, step, seq, op, payload_bytes, bytes, duration_ns, wait_ns, xfer_ns, wait_method, why FROM v_collective");
   int rows = 0;
   for (; row.executeStep(); ++rows) {
-    const int rank = row.getColumn(0).getInt(), step = row.getColumn(1).getInt(), place = (row.getColumn(2).getInt() - 1) % 4;
+    const int rank = row.getColumn(0).getInt(), step = row.getColumn(1).getInt(),
+              place = (row.getColumn(2).getInt() - 1) % 4;
     SCOPED_TRACE(fmt::format("rank {}, step {}, place {}", rank, step, place));
     EXPECT_EQ((row.getColumn(2).getInt() - 1) / 4 + 1, step);
     EXPECT_EQ(row.getColumn(3).getString(), kKnown[place].op);
@@ -156,17 +168,20 @@ TEST(InferredCommunicators, OrderTellsWhichBelongTogether) {
   }
   EXPECT_EQ(rows, kRanks * kSteps * 4);
   SQLite::Statement who(run.db, "SELECT late, waiter, wait_ns FROM v_blame WHERE wait_ns > 0");
-  while (who.executeStep()) blame[{who.getColumn(0).getInt64(), who.getColumn(1).getInt64()}] = who.getColumn(2).getInt64();
+  while (who.executeStep())
+    blame[{who.getColumn(0).getInt64(), who.getColumn(1).getInt64()}] = who.getColumn(2).getInt64();
   EXPECT_EQ(blame, blamed);
 }
 
 TEST(InferredCommunicators, SameAsWithMetadata) {
   const auto metadata = [](const char* name, int elements, const char* type) {
-    return fmt::format(R"(, "Collective name": "{}", "In msg nelems": {}, "Group size": 8, "dtype": "{}", "Process Group Name": "0",)"
-                       R"( "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]")",
-                       name, elements, type);
+    return fmt::format(
+        R"(, "Collective name": "{}", "In msg nelems": {}, "Group size": 8, "dtype": "{}", "Process Group Name": "0",)"
+        R"( "Process Group Description": "default_pg", "Process Group Ranks": "[0, 1, 2, 3, 4, 5, 6, 7]")",
+        name, elements, type);
   };
-  std::vector<Planned> stripped{kGradients, kWeights, kBuffers, {kSendRecv, "nccl:all_to_all", "[[8, 512]]", R"(["c10::Half"])"}};
+  std::vector<Planned> stripped{
+      kGradients, kWeights, kBuffers, {kSendRecv, "nccl:all_to_all", "[[8, 512]]", R"(["c10::Half"])"}};
   std::vector<Planned> told = stripped;
   told[0].metadata = metadata("allreduce", 250'000, "Float");
   told[1].metadata = metadata("_allgather_base", 4096, "BFloat16");
@@ -179,7 +194,8 @@ TEST(InferredCommunicators, SameAsWithMetadata) {
     Imported with("kineto", job(same(told)), one_clock), without("kineto", job(same(stripped)), one_clock);
     EXPECT_EQ(with.integer("SELECT count(*) FROM v_collective WHERE comm = 'default_pg'"), kRanks * kSteps * 4);
     EXPECT_EQ(
-        without.integer("SELECT count(*) FROM v_collective WHERE comm = 'world (inferred)' AND (wait_ns >= 0 OR op = 'ncclBroadcast')"),
+        without.integer(
+            "SELECT count(*) FROM v_collective WHERE comm = 'world (inferred)' AND (wait_ns >= 0 OR op = 'ncclBroadcast')"),
         kRanks * kSteps * 4);
     EXPECT_EQ(without.text(all), with.text(all));
     EXPECT_EQ(without.integer("SELECT count(*) FROM loss"), 0);
@@ -187,7 +203,8 @@ TEST(InferredCommunicators, SameAsWithMetadata) {
 }
 
 TEST(InferredCommunicators, GroupsThatRunTheSameAreNotOne) {
-  // Ranks 0 to 3 and 4 to 7 communicate among themselves. What the second group is behind the first by differs from collective to collective.
+  // Ranks 0 to 3 and 4 to 7 communicate among themselves. What the second group is behind the first by differs from
+  // collective to collective.
   const auto apart = [](int64_t lag_ns) {
     return [lag_ns](int rank, int step, int place) {
       const int64_t behind_ns = rank < 4 ? 0 : lag_ns * (1 + (step * 4 + place) % 3);
@@ -214,7 +231,9 @@ TEST(InferredCommunicators, GroupsThatRunTheSameAreNotOne) {
   };
   Imported short_ones("kineto", job(same(plan), brief), true);
   EXPECT_EQ(short_ones.integer("SELECT count(*) FROM event"), 0);
-  EXPECT_EQ(loss(short_ones, "of 36 collectives, some rank left 36 before all had entered, and 0 of 36 apart from the others"), "288");
+  EXPECT_EQ(loss(short_ones,
+                 "of 36 collectives, some rank left 36 before all had entered, and 0 of 36 apart from the others"),
+            "288");
 
   // With the groups in step to the latency they cannot be told apart; nothing can be wrong by more than they are apart.
   Imported in_step("kineto", job(same(plan), apart(1000)), true);
@@ -255,7 +274,8 @@ TEST(InferredCommunicators, AStepWithoutAgreementIsLeftOut) {
   const auto halves = [&](int rank, int) { return rank < 4 ? plan : std::vector<Planned>{kWeights, kGradients}; };
   Imported pipeline("kineto", job(halves), true);
   EXPECT_EQ(pipeline.integer("SELECT count(*) FROM event"), 0);
-  EXPECT_EQ(loss(pipeline, "on which the ranks show different sequences in every step"), fmt::to_string(4 * kSteps * (3 + 2)));
+  EXPECT_EQ(loss(pipeline, "on which the ranks show different sequences in every step"),
+            fmt::to_string(4 * kSteps * (3 + 2)));
   // What is not told contradicts nothing.
   Imported untold("kineto", job(with([](std::vector<Planned>& p) { p[2].dims = ""; })), true);
   EXPECT_EQ(untold.integer("SELECT count(*) FROM v_collective WHERE wait_ns IS NOT NULL"), kRanks * kSteps * 3);
@@ -265,47 +285,57 @@ TEST(InferredCommunicators, AStepWithoutAgreementIsLeftOut) {
 
 TEST(InferredCommunicators, BytesOfAllToAllsMayDiffer) {
   const auto program = [](int rank, int) {
-    return std::vector<Planned>{{kSendRecv, "nccl:all_to_all", fmt::format("[[8, {}]]", 100 + rank), R"(["float"])"}, kGradients};
+    return std::vector<Planned>{{kSendRecv, "nccl:all_to_all", fmt::format("[[8, {}]]", 100 + rank), R"(["float"])"},
+                                kGradients};
   };
   Imported run("kineto", job(program), true);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAlltoAll' AND payload_bytes = 32 * (100 + rank)"),
-            kRanks * kSteps);
+  EXPECT_EQ(
+      run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAlltoAll' AND payload_bytes = 32 * (100 + rank)"),
+      kRanks * kSteps);
 }
 
 TEST(InferredCommunicators, MissingRanksMeanNoWaiting) {
   const std::vector<Planned> plan{kGradients, kWeights};
   Imported one("kineto", job(same(plan), together, {5}), true);
-  EXPECT_EQ(one.integer("SELECT count(*) FROM v_collective WHERE comm = 'world (inferred)' AND comm_size = 8 AND wait_ns IS NULL"
-                        " AND why = 'PARTIAL_RANKS'"),
-            7 * kSteps * 2);
+  EXPECT_EQ(
+      one.integer(
+          "SELECT count(*) FROM v_collective WHERE comm = 'world (inferred)' AND comm_size = 8 AND wait_ns IS NULL"
+          " AND why = 'PARTIAL_RANKS'"),
+      7 * kSteps * 2);
   EXPECT_EQ(one.integer("SELECT count(*) FROM v_collective"), 7 * kSteps * 2);
   EXPECT_EQ(one.text("SELECT note FROM loss WHERE kind = 'missing_rank'"), "of 8 ranks without a trace: rank 5");
   // Four of eight may be a group of four.
   Imported half("kineto", job(same(plan), together, {0, 1, 2, 3}), true);
-  EXPECT_EQ(half.integer("SELECT count(*) FROM v_collective WHERE comm LIKE 'NCCL stream 20 of rank _ (members unknown)' AND"
-                         " comm_size IS NULL AND wait_ns IS NULL AND why = 'PARTIAL_RANKS' AND payload_bytes > 0"),
-            4 * kSteps * 2);
+  EXPECT_EQ(
+      half.integer("SELECT count(*) FROM v_collective WHERE comm LIKE 'NCCL stream 20 of rank _ (members unknown)' AND"
+                   " comm_size IS NULL AND wait_ns IS NULL AND why = 'PARTIAL_RANKS' AND payload_bytes > 0"),
+      4 * kSteps * 2);
   EXPECT_EQ(half.integer("SELECT count(*) FROM communicator"), 4);
   EXPECT_EQ(half.integer("SELECT count(*) FROM communicator_member"), 0);
-  EXPECT_EQ(half.integer("SELECT count(*) FROM collective_group WHERE busbw_raw IS NOT NULL OR busbw_xfer IS NOT NULL"), 0);
+  EXPECT_EQ(half.integer("SELECT count(*) FROM collective_group WHERE busbw_raw IS NOT NULL OR busbw_xfer IS NOT NULL"),
+            0);
   EXPECT_EQ(half.text("SELECT group_concat(DISTINCT why) FROM collective_group"), "PARTIAL_RANKS");
   // For two ranks nobody else can be in a communicator with one of them.
   Imported pair("kineto", Imported::Files{{"rank1.json", trace_of(1, 2, kSteps, same(plan), together)}});
-  EXPECT_EQ(pair.integer("SELECT count(*) FROM v_collective WHERE comm = 'world (inferred)' AND comm_size = 2 AND why = 'PARTIAL_RANKS'"),
-            kSteps * 2);
+  EXPECT_EQ(
+      pair.integer(
+          "SELECT count(*) FROM v_collective WHERE comm = 'world (inferred)' AND comm_size = 2 AND why = 'PARTIAL_RANKS'"),
+      kSteps * 2);
 }
 
 TEST(InferredCommunicators, StreamsAreMatchedByWhatTheyCarry) {
   // Each rank's streams have numbers of their own: what it carries tells which is which.
   const auto program = [](int rank, int) {
     const int first = 20 + rank % 2, second = 21 - rank % 2;
-    return std::vector<Planned>{on_stream(kGradients, first), on_stream(kWeights, second), on_stream(kGradients, first)};
+    return std::vector<Planned>{on_stream(kGradients, first), on_stream(kWeights, second),
+                                on_stream(kGradients, first)};
   };
   Imported run("kineto", job(program), true);
   EXPECT_EQ(run.text("SELECT group_concat(label, ', ') FROM (SELECT label FROM communicator ORDER BY id)"),
             "world (inferred), world (inferred)#2");
   EXPECT_EQ(
-      run.integer("SELECT count(*) FROM (SELECT 1 FROM v_collective GROUP BY comm, seq, op HAVING count(*) = 8 AND max(wait_ns) > 0)"),
+      run.integer(
+          "SELECT count(*) FROM (SELECT 1 FROM v_collective GROUP BY comm, seq, op HAVING count(*) = 8 AND max(wait_ns) > 0)"),
       kSteps * 3);
   EXPECT_EQ(run.integer("SELECT count(DISTINCT comm) FROM v_collective WHERE op = 'ncclAllGather'"), 1);
   EXPECT_EQ(run.integer("SELECT count(*) FROM loss"), 0);
@@ -321,7 +351,8 @@ TEST(InferredCommunicators, StreamsAreMatchedByWhatTheyCarry) {
   EXPECT_EQ(loss(rest, "in which the ranks show other collectives"), "15");
 
   // Two that carry the same could be matched in two ways.
-  Imported alike("kineto", job(same({on_stream(kGradients, 20), on_stream(kGradients, 21), on_stream(kWeights, 22)})), true);
+  Imported alike("kineto", job(same({on_stream(kGradients, 20), on_stream(kGradients, 21), on_stream(kWeights, 22)})),
+                 true);
   EXPECT_EQ(alike.text("SELECT group_concat(DISTINCT op) FROM v_collective"), "ncclAllGather");
   EXPECT_EQ(loss(alike, "on streams that are not matched"), fmt::to_string(kRanks * kSteps * 2));
 
@@ -345,8 +376,10 @@ TEST(InferredCommunicators, WithoutCollectivesThatShowItNobodyKnows) {
   EXPECT_EQ(few.integer("SELECT count(*) FROM v_collective"), 0);
   EXPECT_EQ(loss(few, "too few collectives"), fmt::to_string(kRanks * kSteps * 2));
   Imported enough("kineto", job(same({kGradients, kGradients, kGradients})));
-  EXPECT_EQ(enough.integer("SELECT count(*) FROM v_collective WHERE wait_method = 'min-duration' AND wait_ns + xfer_ns = duration_ns"),
-            kRanks * kSteps * 3);
+  EXPECT_EQ(
+      enough.integer(
+          "SELECT count(*) FROM v_collective WHERE wait_method = 'min-duration' AND wait_ns + xfer_ns = duration_ns"),
+      kRanks * kSteps * 3);
 }
 
 TEST(InferredCommunicators, ClocksOfOtherHostsAreFound) {
@@ -378,16 +411,21 @@ TEST(InferredCommunicators, RangesTellWhatNamesDoNot) {
   EXPECT_EQ(loss(run, "by their names are other collectives"), fmt::to_string(kRanks * kSteps));
   EXPECT_EQ(loss(run, "neither the name nor a range"), fmt::to_string(kRanks * kSteps));
   EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE wait_ns IS NOT NULL"), kRanks * kSteps * 4);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclReduceScatter' AND bytes = 400"), kRanks * kSteps);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclReduceScatter' AND bytes = 400"),
+            kRanks * kSteps);
   // Which of two kernels carried how much is not told.
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllGather' AND payload_bytes IS NULL AND bytes IS NULL"),
-            kRanks * kSteps * 2);
-  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND bytes IS NULL"), kRanks * kSteps);
+  EXPECT_EQ(
+      run.integer(
+          "SELECT count(*) FROM v_collective WHERE op = 'ncclAllGather' AND payload_bytes IS NULL AND bytes IS NULL"),
+      kRanks * kSteps * 2);
+  EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE op = 'ncclAllReduce' AND bytes IS NULL"),
+            kRanks * kSteps);
 }
 
 TEST(InferredCommunicators, ARangeThatHasEndedTellsNothing) {
   // Another range began in it and goes on.
-  Imported run("kineto", Imported::Files{{"rank0.json", R"J({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [
+  Imported run("kineto",
+               Imported::Files{{"rank0.json", R"J({"distributedInfo": {"rank": 0, "world_size": 2}, "traceEvents": [
     {"ph": "X", "cat": "user_annotation", "name": "ProfilerStep#1", "pid": 9, "tid": 9, "ts": 1, "dur": 1000},
     {"ph": "X", "cat": "user_annotation", "name": "nccl:all_to_all", "pid": 9, "tid": 9, "ts": 10, "dur": 40},
     {"ph": "X", "cat": "cpu_op", "name": "aten::add", "pid": 9, "tid": 9, "ts": 20, "dur": 80},
@@ -403,15 +441,16 @@ TEST(InferredCommunicators, WhatIsToldCounts) {
   // The record_param_comms around the launch tells the group: two of four, so that nothing is inferred.
   const auto program = [](int rank, int) {
     Planned p = kGradients;
-    p.around =
-        fmt::format(R"("Collective name": "allreduce", "In msg nelems": 10, "dtype": "Half", "Group size": 4, "Process Group Name": "{}",)"
-                    R"( "Process Group Description": "tensor", "Process Group Ranks": "[{}]")",
-                    rank / 4, rank < 4 ? "0, 1, 2, 3" : "4, 5, 6, 7");
+    p.around = fmt::format(
+        R"("Collective name": "allreduce", "In msg nelems": 10, "dtype": "Half", "Group size": 4, "Process Group Name": "{}",)"
+        R"( "Process Group Description": "tensor", "Process Group Ranks": "[{}]")",
+        rank / 4, rank < 4 ? "0, 1, 2, 3" : "4, 5, 6, 7");
     return std::vector<Planned>{p};
   };
   Imported run("kineto", job(program), true);
   EXPECT_EQ(
-      run.integer("SELECT count(*) FROM v_collective WHERE comm LIKE 'tensor%' AND comm_size = 4 AND bytes = 20 AND algorithm = 'RING'"),
+      run.integer(
+          "SELECT count(*) FROM v_collective WHERE comm LIKE 'tensor%' AND comm_size = 4 AND bytes = 20 AND algorithm = 'RING'"),
       kRanks * kSteps);
   EXPECT_EQ(run.integer("SELECT count(DISTINCT comm) FROM v_collective"), 2);
   // One that tells nothing beside those that do is left out.
@@ -428,7 +467,8 @@ TEST(InferredCommunicators, WhatIsToldCounts) {
 TEST(InferredCommunicators, WithoutStepsOneClockIsNeeded) {
   Imported::Files files;
   for (int rank = 0; rank < kRanks; ++rank)
-    files.emplace_back(fmt::format("rank{}.json", rank), trace_of(rank, kRanks, kSteps, same({kGradients}), together, false));
+    files.emplace_back(fmt::format("rank{}.json", rank),
+                       trace_of(rank, kRanks, kSteps, same({kGradients}), together, false));
   Imported run("kineto", files);
   EXPECT_EQ(run.integer("SELECT count(*) FROM event"), 0);
   EXPECT_EQ(loss(run, "outside annotated steps"), fmt::to_string(kRanks * kSteps));
@@ -441,15 +481,17 @@ TEST(InferredCommunicators, WithoutStepsOneClockIsNeeded) {
 }
 
 TEST(InferredCommunicators, DamagedShapesAreNoBytes) {
-  for (const char* dims :
-       {"[[9223372036854775807, 9223372036854775807]]", "[[99999999999999999999999]]", "[[-4]]", "[[[4]]]", "4", "\"[[4]]\"", "[4]",
-        "[[4], [4]]", "[[4.5]]", "[[\"4\"]]", "[[4, {\"a\": 1}]]", "[]", "null", "[[1099511627776, 1024]]"}) {
+  for (const char* dims : {"[[9223372036854775807, 9223372036854775807]]", "[[99999999999999999999999]]", "[[-4]]",
+                           "[[[4]]]", "4", "\"[[4]]\"", "[4]", "[[4], [4]]", "[[4.5]]", "[[\"4\"]]",
+                           "[[4, {\"a\": 1}]]", "[]", "null", "[[1099511627776, 1024]]"}) {
     SCOPED_TRACE(dims);
     Planned damaged = kGradients;
     damaged.dims = dims;
     Imported run("kineto", job(same({damaged})), true);
-    EXPECT_EQ(run.integer("SELECT count(*) FROM v_collective WHERE payload_bytes IS NULL AND bytes IS NULL AND wait_ns IS NOT NULL"),
-              kRanks * kSteps);
+    EXPECT_EQ(
+        run.integer(
+            "SELECT count(*) FROM v_collective WHERE payload_bytes IS NULL AND bytes IS NULL AND wait_ns IS NOT NULL"),
+        kRanks * kSteps);
   }
 }
 
@@ -478,7 +520,8 @@ TEST(InferredCommunicators, NamesOfKernels) {
   EXPECT_EQ(op("void gemm<ncclKernel_AllReduce>(float*)"), "none");
   EXPECT_EQ(op("nccl"), "none");
   EXPECT_EQ(parse_nccl_kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL(x)").algorithm, "RING");
-  EXPECT_EQ(parse_nccl_kernel("ncclAllReduceRingLLKernel_sum_f32(ncclColl)").algorithm, "") << "one kernel for all algorithms";
+  EXPECT_EQ(parse_nccl_kernel("ncclAllReduceRingLLKernel_sum_f32(ncclColl)").algorithm, "")
+      << "one kernel for all algorithms";
 
   for (const auto& [range, known] :
        std::initializer_list<std::pair<const char*, const char*>>{{"nccl:all_reduce", "ncclAllReduce"},
@@ -502,18 +545,19 @@ TEST(InferredCommunicators, BytesOfTensors) {
   EXPECT_EQ(parse_tensors("[[8],[2]]", R"(["c10::Half","long int"])").bytes, 32);
   EXPECT_EQ(parse_tensors("[[8],[2]]", R"(["c10::Half","long int"])").datatype, 0u);
   EXPECT_EQ(parse_tensors("[[0, 7]]", R"(["bool"])").bytes, 0);
-  for (const auto& [dims, types] : std::initializer_list<std::pair<const char*, const char*>>{{"", ""},
-                                                                                              {"[[8]]", ""},
-                                                                                              {"[[8]]", "[\"Scalar\"]"},
-                                                                                              {"[[8]]", "[\"float\",\"float\"]"},
-                                                                                              {"[[8]", "[\"float\"]"},
-                                                                                              {"[[8]]]", "[\"float\"]"},
-                                                                                              {"[[8,]]", "[\"float\"]"},
-                                                                                              {"[8]", "[\"float\"]"},
-                                                                                              {"[[8]]", "[float]"},
-                                                                                              {"[[8]]", "[\"float"},
-                                                                                              {"[[8],[8]]", "[\"float\"]"},
-                                                                                              {"[[]", "[\"float\"]"}})
+  for (const auto& [dims, types] :
+       std::initializer_list<std::pair<const char*, const char*>>{{"", ""},
+                                                                  {"[[8]]", ""},
+                                                                  {"[[8]]", "[\"Scalar\"]"},
+                                                                  {"[[8]]", "[\"float\",\"float\"]"},
+                                                                  {"[[8]", "[\"float\"]"},
+                                                                  {"[[8]]]", "[\"float\"]"},
+                                                                  {"[[8,]]", "[\"float\"]"},
+                                                                  {"[8]", "[\"float\"]"},
+                                                                  {"[[8]]", "[float]"},
+                                                                  {"[[8]]", "[\"float"},
+                                                                  {"[[8],[8]]", "[\"float\"]"},
+                                                                  {"[[]", "[\"float\"]"}})
     EXPECT_EQ(parse_tensors(dims, types).bytes, std::nullopt) << dims << " " << types;
 }
 

@@ -17,11 +17,14 @@ class Notes : public JsonVisitor {
 
  private:
   bool wants_list(std::string_view path) const override { return path == "list" || path == "args.list"; }
-  void on_fact(const JsonField& fact) override { text += std::string(fact.path).append("=").append(fact.text).append(";"); }
+  void on_fact(const JsonField& fact) override {
+    text += std::string(fact.path).append("=").append(fact.text).append(";");
+  }
   void on_record(const JsonRecord& record) override {
     text += "{";
     for (const char* path : {"name", "ts", "args.stream", "args.deep.x", "grid", "none", "list", "args.list"})
-      if (const JsonField* field = record.find(path)) text += std::string(path).append("=").append(field->text).append(" ");
+      if (const JsonField* field = record.find(path))
+        text += std::string(path).append("=").append(field->text).append(" ");
     if (record.word("name") == "bad") record.integer("ts");
     text += "}";
   }
@@ -57,11 +60,14 @@ TEST_F(JsonRecordsTest, TellsFactsAndRecords) {
 }
 
 TEST_F(JsonRecordsTest, TellsListsThatAreWanted) {
-  EXPECT_EQ(read(R"([{"name": "a", "list": [[8, -1.5e3 ], [], ["x y", null], true], "args": {"list": [], "stream": 7}}])"),
-            R"({name=a args.stream=7 list=[[8,-1.5e3],[],["x y",null],true] args.list=[] })");
+  EXPECT_EQ(
+      read(R"([{"name": "a", "list": [[8, -1.5e3 ], [], ["x y", null], true], "args": {"list": [], "stream": 7}}])"),
+      R"({name=a args.stream=7 list=[[8,-1.5e3],[],["x y",null],true] args.list=[] })");
   EXPECT_EQ(read(R"({"name": "b", "list": [1, [2]]})", true), "{name=b list=[1,[2]] }");
-  EXPECT_EQ(read(R"([{"list": ["a\"],[\"b", "c\\d"], "args": {"list": 4}}])"), R"({list=["?","?"] args.list=4 })") << "no text ends early";
-  EXPECT_EQ(read(R"([{"list": [1, {"list": [2], "name": "x"}, 3], "name": "after"}])"), "{name=after }") << "one with objects is not told";
+  EXPECT_EQ(read(R"([{"list": ["a\"],[\"b", "c\\d"], "args": {"list": 4}}])"), R"({list=["?","?"] args.list=4 })")
+      << "no text ends early";
+  EXPECT_EQ(read(R"([{"list": [1, {"list": [2], "name": "x"}, 3], "name": "after"}])"), "{name=after }")
+      << "one with objects is not told";
   EXPECT_EQ(read(R"([{"grid": [{"list": [2]}], "other": [[1], 2], "name": "a"}])"), "{name=a }");
   std::string numbers = "1";
   for (int i = 0; i < 2000; ++i) numbers += ",10";
@@ -103,8 +109,9 @@ TEST_F(JsonRecordsTest, TellsTheSameOfPlainRecordsAndOfOthers) {
   // Across the ends of blocks of the file.
   std::string records[2];
   for (int i = 0; i < 9'000; ++i) {
-    const std::string members = "\"name\": \"n" + std::to_string(i * i) + "\", \"args\": {\"stream\": " + std::to_string(i) +
-                                ", \"list\": [[" + std::string(static_cast<size_t>(i % 50), '4') + "9]]}}";
+    const std::string members = "\"name\": \"n" + std::to_string(i * i) +
+                                "\", \"args\": {\"stream\": " + std::to_string(i) + ", \"list\": [[" +
+                                std::string(static_cast<size_t>(i % 50), '4') + "9]]}}";
     records[0] += (i > 0 ? ", {" : "{") + members;
     records[1] += (i > 0 ? ", {\"other\": \"\\u0041\"," : "{") + members;
   }
@@ -120,13 +127,15 @@ TEST_F(JsonRecordsTest, TakesABareArrayAlsoWhileItIsWritten) {
 }
 
 TEST_F(JsonRecordsTest, ReadsLines) {
-  EXPECT_EQ(read("{\"name\": \"a\", \"args\": {\"stream\": 2}}\n\n {\"name\": \"b\"}", true), "{name=a args.stream=2 }{name=b }");
+  EXPECT_EQ(read("{\"name\": \"a\", \"args\": {\"stream\": 2}}\n\n {\"name\": \"b\"}", true),
+            "{name=a args.stream=2 }{name=b }");
   EXPECT_EQ(error("{\"name\": \"a\"}\n17\n", true), "t.json, byte 14: expected a JSON object");
   EXPECT_EQ(error(" \n", true), "t.json, byte 0: the file is empty");
 }
 
 TEST_F(JsonRecordsTest, NamesThePlaceOfWhatIsWrong) {
-  EXPECT_EQ(error(""), "t.json, byte 0: the file ends in the middle of a record: it is truncated, or still being written");
+  EXPECT_EQ(error(""),
+            "t.json, byte 0: the file ends in the middle of a record: it is truncated, or still being written");
   EXPECT_EQ(error("{}"), "t.json, byte 0: no array \"traceEvents\" in this file");
   EXPECT_EQ(error(R"({"traceEvents": {}})"), "t.json, byte 0: no array \"traceEvents\" in this file");
   EXPECT_EQ(error(R"({"traceEvents": [{"name": "a"}, 5]})"), "t.json, byte 33: expected an object");
@@ -135,7 +144,8 @@ TEST_F(JsonRecordsTest, NamesThePlaceOfWhatIsWrong) {
             "t.json, byte 17: ts is \"soon\", which is not a whole number that fits");
   EXPECT_EQ(error(R"({"traceEvents": [{"name": "bad", "ts": 1e30}]})"),
             "t.json, byte 17: ts is 1e30, which is not a whole number that fits");
-  EXPECT_EQ(error("{\"traceEvents\": [" + std::string(100, '[')), "t.json, byte 79: objects and arrays are nested deeper than 64 levels");
+  EXPECT_EQ(error("{\"traceEvents\": [" + std::string(100, '[')),
+            "t.json, byte 79: objects and arrays are nested deeper than 64 levels");
   EXPECT_NE(error("{\"a\": tru}").find("t.json, byte 9: invalid JSON: "), std::string::npos);
   EXPECT_NE(error(std::string("\x7f"
                               "ELF\0\1",
@@ -145,7 +155,8 @@ TEST_F(JsonRecordsTest, NamesThePlaceOfWhatIsWrong) {
 }
 
 TEST_F(JsonRecordsTest, StopsAtATextWithoutEnd) {
-  const std::string message = error("{\"traceEvents\": [{\"name\": \"" + std::string(InputFile::kMaxPieceBytes + (1 << 20), 'x') + "\"}]}");
+  const std::string message =
+      error("{\"traceEvents\": [{\"name\": \"" + std::string(InputFile::kMaxPieceBytes + (1 << 20), 'x') + "\"}]}");
   EXPECT_NE(message.find("is longer than 64 MiB"), std::string::npos) << message.substr(0, 200);
 }
 
@@ -155,7 +166,8 @@ TEST_F(JsonRecordsTest, UnpacksAndNoticesWhatWasCut) {
   const std::string document = "{\"traceEvents\": [" + events + "{}]}";
   const std::filesystem::path path = folder_ / "t.json.gz";
   gzFile packed = gzopen(path.c_str(), "wb");
-  ASSERT_EQ(gzwrite(packed, document.data(), static_cast<unsigned>(document.size())), static_cast<int>(document.size()));
+  ASSERT_EQ(gzwrite(packed, document.data(), static_cast<unsigned>(document.size())),
+            static_cast<int>(document.size()));
   gzclose(packed);
   uint64_t told = 0;
   {

@@ -1,4 +1,5 @@
-// Answers of NCCL's RAS: who is blamed for a hang. The text must say what JSON says of the same job, or say that it does not.
+// Answers of NCCL's RAS: who is blamed for a hang. The text must say what JSON says of the same job, or say
+// that it does not.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -24,7 +25,9 @@ std::string blamed(Imported& run) {
 std::string losses_of(Imported& run, const std::string& kind) {
   return run.text(fmt::format("SELECT coalesce((SELECT count || ': ' || note FROM loss WHERE kind = '{}'), '')", kind));
 }
-std::string sentence_of(Imported& run) { return run.text("SELECT coalesce((SELECT sentence FROM finding ORDER BY position LIMIT 1), '')"); }
+std::string sentence_of(Imported& run) {
+  return run.text("SELECT coalesce((SELECT sentence FROM finding ORDER BY position LIMIT 1), '')");
+}
 std::vector<int64_t> first_ranks(int64_t n) {
   std::vector<int64_t> ranks(static_cast<size_t>(n));
   std::iota(ranks.begin(), ranks.end(), 0);
@@ -52,17 +55,24 @@ TEST(NcclRasText, NamesTheRanksThatLagInEveryVersion) {
     EXPECT_EQ(run.integer("SELECT count(*) FROM loss"), 0);
     const std::string sentence = sentence_of(run);
     const std::string op = minor < 26 ? "collective number 42" : "AllReduce number 40";
-    EXPECT_EQ(sentence.find("ranks 3 and 17 never entered " + op + " on communicator 0x27a079b828ff1a75"), 0u) << sentence;
+    EXPECT_EQ(sentence.find("ranks 3 and 17 never entered " + op + " on communicator 0x27a079b828ff1a75"), 0u)
+        << sentence;
     if (minor >= 26) {
       EXPECT_EQ(sentence, sentence_of(json));
     }
     EXPECT_EQ(run.text("SELECT confidence FROM finding"), "likely");
-    EXPECT_NE(run.text("SELECT evidence FROM finding").find("rank 3 (process 1003 on 10.0.0.1, GPU 3)"), std::string::npos)
+    EXPECT_NE(run.text("SELECT evidence FROM finding").find("rank 3 (process 1003 on 10.0.0.1, GPU 3)"),
+              std::string::npos)
         << run.text("SELECT evidence FROM finding");
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'nccl_ras.gpus'"), "32");
-    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'nccl_ras.communicators'"), "1 of 32 ranks RUNNING MISMATCH");
-    EXPECT_EQ(run.text("SELECT DISTINCT value FROM process_fact WHERE key = 'nccl_ras.nccl_version'"), fmt::format("2.{}.2", minor));
-    EXPECT_EQ(run.integer("SELECT count(*) FROM process p JOIN host h ON h.id = p.host WHERE h.name = 'not told' AND p.pid = 0"), 30);
+    EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'nccl_ras.communicators'"),
+              "1 of 32 ranks RUNNING MISMATCH");
+    EXPECT_EQ(run.text("SELECT DISTINCT value FROM process_fact WHERE key = 'nccl_ras.nccl_version'"),
+              fmt::format("2.{}.2", minor));
+    EXPECT_EQ(
+        run.integer(
+            "SELECT count(*) FROM process p JOIN host h ON h.id = p.host WHERE h.name = 'not told' AND p.pid = 0"),
+        30);
   }
 }
 
@@ -74,13 +84,15 @@ TEST(NcclRasText, NamesTheRanksThatDoNotAnswer) {
     EXPECT_EQ(blamed(run), "no dump 11") << minor;
     const std::string sentence = sentence_of(run);
     EXPECT_NE(
-        sentence.find("rank 11 does not answer RAS: ranks 0, 1, 2 and 12 more sit in a collective on communicator 0x27a079b828ff1a75"),
+        sentence.find(
+            "rank 11 does not answer RAS: ranks 0, 1, 2 and 12 more sit in a collective on communicator 0x27a079b828ff1a75"),
         std::string::npos)
         << sentence;
     EXPECT_EQ(run.summary.ranks, 15u);
     EXPECT_EQ(run.integer("SELECT count(*) FROM hang_call WHERE seq IS NULL"), 1);
     EXPECT_EQ(losses_of(run, "ras_silent"),
-              minor < 26 ? "1: ranks that do not answer RAS: 11" : "1: ranks that do not answer RAS: 11 (process 1011 on 10.0.0.2, GPU 3)");
+              minor < 26 ? "1: ranks that do not answer RAS: 11"
+                         : "1: ranks that do not answer RAS: 11 (process 1011 on 10.0.0.2, GPU 3)");
     EXPECT_EQ(losses_of(run, "ras_timeouts"), "1: timeouts while RAS gathered its answer: it may lack ranks");
   }
   Imported json = ras_run(ras_json(job));
@@ -114,7 +126,8 @@ TEST(NcclRasText, SaysWhereTheTextNamesNobody) {
   EXPECT_EQ(losses_of(unnamed, "ras_unnamed").find("2: times"), 0u) << losses_of(unnamed, "ras_unnamed");
   EXPECT_EQ(unnamed.summary.ranks, 1u);  // the one that is named
   Imported all = ras_run(ras_text(silent, 30, true));
-  EXPECT_EQ(blamed(all), blamed(*std::make_unique<Imported>("nccl-ras", Imported::Files{{"ras.json", ras_json(silent)}})));
+  EXPECT_EQ(blamed(all),
+            blamed(*std::make_unique<Imported>("nccl-ras", Imported::Files{{"ras.json", ras_json(silent)}})));
 }
 
 TEST(NcclRasText, RanksOfSmallerCommunicators) {
@@ -123,8 +136,9 @@ TEST(NcclRasText, RanksOfSmallerCommunicators) {
   job.add(0xe9, {8, 9}, "AllGather", 7).members[1].launched["AllGather"] = 6;
   Imported run = ras_run(ras_text(job));
   EXPECT_EQ(blamed(run), "missing 9");
-  EXPECT_EQ(losses_of(run, "ras_ranks"),
-            "1: ranks that the largest communicator does not have, or that cannot be told from its own: numbered behind");
+  EXPECT_EQ(
+      losses_of(run, "ras_ranks"),
+      "1: ranks that the largest communicator does not have, or that cannot be told from its own: numbered behind");
   // Only that group is in trouble: its ranks are those of the run.
   RasJob small = lagging_job(16, {});
   small.add(0xe9, {8, 9}, "AllGather", 7).members[1].launched["AllGather"] = 6;
@@ -132,7 +146,8 @@ TEST(NcclRasText, RanksOfSmallerCommunicators) {
   EXPECT_EQ(blamed(alone), "missing 1");
   EXPECT_EQ(losses_of(alone, "ras_ranks"),
             "14: of 16 GPUs of the job of which the text says nothing: ranks are those of communicator 0xe9");
-  EXPECT_NE(alone.text("SELECT evidence FROM finding").find("rank 1 (process 1009 on 10.0.0.2, GPU 1)"), std::string::npos);
+  EXPECT_NE(alone.text("SELECT evidence FROM finding").find("rank 1 (process 1009 on 10.0.0.2, GPU 1)"),
+            std::string::npos);
 }
 
 TEST(NcclRasText, HealthyAndOddAnswers) {
@@ -146,8 +161,9 @@ TEST(NcclRasText, HealthyAndOddAnswers) {
   job.communicators[0].members[6].async_error = true;
   for (const bool json : {false, true}) {
     Imported run = ras_run(json ? ras_json(job) : ras_text(job));
-    EXPECT_EQ(losses_of(run, "ras_status"),
-              "1: ranks of communicators that most others are not like: rank 2 of 0x27a079b828ff1a75 (FINALIZE, not RUNNING)");
+    EXPECT_EQ(
+        losses_of(run, "ras_status"),
+        "1: ranks of communicators that most others are not like: rank 2 of 0x27a079b828ff1a75 (FINALIZE, not RUNNING)");
     EXPECT_EQ(losses_of(run, "ras_errors"),
               std::string("1: ranks of communicators that report an error of NCCL: rank 6 of 0x27a079b828ff1a75 (") +
                   (json ? "async_error 6)" : "Remote process error)"));
@@ -171,7 +187,8 @@ TEST(NcclRasText, HealthyAndOddAnswers) {
   text = ras_text(dead);
   text.replace(text.find("Group "), text.find("\nErrors\n") - text.find("Group "), "No communicator data collected!\n");
   text.resize(text.find("#0-0"));
-  EXPECT_NE(error(text).find("processes that do not answer: process 1001 on 10.0.0.1, process 1002 on 10.0.0.1"), std::string::npos)
+  EXPECT_NE(error(text).find("processes that do not answer: process 1001 on 10.0.0.1, process 1002 on 10.0.0.1"),
+            std::string::npos)
       << error(text);
 }
 
@@ -192,12 +209,14 @@ TEST(NcclRasText, SaysWhatJsonSaysOrThatItDoesNotKnow) {
     if (std::all_of(job.communicators[0].members.begin(), job.communicators[0].members.end(),
                     [](const RasMember& m) { return m.state == RasState::kSilent; }))
       continue;
-    Imported json = ras_run(ras_json(job)), text = ras_run(ras_text(job, 26 + static_cast<int>(seed % 5), seed % 3 != 0));
+    Imported json = ras_run(ras_json(job)),
+             text = ras_run(ras_text(job, 26 + static_cast<int>(seed % 5), seed % 3 != 0));
     const std::string sections = ras_text(job, 30);
     const bool uneven = sections.find("different AllReduce") != std::string::npos,
                other = sections.find("different Broadcast") != std::string::npos;
     if (other && !uneven && sections.find("INCOMPLETE") != std::string::npos) {
-      // That all are in the same AllReduce, for want of a rank that does not answer, is not in the text: it knows no counts that are equal.
+      // That all are in the same AllReduce, for want of a rank that does not answer, is not in the text: it knows no
+      // counts that are equal.
       EXPECT_NE(losses_of(text, "ras_silent"), "");
     } else if (losses_of(text, "ras_unnamed").empty()) {
       EXPECT_EQ(blamed(text), blamed(json));

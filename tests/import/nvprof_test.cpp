@@ -16,8 +16,10 @@ TEST(ImportNvprof, TracesHaveMomentsBytesAndDevices) {
             "naiveTransposeKernel(float*, float const *, int)");
   EXPECT_EQ(run.integer("SELECT min(stream) FROM gpu_event"), 7);
   // The shares that the slides print: 49.35, 47.48 and 3.17 % of 59.943 ms.
-  EXPECT_NEAR(run.real("SELECT 100.0 * duration_ns / (SELECT sum(duration_ns) FROM gpu_event) FROM gpu_event WHERE copy = 'DtoH'"), 49.3485,
-              5e-5);
+  EXPECT_NEAR(
+      run.real(
+          "SELECT 100.0 * duration_ns / (SELECT sum(duration_ns) FROM gpu_event) FROM gpu_event WHERE copy = 'DtoH'"),
+      49.3485, 5e-5);
 }
 
 // As nvprof 10 wrote it of a job with managed memory (TITAN Xp): faults have no duration, or lie within kernels.
@@ -37,16 +39,18 @@ TEST(ImportNvprof, UnifiedMemoryIsCopiedAndItsFaultsAreCounted) {
            "1.802441,0.007360,,,,,,,,,,,,,,\"TITAN Xp (0)\",,,65536.000000,\"0x7f54d8000000\",\"[Unified Memory Memcpy HtoD]\",\n"}});
   EXPECT_EQ(run.text("SELECT group_concat(kind || ' ' || copy || ' ' || duration_ns || ' ' || bytes) FROM gpu_event"),
             "2 HtoD 992 20,2 HtoD 7360 65536");
-  EXPECT_EQ(run.text("SELECT count || ' ' || note FROM loss WHERE kind = 'not_understood'"),
-            "2 rows that ddl does not understand: [Unified Memory CPU page faults] (1), [Unified Memory GPU page faults] (1): left out");
+  EXPECT_EQ(
+      run.text("SELECT count || ' ' || note FROM loss WHERE kind = 'not_understood'"),
+      "2 rows that ddl does not understand: [Unified Memory CPU page faults] (1), [Unified Memory GPU page faults] (1): left out");
 }
 
 TEST(ImportNvprof, WhatIsNoneIsRefused) {
-  for (const auto& [text, words] : {std::pair<const char*, const char*>{"hello\n", "not a trace of nvprof"},
-                                    {"a,b\n1,2\n", "not a trace of nvprof"},
-                                    {"\"Start\",\"Duration\",\"Name\"\nms,ms,\n1,1,\"cudaMalloc\"\n", "a trace without devices"},
-                                    {"\"Time(%)\",\"Time\",\"Calls\",\"Avg\",\"Name\"\n%,ms,,ms,\n10,5,1,5,\"x\"\n",
-                                     "a summary: sums, without the times of single events"}}) {
+  for (const auto& [text, words] :
+       {std::pair<const char*, const char*>{"hello\n", "not a trace of nvprof"},
+        {"a,b\n1,2\n", "not a trace of nvprof"},
+        {"\"Start\",\"Duration\",\"Name\"\nms,ms,\n1,1,\"cudaMalloc\"\n", "a trace without devices"},
+        {"\"Time(%)\",\"Time\",\"Calls\",\"Avg\",\"Name\"\n%,ms,,ms,\n10,5,1,5,\"x\"\n",
+         "a summary: sums, without the times of single events"}}) {
     try {
       Imported run("nvprof", Imported::Files{{"nvprof.csv", text}});
       ADD_FAILURE() << text;

@@ -1,5 +1,5 @@
-// Messages between the stages of a pipeline, in one process group of all of them, as PyTorch 2.5 and later trace them: each a kernel of its own, with
-// the other rank's number. The test writes the traces: who began when is known.
+// Messages between the stages of a pipeline, in one process group of all of them, as PyTorch 2.5 and later trace them:
+// each a kernel of its own, with the other rank's number. The test writes the traces: who began when is known.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -33,9 +33,11 @@ struct Message {
 std::vector<Message> messages_of_step() {
   std::vector<Message> messages;
   for (int m = 0; m < kMicrobatches; ++m)
-    for (int stage = 0; stage + 1 < kStages; ++stage) messages.push_back({static_cast<int>(messages.size()), stage, stage + 1});
+    for (int stage = 0; stage + 1 < kStages; ++stage)
+      messages.push_back({static_cast<int>(messages.size()), stage, stage + 1});
   for (int m = 0; m < kMicrobatches; ++m)
-    for (int stage = kStages - 1; stage > 0; --stage) messages.push_back({static_cast<int>(messages.size()), stage, stage - 1});
+    for (int stage = kStages - 1; stage > 0; --stage)
+      messages.push_back({static_cast<int>(messages.size()), stage, stage - 1});
   return messages;
 }
 
@@ -43,9 +45,11 @@ std::string stamp(int64_t ns) { return fmt::format("{}.{:03}", ns / 1000, ns % 1
 
 std::string stage_trace(int rank, Told told) {
   std::string events;
-  const auto add = [&](const char* category, const std::string& name, int tid, int64_t start_ns, int64_t end_ns, const std::string& args) {
-    events += fmt::format(R"({}{{"ph": "X", "cat": "{}", "name": "{}", "pid": 9, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}}}})",
-                          events.empty() ? "" : ",\n", category, name, tid, stamp(start_ns), stamp(end_ns - start_ns), args);
+  const auto add = [&](const char* category, const std::string& name, int tid, int64_t start_ns, int64_t end_ns,
+                       const std::string& args) {
+    events += fmt::format(
+        R"({}{{"ph": "X", "cat": "{}", "name": "{}", "pid": 9, "tid": {}, "ts": {}, "dur": {}, "args": {{{}}}}})",
+        events.empty() ? "" : ",\n", category, name, tid, stamp(start_ns), stamp(end_ns - start_ns), args);
   };
   int correlation = 0;
   for (int step = 1; step <= kTracedSteps; ++step) {
@@ -57,7 +61,8 @@ std::string stage_trace(int rank, Told told) {
       const int peer = sends ? m.to : m.from;
       const int64_t slot_ns = t + 2'000'000 + m.slot * kSlotNs, host_ns = t + 10'000 + m.slot * 20'000;
       const int64_t begin_ns = slot_ns + lateness_ns(rank, step, m.slot),
-                    end_ns = slot_ns + std::max(lateness_ns(rank, step, m.slot), lateness_ns(peer, step, m.slot)) + kMessageNs;
+                    end_ns = slot_ns + std::max(lateness_ns(rank, step, m.slot), lateness_ns(peer, step, m.slot)) +
+                             kMessageNs;
       std::string said;
       if (told != Told::kNothing)
         said = fmt::format(
@@ -65,19 +70,22 @@ std::string stage_trace(int rank, Told told) {
             R"( "Process Group Name": "7", "Process Group Description": "PIPELINE_MODEL_PARALLEL_GROUP",)"
             R"( "Process Group Ranks": "[0, 1, 2, 3]", "Rank": {})",
             sends ? "send" : "recv", kStages, peer);
-      if (told == Told::kByKernel || told == Told::kAroundLaunch) said += fmt::format(R"(, "{} Rank": {})", sends ? "Dst" : "Src", peer);
+      if (told == Told::kByKernel || told == Told::kAroundLaunch)
+        said += fmt::format(R"(, "{} Rank": {})", sends ? "Dst" : "Src", peer);
       const bool around = told == Told::kAroundLaunch;
       if (around) add("cpu_op", "record_param_comms", 9, host_ns, host_ns + 15'000, said.substr(2));
-      add("cuda_runtime", "cudaLaunchKernelExC", 9, host_ns + 5'000, host_ns + 9'000, fmt::format(R"("correlation": {})", ++correlation));
+      add("cuda_runtime", "cudaLaunchKernelExC", 9, host_ns + 5'000, host_ns + 9'000,
+          fmt::format(R"("correlation": {})", ++correlation));
       // Torch has a stream for each pair.
       const int stream = 20 + std::min(rank, peer);
       add("kernel", "ncclDevKernel_SendRecv(ncclDevKernelArgsStorage<4096ul>)", stream, begin_ns, end_ns,
-          fmt::format(R"("device": {}, "context": 1, "stream": {}, "correlation": {}{})", rank, stream, correlation, around ? "" : said));
+          fmt::format(R"("device": {}, "context": 1, "stream": {}, "correlation": {}{})", rank, stream, correlation,
+                      around ? "" : said));
     }
   }
   return fmt::format(
-      R"({{"schemaVersion": 1, "distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": {}}}, "traceEvents": [{}]}})", rank,
-      kStages, events);
+      R"({{"schemaVersion": 1, "distributedInfo": {{"backend": "nccl", "rank": {}, "world_size": {}}}, "traceEvents": [{}]}})",
+      rank, kStages, events);
 }
 
 Imported::Files stages(Told told, const std::set<int>& missing = {}) {
@@ -102,8 +110,10 @@ class PipelineMessages : public ::testing::TestWithParam<Told> {};
 TEST_P(PipelineMessages, AreMatchedByTheOtherRank) {
   Imported run("kineto", stages(GetParam()), true);
   EXPECT_EQ(run.integer("SELECT count(*) FROM loss"), 0) << run.text("SELECT group_concat(note) FROM loss");
-  EXPECT_EQ(run.text("SELECT group_concat(label || ' ' || size, ', ') FROM (SELECT * FROM communicator WHERE size = 2 ORDER BY label)"),
-            "PIPELINE_MODEL_PARALLEL_GROUP 0-1 2, PIPELINE_MODEL_PARALLEL_GROUP 1-2 2, PIPELINE_MODEL_PARALLEL_GROUP 2-3 2");
+  EXPECT_EQ(
+      run.text(
+          "SELECT group_concat(label || ' ' || size, ', ') FROM (SELECT * FROM communicator WHERE size = 2 ORDER BY label)"),
+      "PIPELINE_MODEL_PARALLEL_GROUP 0-1 2, PIPELINE_MODEL_PARALLEL_GROUP 1-2 2, PIPELINE_MODEL_PARALLEL_GROUP 2-3 2");
   EXPECT_EQ(run.text("SELECT group_concat(DISTINCT axis) FROM gpu_axis_part"), "pipeline");
   for (int rank = 0; rank < kStages; ++rank) {
     const int messages = kMicrobatches * (rank == 0 || rank == kStages - 1 ? 2 : 4);
@@ -125,8 +135,9 @@ TEST(PipelineMessagesTest, WithoutTheOtherRankAreNotSplit) {
   constexpr int kKernels = kTracedSteps * kMicrobatches * 2 * (kStages - 1) * 2;
   for (const Told told : {Told::kNoPeer, Told::kNothing}) {
     Imported run("kineto", stages(told), true);
-    EXPECT_EQ(run.integer("SELECT count(*) FROM v_gpu_part WHERE step IS NOT NULL AND wait_ns IS NULL AND why = 'NO_DATA'"),
-              kStages * kTracedSteps)
+    EXPECT_EQ(
+        run.integer("SELECT count(*) FROM v_gpu_part WHERE step IS NOT NULL AND wait_ns IS NULL AND why = 'NO_DATA'"),
+        kStages * kTracedSteps)
         << "all ranks are there";
     EXPECT_EQ(run.integer("SELECT count FROM loss WHERE kind = 'nccl_kernels'"), kKernels);
     EXPECT_EQ(run.integer("SELECT count(*) FROM loss WHERE note LIKE '%messages whose peers the trace does not tell%'"),
@@ -138,7 +149,8 @@ TEST(PipelineMessagesTest, OfAMissingRankAreNotSplit) {
   Imported run("kineto", stages(Told::kByKernel, {3}), true);
   EXPECT_EQ(run.text("SELECT group_concat(DISTINCT why) FROM v_gpu_part WHERE rank = 2"), "PARTIAL_RANKS");
   for (const int rank : {0, 1})
-    EXPECT_EQ(run.integer(fmt::format("SELECT wait_ns FROM v_gpu_part WHERE rank = {} AND step = 2", rank)), waited_ns(rank, 2));
+    EXPECT_EQ(run.integer(fmt::format("SELECT wait_ns FROM v_gpu_part WHERE rank = {} AND step = 2", rank)),
+              waited_ns(rank, 2));
 }
 
 }  // namespace

@@ -67,8 +67,8 @@ inline std::string nsys_report() {
   )J");
 }
 
-/// A database of RPD, schema 3: two processes on a GPU each, the one of the smaller number on GPU 3. A step of 1 ms with a copy, a kernel and an allreduce of RCCL
-/// that begins 30 us later on GPU 5 and ends together.
+/// A database of RPD, schema 3: two processes on a GPU each, the one of the smaller number on GPU 3. A step of 1 ms
+/// with a copy, a kernel and an allreduce of RCCL that begins 30 us later on GPU 5 and ends together.
 inline std::string rpd_sql() {
   std::string sql = R"J(
     CREATE TABLE rocpd_metadata(id INTEGER PRIMARY KEY, tag TEXT, value TEXT); INSERT INTO rocpd_metadata(tag, value) VALUES ('schema_version', '3');
@@ -91,8 +91,8 @@ inline std::string rpd_sql() {
     const auto id = [&](int n) { return std::to_string(base + n); };
     const auto at = [&](int ns) { return std::to_string(5000000000000 + ns); };
     const auto call = [&](int n, int start, int end, int name, int text) {
-      sql += "INSERT INTO rocpd_api VALUES (" + id(n) + ", " + pid + ", " + pid + ", " + at(start) + ", " + at(end) + ", " +
-             std::to_string(name) + ", 1, 11, " + std::to_string(text) + ");";
+      sql += "INSERT INTO rocpd_api VALUES (" + id(n) + ", " + pid + ", " + pid + ", " + at(start) + ", " + at(end) +
+             ", " + std::to_string(name) + ", 1, 11, " + std::to_string(text) + ");";
     };
     const auto op = [&](int n, int start, int end, int description, int type, int of) {
       sql += "INSERT INTO rocpd_op VALUES (" + id(n) + ", " + gpu + ", 0, 0, " + at(start) + ", " + at(end) + ", " +
@@ -118,8 +118,9 @@ inline std::string rpd_sql() {
 }
 inline std::string rpd_trace() { return database_of(rpd_sql()); }
 
-/// What the same step is to rocprofv3, of one process: rank 1 of 2 by its environment. `schema` 3: rows with times; 4: with tracks and timestamps. `rccl` is
-/// the call around the launch of a kernel whose name does not tell what it carries out.
+/// What the same step is to rocprofv3, of one process: rank 1 of 2 by its environment. `schema` 3: rows with
+/// times; 4: with tracks and timestamps. `rccl` is the call around the launch of a kernel whose name does not
+/// tell what it carries out.
 inline std::string rocpd_sql(int schema) {
   const std::string u = "_0000b253_e83e";
   const bool direct = schema == 3;
@@ -156,12 +157,13 @@ inline std::string rocpd_sql(int schema) {
         size INTEGER, event_id INTEGER);)J";
   }
   int next = 0;
-  const auto row = [&](const std::string& table, int number, int category, const std::string& message, int64_t start, int64_t end,
-                       const std::string& place, const std::string& rest, const std::string& direct_place) {
+  const auto row = [&](const std::string& table, int number, int category, const std::string& message, int64_t start,
+                       int64_t end, const std::string& place, const std::string& rest,
+                       const std::string& direct_place) {
     const std::string id = std::to_string(++next), begin = std::to_string(7000000000000 + start),
                       stop = std::to_string(7000000000000 + end);
-    sql += "INSERT INTO rocpd_event@ VALUES (" + id + ", " + std::to_string(category) + ", " + std::to_string(number) + ", 0, 0, '" +
-           (message.empty() ? "{}" : "{\"message\": \"" + message + "\"}") + "');";
+    sql += "INSERT INTO rocpd_event@ VALUES (" + id + ", " + std::to_string(category) + ", " + std::to_string(number) +
+           ", 0, 0, '" + (message.empty() ? "{}" : "{\"message\": \"" + message + "\"}") + "');";
     std::string columns, values;
     if (direct) {
       columns = "start, end, " + direct_place.substr(0, direct_place.find('=')),
@@ -169,13 +171,15 @@ inline std::string rocpd_sql(int schema) {
     } else {
       sql += "INSERT INTO rocpd_timestamp@ VALUES (" + std::to_string(2 * next) + ", " + begin + ", 1, 1), (" +
              std::to_string(2 * next + 1) + ", " + stop + ", 2, 1);";
-      columns = "start_id, end_id, track_id", values = std::to_string(2 * next) + ", " + std::to_string(2 * next + 1) + ", " + place;
+      columns = "start_id, end_id, track_id",
+      values = std::to_string(2 * next) + ", " + std::to_string(2 * next + 1) + ", " + place;
     }
-    sql += "INSERT INTO " + table + "@(" + columns + ", event_id, " + rest.substr(0, rest.find('=')) + ") VALUES (" + values + ", " + id +
-           ", " + rest.substr(rest.find('=') + 1) + ");";
+    sql += "INSERT INTO " + table + "@(" + columns + ", event_id, " + rest.substr(0, rest.find('=')) + ") VALUES (" +
+           values + ", " + id + ", " + rest.substr(rest.find('=') + 1) + ");";
   };
   const auto region = [&](int number, int category, int name, const std::string& message, int64_t start, int64_t end) {
-    row("rocpd_region", number, category, message, start, end, "1", "name_id=" + std::to_string(name), "pid, tid=4711, 4711");
+    row("rocpd_region", number, category, message, start, end, "1", "name_id=" + std::to_string(name),
+        "pid, tid=4711, 4711");
   };
   region(1, 2, 8, "step 4", 0, 1000000);
   region(2, 2, 8, "forward", 1000, 400000);
@@ -236,11 +240,12 @@ inline std::string rocprofiler_json() {
 inline std::string inspector_log(int rank, int pid) {
   std::string log;
   for (int n = 0; n < 3; ++n) {
-    const std::string head = R"({"header": {"id": "0x7f8c", "rank": )" + std::to_string(rank) +
-                             R"(, "n_ranks": 2, "nnodes": 1}, "metadata": {"inspector_output_format_version": "v4.0", "git_rev": "",)"
-                             R"( "rec_mechanism": "profiler_plugin", "dump_timestamp_us": )" +
-                             std::to_string(1748030377748202 + 10000 * n) + R"(, "hostname": "node)" + std::to_string(rank) +
-                             R"(", "pid": )" + std::to_string(pid) + "}, ";
+    const std::string head =
+        R"({"header": {"id": "0x7f8c", "rank": )" + std::to_string(rank) +
+        R"(, "n_ranks": 2, "nnodes": 1}, "metadata": {"inspector_output_format_version": "v4.0", "git_rev": "",)"
+        R"( "rec_mechanism": "profiler_plugin", "dump_timestamp_us": )" +
+        std::to_string(1748030377748202 + 10000 * n) + R"(, "hostname": "node)" + std::to_string(rank) +
+        R"(", "pid": )" + std::to_string(pid) + "}, ";
     const std::string duration = std::to_string(rank == 0 ? 900 : 400);
     log += head + R"("coll_perf": {"coll": "AllReduce", "coll_sn": )" + std::to_string(n) +
            R"(, "coll_msg_size_bytes": 4096, "coll_exec_time_us": )" + duration +
@@ -290,19 +295,21 @@ inline std::string horovod_timeline() {
 {"ph": "E", "ts": 1900, "pid": 1, "args": {"dtype": "int64", "shape": "[]"}}])";
 }
 
-/// Steps of 30 ms of two ranks: gradients c and b are fused, a follows; rank 1 is ready with each 20 ms after rank 0. Times are in us. `cached`: from
-/// the second step on the response cache answers, and nobody is named.
+/// Steps of 30 ms of two ranks: gradients c and b are fused, a follows; rank 1 is ready with each 20 ms after rank 0.
+/// Times are in us. `cached`: from the second step on the response cache answers, and nobody is named.
 inline std::string horovod_steps(int steps, bool cached) {
   std::string json = R"([
 {"name": "process_name", "ph": "M", "pid": 1, "args": {"name": "a"}},
 {"name": "process_name", "ph": "M", "pid": 2, "args": {"name": "b"}},
 {"name": "process_name", "ph": "M", "pid": 3, "args": {"name": "c"}})";
-  const auto event = [&json](int64_t time, int tensor, const char* phase, const std::string& name, const std::string& args = "") {
+  const auto event = [&json](int64_t time, int tensor, const char* phase, const std::string& name,
+                             const std::string& args = "") {
     json += ",\n{\"ph\": \"" + std::string(phase) + "\", " + (name.empty() ? "" : "\"name\": \"" + name + "\", ") +
-            "\"ts\": " + std::to_string(time) + ", \"pid\": " + std::to_string(tensor) + (*phase == 'X' ? ", \"dur\": 0" : "") +
-            (args.empty() ? "" : ", \"args\": " + args) + "}";
+            "\"ts\": " + std::to_string(time) + ", \"pid\": " + std::to_string(tensor) +
+            (*phase == 'X' ? ", \"dur\": 0" : "") + (args.empty() ? "" : ", \"args\": " + args) + "}";
   };
-  const char* const ends[] = {"", R"({"dtype": "float32", "shape": "[100]"})", R"({"dtype": "float32", "shape": "[5, 10]"})",
+  const char* const ends[] = {"", R"({"dtype": "float32", "shape": "[100]"})",
+                              R"({"dtype": "float32", "shape": "[5, 10]"})",
                               R"({"dtype": "float32", "shape": "[25]"})"};
   const auto batch = [&](const std::vector<int>& tensors, int64_t time, int64_t length) {
     for (const int tensor : tensors) event(time, tensor, "B", "ALLREDUCE");
@@ -357,13 +364,15 @@ inline std::string what_if_csv() {
     for (int replica = 0; replica < 2; ++replica) {
       const std::string d = std::to_string(replica);
       const auto row = [&](int stage, const std::string& rest) {
-        csv += d + "," + std::to_string(stage) + "," + std::to_string(stage * 2 + replica) + "," + step + "," + rest + "\n";
+        csv += d + "," + std::to_string(stage) + "," + std::to_string(stage * 2 + replica) + "," + step + "," + rest +
+               "\n";
       };
       row(0, std::string("forward-compute,0.0,0.0") + (replica ? "6" : "5") + ",0,0,0,0");
       row(0, "forward-send,0.1,0.001,0,-1,-1,-1");
       row(1, "forward-recv,0.05,0.051,0,-1,-1,-1");
       row(1, "backward-compute,0.11,0.05,0,0,0,0");
-      row(0, "grads-reduce-scatter,0.2" + std::string(replica ? "1" : "0") + ",0." + (replica ? "04" : "05") + ",0,0,-1,-1");
+      row(0, "grads-reduce-scatter,0.2" + std::string(replica ? "1" : "0") + ",0." + (replica ? "04" : "05") +
+                 ",0,0,-1,-1");
       row(1, "optimizer,0.3,0.01,0,-1,-1,-1");
     }
   return csv;
@@ -373,7 +382,8 @@ inline std::string layers_csv() {
   return "node,op,fwd_ms,bwd_ms\n1,Input,17.972,0.0\n2,\"Conv2d(3, 64, \"\"same\"\")\",22.307,24.613\n3,ReLU,4.446,5.553\n";
 }
 
-/// For a communicator whose ranks launched so many AllReduces, as NCCL 2.28.9 answers: a comma is missing. The last `silent` ranks do not answer.
+/// For a communicator whose ranks launched so many AllReduces, as NCCL 2.28.9 answers: a comma is missing. The last
+/// `silent` ranks do not answer.
 inline std::string ras_answer(const std::vector<int64_t>& launched, size_t silent, bool comma = false) {
   std::string text =
       "{\n  \"nccl_version\": \"2.28.9\",\n  \"timestamp\": \"2026-01-02 03:04:05\",\n  \"communicators_count\": 1,\n  \"communicators\": [\n";
@@ -385,9 +395,10 @@ inline std::string ras_answer(const std::vector<int64_t>& launched, size_t silen
            "\", \"pid\": " + std::to_string(700 + rank) + ", \"cuda_dev\": " + std::to_string(rank % 2) + ", ";
   };
   for (size_t r = 0; r < answering; ++r) {
-    text += "        {" + gpu(r) +
-            "\"status\": {\"init_state\": 0, \"async_error\": 0}, \"collective_counts\": {\"Broadcast\": 2, \"AllReduce\": " +
-            std::to_string(launched[r]) + "}}" + (r + 1 < answering ? ",\n" : "\n");
+    text +=
+        "        {" + gpu(r) +
+        "\"status\": {\"init_state\": 0, \"async_error\": 0}, \"collective_counts\": {\"Broadcast\": 2, \"AllReduce\": " +
+        std::to_string(launched[r]) + "}}" + (r + 1 < answering ? ",\n" : "\n");
   }
   text += "      ],\n      \"missing_ranks\": [\n";
   for (size_t r = answering; r < launched.size(); ++r)
@@ -468,7 +479,8 @@ inline std::string chakra_trace(bool times = true) {
     node("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 7, t + 350, 100,
          {{"stream", 20}, {"step", number}, {"comm_type", 0}, {"comm_size", 4096}});
     node("MPI_Allreduce", 7, t + 500, 100, {{"step", number}, {"comm_type", 0}, {"comm_size", 8}});
-    node("MPI_Send", 5, t + 600, 10, {{"step", number}, {"comm_size", 64}, {"comm_src", 0}, {"comm_dst", 0}, {"comm_tag", 5}});
+    node("MPI_Send", 5, t + 600, 10,
+         {{"step", number}, {"comm_size", 64}, {"comm_src", 0}, {"comm_dst", 0}, {"comm_tag", 5}});
     node("load", 2, t + 700, 10, {});
   }
   return file;

@@ -11,7 +11,9 @@ namespace {
 
 constexpr uint64_t kStatus = 7;
 
-uint32_t bits_of(const std::vector<uint64_t>& words) { return count_bits(words.data(), bytes_of_bits(words.data(), 8 * words.size())); }
+uint32_t bits_of(const std::vector<uint64_t>& words) {
+  return count_bits(words.data(), bytes_of_bits(words.data(), 8 * words.size()));
+}
 
 /// As Horovod does while it writes a timeline: status bits are not inverted.
 std::vector<uint64_t> with_inverse(std::vector<uint64_t> words) {

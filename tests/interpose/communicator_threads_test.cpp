@@ -1,6 +1,6 @@
-// MPI_THREAD_MULTIPLE: threads make communicators, use them and hand them to another one that frees them, over an MPI double that gives
-// handles out again at once. Every call belongs to the communicator that its handle was at that time, and each counts its collectives
-// from 1. Meant for ThreadSanitizer as much as for its own assertions.
+// MPI_THREAD_MULTIPLE: threads make communicators, use them and hand them to another one that frees them, over an MPI
+// double that gives handles out again at once. Every call belongs to the communicator that its handle was at that time,
+// and each counts its collectives from 1. Meant for ThreadSanitizer as much as for its own assertions.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -155,7 +155,8 @@ TEST(Threads, EveryCallBelongsToTheCommunicatorThatItsHandleWas) {
   std::map<uint32_t, std::map<size_t, int>> rounds;  // by parent: how many of its duplicates saw so many barriers
   int sent = 0;
   for (const auto& [index, communicator] : described.communicators) {
-    EXPECT_TRUE(identities.insert(communicator.uid).second) << "communicator " << index << " has the identity of another";
+    EXPECT_TRUE(identities.insert(communicator.uid).second)
+        << "communicator " << index << " has the identity of another";
     const Use& use = uses[index];
     if (communicator.parent <= 1) {  // a predefined one, a parent, or of one thread
       EXPECT_LE(use.requests, 1) << index;

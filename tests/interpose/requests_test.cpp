@@ -1,5 +1,5 @@
-// Requests of one thread, which take the short way (core/repeated_call.h), in a process whose MPI is a double: what was posted and how it
-// ended is what the records say, of every single one.
+// Requests of one thread, which take the short way (core/repeated_call.h), in a process whose MPI is a double: what was
+// posted and how it ended is what the records say, of every single one.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -53,7 +53,9 @@ struct Described : MetaVisitor {
   std::map<uint32_t, std::string> operations;
   std::map<uint32_t, uint32_t> parents;  ///< by communicator
   void on_operation(const OperationMeta& meta, std::string_view name) override { operations[meta.op] = name; }
-  void on_communicator(const CommunicatorMeta& meta, std::span<const RankRun> /*runs*/) override { parents[meta.index] = meta.parent; }
+  void on_communicator(const CommunicatorMeta& meta, std::span<const RankRun> /*runs*/) override {
+    parents[meta.index] = meta.parent;
+  }
 };
 
 TEST(Requests, AreWhatWasPostedAndWhatHasCome) {
@@ -154,8 +156,8 @@ TEST(Requests, AreWhatWasPostedAndWhatHasCome) {
       EXPECT_GE(record_duration_ticks(record.word), record_duration_ticks(post.word)) << of;
       EXPECT_EQ(record.comm, post.comm) << of;
       EXPECT_EQ(record.context, post.context) << of;
-      const Operation is = {name == "MPI_Isend", described.parents.at(record.comm) == 0 ? size_t{0} : size_t{1}, record.peer,
-                            static_cast<int64_t>(payload_bytes(record.payload))};
+      const Operation is = {name == "MPI_Isend", described.parents.at(record.comm) == 0 ? size_t{0} : size_t{1},
+                            record.peer, static_cast<int64_t>(payload_bytes(record.payload))};
       EXPECT_TRUE(found.emplace(of, is).second) << of;
       if (is.send) {
         EXPECT_EQ(post.peer, is.peer) << of;
@@ -165,8 +167,8 @@ TEST(Requests, AreWhatWasPostedAndWhatHasCome) {
   }
   ASSERT_EQ(found.size(), expected.size());
   for (const auto& [of, operation] : expected) {
-    EXPECT_EQ(found.at(of), operation) << "tag " << of << ": " << found.at(of).send << found.at(of).communicator << ", peer "
-                                       << found.at(of).peer << ", " << found.at(of).bytes << " bytes";
+    EXPECT_EQ(found.at(of), operation) << "tag " << of << ": " << found.at(of).send << found.at(of).communicator
+                                       << ", peer " << found.at(of).peer << ", " << found.at(of).bytes << " bytes";
   }
 }
 

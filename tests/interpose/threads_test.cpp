@@ -1,5 +1,6 @@
-// MPI_THREAD_MULTIPLE: any thread posts, any other completes, and every request is one record, over an MPI double that gives handles out
-// again at once. Known truth: what the threads themselves counted. Meant for ThreadSanitizer as much as for its own assertions.
+// MPI_THREAD_MULTIPLE: any thread posts, any other completes, and every request is one record, over an MPI double that
+// gives handles out again at once. Known truth: what the threads themselves counted. Meant for ThreadSanitizer as much
+// as for its own assertions.
 #include <gtest/gtest.h>
 
 #include <array>

@@ -1,5 +1,5 @@
-/* libcublas.so.13 as far as train --device cuda uses it: column-major sgemm, as a kernel of the mock of CUDA, computed at once on the
- * CPU. */
+/* libcublas.so.13 as far as train --device cuda uses it: column-major sgemm, as a kernel of the mock of CUDA, computed
+ * at once on the CPU. */
 #include <stdlib.h>
 
 #include "fake_cuda.h"
@@ -21,8 +21,9 @@ FAKE_EXPORT int cublasSetStream_v2(struct handle* handle, struct fake_stream* st
 }
 FAKE_EXPORT const char* cublasGetStatusString(int status) { return status ? "an error of the mock" : "success"; }
 
-FAKE_EXPORT int cublasSgemm_v2(struct handle* handle, int transpose_a, int transpose_b, int m, int n, int k, const float* alpha,
-                               const float* a, int lda, const float* b, int ldb, const float* beta, float* c, int ldc) {
+FAKE_EXPORT int cublasSgemm_v2(struct handle* handle, int transpose_a, int transpose_b, int m, int n, int k,
+                               const float* alpha, const float* a, int lda, const float* b, int ldb, const float* beta,
+                               float* c, int ldc) {
   struct fake_op op = {.kind = FAKE_KERNEL,
                        .name = "sm90_sgemm_f32(Params)",
                        .duration_ns = 1000 + (uint64_t)m * (uint64_t)n * (uint64_t)k / 1000,

@@ -1,5 +1,6 @@
-/* The mock of libcuda.so.1: see fake_cuda.h. It has the few functions of the driver that anybody here calls, and the streams, graphs and
- * correlation ids that the other mocks stand on. One lock guards it all; no callback is called under it. */
+/* The mock of libcuda.so.1: see fake_cuda.h. It has the few functions of the driver that anybody here calls, and
+ * the streams, graphs and correlation ids that the other mocks stand on. One lock guards it all; no callback is
+ * called under it. */
 #define _GNU_SOURCE
 #include "fake_cuda.h"
 
@@ -57,8 +58,8 @@ static int is_virtual(void) {
   if (__atomic_load_n(&virtual_ns, __ATOMIC_RELAXED) == -1) {
     const char* clock = getenv("FAKE_CUDA_CLOCK");
     int64_t unknown = -1;
-    __atomic_compare_exchange_n(&virtual_ns, &unknown, clock && strcmp(clock, "virtual") == 0 ? 0 : -2, 0, __ATOMIC_RELAXED,
-                                __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&virtual_ns, &unknown, clock && strcmp(clock, "virtual") == 0 ? 0 : -2, 0,
+                                __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   }
   return __atomic_load_n(&virtual_ns, __ATOMIC_RELAXED) >= 0;
 }
@@ -79,11 +80,12 @@ FAKE_EXPORT void fake_cuda_advance(uint64_t ns) {
   }
 }
 
-/* For libddl*.so the virtual clock is the machine's. Everybody else (MPI among them) would wait for ever on a clock that stands still. */
+/* For libddl*.so the virtual clock is the machine's. Everybody else (MPI among them) would wait for ever on a clock
+ * that stands still. */
 FAKE_EXPORT int clock_gettime(clockid_t clock, struct timespec* now) {
   Dl_info caller;
-  if ((clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME) && is_virtual() && dladdr(__builtin_return_address(0), &caller) &&
-      caller.dli_fname && strstr(caller.dli_fname, "libddl")) {
+  if ((clock == CLOCK_MONOTONIC || clock == CLOCK_REALTIME) && is_virtual() &&
+      dladdr(__builtin_return_address(0), &caller) && caller.dli_fname && strstr(caller.dli_fname, "libddl")) {
     const uint64_t ns = fake_cuda_now() + (clock == CLOCK_REALTIME ? REALTIME_OFFSET_NS : 0);
     now->tv_sec = (time_t)(ns / 1000000000u);
     now->tv_nsec = (long)(ns % 1000000000u);
@@ -99,7 +101,9 @@ FAKE_EXPORT void fake_cuda_set_device(int number) { device = number; }
 /* ---------------------------------------------------------------------------------------------------------- streams */
 
 /* 1 and 2: cudaStreamLegacy, cudaStreamPerThread */
-static struct fake_stream* stream_of(struct fake_stream* stream) { return (uintptr_t)stream > 2 ? stream : &default_stream; }
+static struct fake_stream* stream_of(struct fake_stream* stream) {
+  return (uintptr_t)stream > 2 ? stream : &default_stream;
+}
 
 FAKE_EXPORT struct fake_stream* fake_cuda_stream_create(void) {
   struct fake_stream* stream = calloc(1, sizeof *stream);
@@ -148,10 +152,13 @@ static void call_back(const struct call* call, int exit, uint64_t* data) {
 FAKE_EXPORT void fake_cuda_begin_call(int domain, int cbid, const char* function, struct fake_stream* stream) {
   (void)stream;
   struct call* call = &calls[depth++];
-  /* Whether a driver function inside a runtime function has a correlation id of its own is for a real GPU to say: both are tested. */
+  /* Whether a driver function inside a runtime function has a correlation id of its own is for a real GPU to say:
+   * both are tested. */
   const int own = depth == 1 || fake_cuda_number("FAKE_CUDA_NESTED_OWN_ID", 0);
-  *call = (struct call){
-      domain, cbid, function, own ? __atomic_add_fetch(&last_correlation, 1, __ATOMIC_RELAXED) : call[-1].correlation, 0, fake_cuda_now()};
+  *call =
+      (struct call){domain,   cbid,
+                    function, own ? __atomic_add_fetch(&last_correlation, 1, __ATOMIC_RELAXED) : call[-1].correlation,
+                    0,        fake_cuda_now()};
   call_back(call, 0, &call->data);
 }
 
@@ -228,7 +235,7 @@ FAKE_EXPORT void fake_cuda_launch_graph(struct fake_graph* graph, struct fake_st
   }
 }
 
-/* ---------------------------------------------------------------------------------------------------------- the driver's own functions */
+/* --------------------------------------------------------------------------------------- the driver's own functions */
 
 FAKE_EXPORT int cuInit(unsigned flags) {
   static int done;
@@ -249,7 +256,9 @@ FAKE_EXPORT int cuCtxCreate_v4(void** context, void* parameters, unsigned flags,
   made_context = ++count;
   return cuCtxGetCurrent(context);
 }
-FAKE_EXPORT int cuStreamCreate(struct fake_stream** stream, unsigned flags) { return (void)flags, *stream = fake_cuda_stream_create(), 0; }
+FAKE_EXPORT int cuStreamCreate(struct fake_stream** stream, unsigned flags) {
+  return (void)flags, *stream = fake_cuda_stream_create(), 0;
+}
 FAKE_EXPORT int cuDriverGetVersion(int* version) {
   *version = fake_cuda_number("FAKE_CUDA_VERSION", 13000);
   return 0;
@@ -271,8 +280,9 @@ FAKE_EXPORT int cuDeviceGetPCIBusId(char* id, int bytes, int handle) {
   snprintf(id, (size_t)bytes, "%s", given ? given : handle ? "FFFF:AB:00.1" : "FFFF:AB:00.0");
   return 0;
 }
-FAKE_EXPORT int cuLaunchKernel(const void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, unsigned bz,
-                               unsigned shared, struct fake_stream* stream, void** parameters, void** extra) {
+FAKE_EXPORT int cuLaunchKernel(const void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                               unsigned bz, unsigned shared, struct fake_stream* stream, void** parameters,
+                               void** extra) {
   (void)gx, (void)gy, (void)gz, (void)bx, (void)by, (void)bz, (void)shared, (void)parameters, (void)extra;
   const char* text = function;
   const char* at = strrchr(text, '@');

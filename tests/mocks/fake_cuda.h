@@ -1,13 +1,15 @@
-/* What the mocks of CUDA share, and what test programs may use beside CUDA's own functions. The mocks are found by soname, as the real
- * libraries are: libcuda.so.1, libcudart.so.13, libcupti.so.13 (and libnccl.so.2) of one folder on LD_LIBRARY_PATH.
+/* What the mocks of CUDA share, and what test programs may use beside CUDA's own functions. The mocks are found by
+ * soname, as the real libraries are: libcuda.so.1, libcudart.so.13, libcupti.so.13 (and libnccl.so.2) of one folder
+ * on LD_LIBRARY_PATH.
  *
- * One clock for device and host. FAKE_CUDA_CLOCK=virtual: it stands still but for what each call of the mocks costs (FAKE_CUDA_CALL_NS,
- * default 1000) and fake_cuda_advance(); then CLOCK_MONOTONIC and CLOCK_REALTIME are this clock for callers in libddl*.so as well, so that
- * every number of a run is known to the nanosecond. Otherwise it is the machine's CLOCK_MONOTONIC.
+ * One clock for device and host. FAKE_CUDA_CLOCK=virtual: it stands still but for what each call of the mocks costs
+ * (FAKE_CUDA_CALL_NS, default 1000) and fake_cuda_advance(); then CLOCK_MONOTONIC and CLOCK_REALTIME are this clock for
+ * callers in libddl*.so as well, so that every number of a run is known to the nanosecond. Otherwise it is the
+ * machine's CLOCK_MONOTONIC.
  *
- * A kernel's function is a C string "NAME@DURATION_NS". Each stream does one thing after the other; what is launched begins
- * FAKE_CUDA_LATENCY_NS (default 2000) after the launching call was entered, or when its stream is free. Copies really copy, at once, and
- * take 1 ns per 10 bytes (pageable memory: per 5). */
+ * A kernel's function is a C string "NAME@DURATION_NS". Each stream does one thing after the other; what is launched
+ * begins FAKE_CUDA_LATENCY_NS (default 2000) after the launching call was entered, or when its stream is free. Copies
+ * really copy, at once, and take 1 ns per 10 bytes (pageable memory: per 5). */
 #pragma once
 
 #include <stddef.h>
@@ -24,7 +26,15 @@ void fake_cuda_advance(uint64_t ns);                   /* virtual: moves the clo
 int fake_cuda_number(const char* name, int otherwise); /* an environment variable */
 
 /* CUPTI's numbers */
-enum { FAKE_KERNEL = 10, FAKE_MEMCPY = 1, FAKE_MEMCPY2 = 22, FAKE_MEMSET = 2, FAKE_SYNC = 38, FAKE_OVERHEAD = 17, FAKE_EVENT = 36 };
+enum {
+  FAKE_KERNEL = 10,
+  FAKE_MEMCPY = 1,
+  FAKE_MEMCPY2 = 22,
+  FAKE_MEMSET = 2,
+  FAKE_SYNC = 38,
+  FAKE_OVERHEAD = 17,
+  FAKE_EVENT = 36
+};
 enum { FAKE_DRIVER_API = 1, FAKE_RUNTIME_API = 2, FAKE_RESOURCE = 3 };
 enum { FAKE_HTOD = 1, FAKE_DTOH = 2, FAKE_DTOD = 8, FAKE_HTOH = 9, FAKE_PTOP = 10 };
 enum { FAKE_PAGEABLE = 1, FAKE_PINNED = 2, FAKE_DEVICE = 3 };
@@ -49,8 +59,9 @@ struct fake_op {
   uint64_t node;
 };
 
-/* A whole API call: callbacks, correlation id, what it gives the device to do (op, may be NULL). While the stream is being captured, op
- * becomes a node of the graph instead. Nested: called between begin and end of another call on the same thread. Returns op->end. */
+/* A whole API call: callbacks, correlation id, what it gives the device to do (op, may be NULL). While the stream is
+ * being captured, op becomes a node of the graph instead. Nested: called between begin and end of another call on the
+ * same thread. Returns op->end. */
 uint64_t fake_cuda_call(int domain, int cbid, const char* function, struct fake_op* op);
 void fake_cuda_begin_call(int domain, int cbid, const char* function, struct fake_stream* stream);
 void fake_cuda_end_call(void);

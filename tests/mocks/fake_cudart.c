@@ -1,5 +1,6 @@
-/* The mock of libcudart.so.13: the functions that the tests' programs and the mock of NCCL use, against the mock of libcuda.so.1 that
- * fake_cuda.h describes. Device memory is ordinary memory. cudaMallocHost() is pinned memory, all else on the host is pageable. */
+/* The mock of libcudart.so.13: the functions that the tests' programs and the mock of NCCL use, against the mock of
+ * libcuda.so.1 that fake_cuda.h describes. Device memory is ordinary memory. cudaMallocHost() is pinned memory, all
+ * else on the host is pageable. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 #include "fake_cuda.h"
 
 extern int cuInit(unsigned);
-extern int cuLaunchKernel(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, struct fake_stream*, void**,
-                          void**);
+extern int cuLaunchKernel(const void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          struct fake_stream*, void**, void**);
 
 struct dim3 {
   unsigned x, y, z;
@@ -54,7 +55,8 @@ static int kind_of(const void* memory) {
   int kind = FAKE_PAGEABLE;
   pthread_mutex_lock(&lock);
   for (int i = 0; i < 4096; ++i) {
-    if (blocks[i].begin && (const char*)memory >= blocks[i].begin && (const char*)memory < blocks[i].begin + blocks[i].bytes)
+    if (blocks[i].begin && (const char*)memory >= blocks[i].begin &&
+        (const char*)memory < blocks[i].begin + blocks[i].bytes)
       kind = blocks[i].kind;
   }
   pthread_mutex_unlock(&lock);
@@ -127,11 +129,12 @@ FAKE_EXPORT int cudaStreamDestroy(struct fake_stream* stream) {
   return 0;
 }
 
-FAKE_EXPORT int cudaLaunchKernel(const void* function, struct dim3 grid, struct dim3 block, void** arguments, size_t shared,
-                                 struct fake_stream* stream) {
+FAKE_EXPORT int cudaLaunchKernel(const void* function, struct dim3 grid, struct dim3 block, void** arguments,
+                                 size_t shared, struct fake_stream* stream) {
   NEED_DEVICE;
   fake_cuda_begin_call(FAKE_RUNTIME_API, 211, "cudaLaunchKernel", stream);
-  cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared, stream, arguments, NULL);
+  cuLaunchKernel(function, grid.x, grid.y, grid.z, block.x, block.y, block.z, (unsigned)shared, stream, arguments,
+                 NULL);
   fake_cuda_end_call();
   return 0;
 }
@@ -168,7 +171,8 @@ FAKE_EXPORT int cudaMemcpy(void* to, const void* from, size_t bytes, int kind) {
   fake_cuda_end_call();
   return 0;
 }
-FAKE_EXPORT int cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes, struct fake_stream* stream) {
+FAKE_EXPORT int cudaMemcpyPeerAsync(void* to, int to_device, const void* from, int from_device, size_t bytes,
+                                    struct fake_stream* stream) {
   (void)from_device;
   NEED_DEVICE;
   struct fake_op op = copy(to, from, bytes, stream);
@@ -181,8 +185,12 @@ FAKE_EXPORT int cudaMemcpyPeerAsync(void* to, int to_device, const void* from, i
 FAKE_EXPORT int cudaMemsetAsync(void* to, int value, size_t bytes, struct fake_stream* stream) {
   NEED_DEVICE;
   memset(to, value, bytes);
-  struct fake_op op = {
-      .kind = FAKE_MEMSET, .duration_ns = bytes / 100, .bytes = bytes, .value = value, .destination = kind_of(to), .stream = stream};
+  struct fake_op op = {.kind = FAKE_MEMSET,
+                       .duration_ns = bytes / 100,
+                       .bytes = bytes,
+                       .value = value,
+                       .destination = kind_of(to),
+                       .stream = stream};
   fake_cuda_call(FAKE_RUNTIME_API, 51, "cudaMemsetAsync", &op);
   return 0;
 }
@@ -192,8 +200,11 @@ FAKE_EXPORT int cudaMemset(void* to, int value, size_t bytes) { return cudaMemse
 static int synchronize(int cbid, const char* function, int type, uint64_t until, struct fake_stream* stream) {
   NEED_DEVICE;
   fake_cuda_begin_call(FAKE_RUNTIME_API, cbid, function, stream);
-  struct fake_op op = {
-      .kind = FAKE_SYNC, .value = type, .stream = stream, .start = fake_cuda_now(), .correlation = fake_cuda_correlation()};
+  struct fake_op op = {.kind = FAKE_SYNC,
+                       .value = type,
+                       .stream = stream,
+                       .start = fake_cuda_now(),
+                       .correlation = fake_cuda_correlation()};
   fake_cuda_wait(until);
   if (fake_cuda_hooks.activity) {
     op.end = fake_cuda_now();
@@ -207,13 +218,17 @@ static int synchronize(int cbid, const char* function, int type, uint64_t until,
 FAKE_EXPORT int cudaStreamSynchronize(struct fake_stream* stream) {
   return synchronize(131, "cudaStreamSynchronize", 3, fake_cuda_ready(stream, 0), stream);
 }
-FAKE_EXPORT int cudaDeviceSynchronize(void) { return synchronize(165, "cudaDeviceSynchronize", 4, fake_cuda_ready(NULL, 1), NULL); }
+FAKE_EXPORT int cudaDeviceSynchronize(void) {
+  return synchronize(165, "cudaDeviceSynchronize", 4, fake_cuda_ready(NULL, 1), NULL);
+}
 
 /* What CUPTI says of an event that is recorded, and of a stream that waits for one. */
-static void tell_event(int domain, int cbid, const char* function, int kind, const struct event* event, struct fake_stream* stream) {
+static void tell_event(int domain, int cbid, const char* function, int kind, const struct event* event,
+                       struct fake_stream* stream) {
   if (fake_cuda_captures(stream)) return;
   fake_cuda_begin_call(domain, cbid, function, stream);
-  struct fake_op op = {.kind = kind, .value = 2, .stream = stream, .start = fake_cuda_now(), .correlation = fake_cuda_correlation()};
+  struct fake_op op = {
+      .kind = kind, .value = 2, .stream = stream, .start = fake_cuda_now(), .correlation = fake_cuda_correlation()};
   op.end = op.start + (uint64_t)fake_cuda_number("FAKE_CUDA_CALL_NS", 1000);
   op.context_id = fake_cuda_context();
   op.stream_id = fake_cuda_stream_id(stream);
@@ -258,7 +273,9 @@ FAKE_EXPORT int cuStreamWaitEvent(struct fake_stream* stream, struct event* even
   return 0;
 }
 FAKE_EXPORT int cuStreamSynchronize(struct fake_stream* stream) { return cudaStreamSynchronize(stream); }
-FAKE_EXPORT int cudaEventSynchronize(struct event* event) { return synchronize(137, "cudaEventSynchronize", 1, event->ns, NULL); }
+FAKE_EXPORT int cudaEventSynchronize(struct event* event) {
+  return synchronize(137, "cudaEventSynchronize", 1, event->ns, NULL);
+}
 /* CUPTI makes a synchronisation of it, too. */
 FAKE_EXPORT int cudaEventQuery(struct event* event) {
   const int done = event->ns <= fake_cuda_now();
@@ -279,7 +296,8 @@ FAKE_EXPORT int cudaStreamEndCapture(struct fake_stream* stream, struct fake_gra
   *graph = fake_cuda_end_capture(stream);
   return 0;
 }
-FAKE_EXPORT int cudaGraphInstantiate(struct fake_graph** executable, struct fake_graph* graph, unsigned long long flags) {
+FAKE_EXPORT int cudaGraphInstantiate(struct fake_graph** executable, struct fake_graph* graph,
+                                     unsigned long long flags) {
   (void)flags;
   *executable = fake_cuda_instantiate(graph);
   return 0;

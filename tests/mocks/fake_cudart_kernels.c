@@ -1,6 +1,6 @@
-/* How code that nvcc has compiled launches its kernels: it registers them by the address of a host function, and launches by that. The
- * device's code is nothing that we could run; kernels that a test needs the results of have a body here, found by their name
- * (fake_train_kernels.c). Part of the mock of libcudart. */
+/* How code that nvcc has compiled launches its kernels: it registers them by the address of a host function, and
+ * launches by that. The device's code is nothing that we could run; kernels that a test needs the results of have a
+ * body here, found by their name (fake_train_kernels.c). Part of the mock of libcudart. */
 #include <string.h>
 
 #include "fake_cuda.h"
@@ -28,8 +28,8 @@ FAKE_EXPORT void** __cudaRegisterFatBinary(void* binary) {
 }
 FAKE_EXPORT void __cudaRegisterFatBinaryEnd(void** handle) { (void)handle; }
 FAKE_EXPORT void __cudaUnregisterFatBinary(void** handle) { (void)handle; }
-FAKE_EXPORT void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int limit, void* tid, void* bid,
-                                        void* block, void* grid, int* size) {
+FAKE_EXPORT void __cudaRegisterFunction(void** handle, const char* host, char* device, const char* name, int limit,
+                                        void* tid, void* bid, void* block, void* grid, int* size) {
   (void)handle, (void)device, (void)limit, (void)tid, (void)bid, (void)block, (void)grid, (void)size;
   if (kernel_count < 256) kernels[kernel_count].host = host, kernels[kernel_count++].name = name;
 }
@@ -52,8 +52,8 @@ FAKE_EXPORT int __cudaGetKernel(const char** kernel, const void* host) {
     if (kernels[i].host == host) return *kernel = kernels[i].name, 0;
   return 98; /* cudaErrorInvalidDeviceFunction */
 }
-FAKE_EXPORT int __cudaLaunchKernel(const char* name, struct dim3 grid, struct dim3 block, void** arguments, size_t shared,
-                                   struct fake_stream* stream) {
+FAKE_EXPORT int __cudaLaunchKernel(const char* name, struct dim3 grid, struct dim3 block, void** arguments,
+                                   size_t shared, struct fake_stream* stream) {
   (void)shared;
   const unsigned long threads = (unsigned long)grid.x * block.x;
   struct fake_op op = {.kind = FAKE_KERNEL, .name = name, .duration_ns = 1000 + threads, .stream = stream};

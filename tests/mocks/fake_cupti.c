@@ -1,19 +1,24 @@
-/* The mock of libcupti.so.13 (or .12, .11.8: the same file under another name), against the mock of libcuda.so.1. It writes activity
- * records field by field at the offsets that were read from the headers of CUPTI 11.0 to 13.0, shares no declaration with the product, and
- * hands over the records of a buffer stream by stream, as CUPTI was seen to on an H100, not in the order of time. It misbehaves on request:
+/* The mock of libcupti.so.13 (or .12, .11.8: the same file under another name), against the mock of libcuda.so.1. It
+ * writes activity records field by field at the offsets that were read from the headers of CUPTI 11.0 to 13.0, shares
+ * no declaration with the product, and hands over the records of a buffer stream by stream, as CUPTI was seen to on an
+ * H100, not in the order of time. It misbehaves on request:
  *
- *   FAKE_CUPTI_VERSION=N           sizes of the records as of API version 13 (11.0), 14, 15, 17, 18, 20, 26, 28, 130001; beyond: 256
- *   FAKE_CUPTI_SUBSCRIBE=N         cuptiSubscribe fails with this code; FAKE_CUPTI_HOLDER=NAME: who holds the place, if the code is 39
+ *   FAKE_CUPTI_VERSION=N           sizes of the records as of API version 13 (11.0), 14, 15, 17, 18, 20, 26, 28,
+ *                                  130001; beyond: 256
+ *   FAKE_CUPTI_SUBSCRIBE=N         cuptiSubscribe fails with this code; FAKE_CUPTI_HOLDER=NAME: who holds the
+ *                                  place, if the code is 39
  *   FAKE_CUPTI_NO_V2=1             there is no cuptiSubscribe_v2 that works
  *   FAKE_CUPTI_REFUSE=timestamps   cuptiActivityRegisterTimestampCallback fails: records count ns of CLOCK_REALTIME
  *              callbacks           cuptiEnableCallback fails
  *              kernels, kinds      kernels, or nothing at all, cannot be enabled; events: recordings of events
  *              buffers             cuptiActivityRegisterCallbacks fails
  *   FAKE_CUPTI_BUFFER=N            buffers are given back after N bytes
- *   FAKE_CUPTI_DROP=N              every Nth record (here and below: recordings of events are left out) is dropped and counted
+ *   FAKE_CUPTI_DROP=N              every Nth record (here and below: recordings of events are left out) is
+ *                                  dropped and counted
  *   FAKE_CUPTI_ZERO=N              every Nth record has no time stamps
  *   FAKE_CUPTI_OPEN=N              every Nth record has a begin and no end
- *   FAKE_CUPTI_HOARD=N             after N records all buffers that the tool has to give are taken, and none comes back before the end
+ *   FAKE_CUPTI_HOARD=N             after N records all buffers that the tool has to give are taken, and none comes
+ *                                  back before the end
  *   FAKE_CUPTI_LATE=1              buffers come only at the forced flush, the last one first
  *   FAKE_CUPTI_THREAD=1            buffers are completed by a thread of CUPTI's own
  *   FAKE_CUPTI_DAMAGE=1            in the second buffer the third record cannot be read
@@ -37,7 +42,8 @@ enum {
   UNKNOWN = 999
 };
 enum { KERNEL, MEMCPY, PEER, MEMSET, SYNC, OVERHEAD, EVENT, KINDS };
-static const int kinds[KINDS] = {FAKE_KERNEL, FAKE_MEMCPY, FAKE_MEMCPY2, FAKE_MEMSET, FAKE_SYNC, FAKE_OVERHEAD, FAKE_EVENT};
+static const int kinds[KINDS] = {FAKE_KERNEL, FAKE_MEMCPY,   FAKE_MEMCPY2, FAKE_MEMSET,
+                                 FAKE_SYNC,   FAKE_OVERHEAD, FAKE_EVENT};
 static const struct {
   int version;
   unsigned sizes[KINDS];
@@ -183,7 +189,8 @@ static void hoard(void) {
   }
 }
 
-/* A buffer of the tool's; under the lock, but not while the tool is asked, so that several threads may be at it. 0: it gives none. */
+/* A buffer of the tool's; under the lock, but not while the tool is asked, so that several threads may be at it. 0:
+ * it gives none. */
 static int take_buffer(unsigned bytes) {
   static struct buffer spares[64];
   static int spare_count;
@@ -378,7 +385,7 @@ FAKE_EXPORT int cuptiActivityGetNumDroppedRecords(void* context, uint32_t stream
   return SUCCESS;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- callbacks */
+/* -------------------------------------------------------------------------------------------------------- callbacks */
 
 struct callback_data { /* CUpti_CallbackData */
   int site;
@@ -429,7 +436,9 @@ static int subscribe(void** subscriber, callback_t function, void* data) {
   return SUCCESS;
 }
 
-FAKE_EXPORT int cuptiSubscribe(void** subscriber, callback_t function, void* data) { return subscribe(subscriber, function, data); }
+FAKE_EXPORT int cuptiSubscribe(void** subscriber, callback_t function, void* data) {
+  return subscribe(subscriber, function, data);
+}
 
 struct subscriber_parameters {
   size_t size;
@@ -438,7 +447,8 @@ struct subscriber_parameters {
   size_t old_bytes;
 };
 
-FAKE_EXPORT int cuptiSubscribe_v2(void** subscriber, callback_t function, void* data, struct subscriber_parameters* parameters) {
+FAKE_EXPORT int cuptiSubscribe_v2(void** subscriber, callback_t function, void* data,
+                                  struct subscriber_parameters* parameters) {
   if (knob("FAKE_CUPTI_NO_V2")) return NOT_SUPPORTED;
   const int result = subscribe(subscriber, function, data);
   if (result == MULTIPLE_SUBSCRIBERS && parameters->old_name && getenv("FAKE_CUPTI_HOLDER"))
@@ -467,7 +477,7 @@ FAKE_EXPORT int cuptiEnableDomain(uint32_t enable, void* subscriber, int domain)
   return SUCCESS;
 }
 
-/* ---------------------------------------------------------------------------------------------------------- the rest */
+/* --------------------------------------------------------------------------------------------------------- the rest */
 
 FAKE_EXPORT int cuptiActivityPushExternalCorrelationId(int kind, uint64_t id) { return (void)kind, (void)id, SUCCESS; }
 FAKE_EXPORT int cuptiFinalize(void) { return SUCCESS; }
@@ -484,7 +494,8 @@ FAKE_EXPORT int cuptiActivityRegisterCallbacks(requested_t request, completed_t 
   return SUCCESS;
 }
 FAKE_EXPORT int cuptiActivityEnable(int kind) {
-  if ((kind == FAKE_KERNEL && refuses("kernels")) || (kind == FAKE_EVENT && refuses("events")) || refuses("kinds")) return NOT_SUPPORTED;
+  if ((kind == FAKE_KERNEL && refuses("kernels")) || (kind == FAKE_EVENT && refuses("events")) || refuses("kinds"))
+    return NOT_SUPPORTED;
   if (kind < 0 || kind > 63) return INVALID_KIND;
   enabled_kinds[kind] = 1;
   return SUCCESS;

@@ -1,9 +1,9 @@
-/* An MPI library of one process for tests of the wrappers: Open MPI's symbols and layouts, messages to oneself only, and requests that are
- * given out again as soon as they are free, which is what makes threads that post and threads that complete get in each other's way. So
- * are communicators.
+/* An MPI library of one process for tests of the wrappers: Open MPI's symbols and layouts, messages to oneself only,
+ * and requests that are given out again as soon as they are free, which is what makes threads that post and threads
+ * that complete get in each other's way. So are communicators.
  *
- * Everything is one lock, so that a sanitizer that sees this library sees no race in it. A request is complete when it has been polled
- * `polls_until_done` times (a knob of the test); waits poll. */
+ * Everything is one lock, so that a sanitizer that sees this library sees no race in it. A request is complete when it
+ * has been polled `polls_until_done` times (a knob of the test); waits poll. */
 #include <pthread.h>
 #include <sched.h>
 #include <stddef.h>
@@ -19,7 +19,8 @@ struct request {
   size_t bytes;
 };
 
-char ompi_mpi_comm_world[64], ompi_mpi_comm_self[64], ompi_mpi_comm_null[64], ompi_mpi_datatype_null[64], ompi_mpi_byte[64];
+char ompi_mpi_comm_world[64], ompi_mpi_comm_self[64], ompi_mpi_comm_null[64], ompi_mpi_datatype_null[64],
+    ompi_mpi_byte[64];
 struct request ompi_request_null, ompi_request_empty;
 char ompi_mpi_group_null[64];
 static char group[64];

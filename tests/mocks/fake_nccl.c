@@ -1,13 +1,15 @@
-/* A libnccl.so.2 without a GPU: "device memory" is ordinary memory, collectives reduce across the processes of a host through shared
- * memory, and time is virtual, so that a test knows every nanosecond of it.
+/* A libnccl.so.2 without a GPU: "device memory" is ordinary memory, collectives reduce across the processes of a host
+ * through shared memory, and time is virtual, so that a test knows every nanosecond of it.
  *
- * With the mocks of CUDA (fake_cuda.h) kernels are theirs. Without, each process has one stream of virtual time, which the program
- * advances with fake_nccl_compute(ns). A kernel starts there on each rank and ends on all when the last one has started + 10 us + S / 10
- * ns; S is the size of the whole operation. All work of a group on a communicator is one kernel. What was done is written to
- * $FAKE_NCCL_LOG.<rank of the first communicator>, a line per collective: uid function count root S start end calls-in-kernel.
+ * With the mocks of CUDA (fake_cuda.h) kernels are theirs. Without, each process has one stream of virtual time, which
+ * the program advances with fake_nccl_compute(ns). A kernel starts there on each rank and ends on all when the last one
+ * has started + 10 us + S / 10 ns; S is the size of the whole operation. All work of a group on a communicator is one
+ * kernel. What was done is written to $FAKE_NCCL_LOG.<rank of the first communicator>, a line per collective: uid
+ * function count root S start end calls-in-kernel.
  *
- * Knobs: FAKE_NCCL_VERSION (22809) decides which profiler versions are looked for, FAKE_NCCL_NO_KERNEL_EVENTS=1 sends no KernelCh events.
- * Its profiler's side (fake_nccl_profiler.c) is written from NCCL's documentation, not from ours. */
+ * Knobs: FAKE_NCCL_VERSION (22809) decides which profiler versions are looked for, FAKE_NCCL_NO_KERNEL_EVENTS=1
+ * sends no KernelCh events. Its profiler's side (fake_nccl_profiler.c) is written from NCCL's documentation,
+ * not from ours. */
 #define _GNU_SOURCE
 #include <stdlib.h>
 #include <string.h>
@@ -32,19 +34,19 @@ void open_call_log(int rank) {
   call_log = fopen(path, "w");
 }
 
-/* ------------------------------------------------------------------------------------------------------------ launching */
+/* -------------------------------------------------------------------------------------------------------- launching */
 
 static void tell(const struct operation* o, int64_t start, int64_t end, int calls) {
   pthread_mutex_lock(&log_lock);
   if (call_log && !o->message)
-    fprintf(call_log, "%016llx %s %zu %d %lld %lld %lld %d\n", (unsigned long long)o->comm->id, o->call.function, o->call.count,
-            o->call.root, (long long)size_of(o), (long long)start, (long long)end, calls);
+    fprintf(call_log, "%016llx %s %zu %d %lld %lld %lld %d\n", (unsigned long long)o->comm->id, o->call.function,
+            o->call.count, o->call.root, (long long)size_of(o), (long long)start, (long long)end, calls);
   if (call_log) fflush(call_log);
   pthread_mutex_unlock(&log_lock);
 }
 
-/* With the mocks of CUDA in the process the kernel is one of theirs, in the stream and the clock of the program; else time is ours alone.
- */
+/* With the mocks of CUDA in the process the kernel is one of theirs, in the stream and the clock of the program; else
+ * time is ours alone. */
 uint64_t fake_cuda_now(void) __attribute__((weak));
 uint64_t fake_cuda_ready(struct fake_stream*, int) __attribute__((weak));
 void fake_cuda_begin_call(int, int, const char*, struct fake_stream*) __attribute__((weak));
@@ -68,8 +70,11 @@ static int64_t start_of(struct fake_stream* stream, int64_t after_ns) {
 static void end_kernel(const char* name, struct fake_stream* stream, int64_t start, int64_t end) {
   stream_ns = end;
   if (!fake_cuda_submit) return;
-  struct fake_op op = {
-      .kind = FAKE_KERNEL, .name = name, .duration_ns = (uint64_t)(end - start), .not_before = (uint64_t)start, .stream = stream};
+  struct fake_op op = {.kind = FAKE_KERNEL,
+                       .name = name,
+                       .duration_ns = (uint64_t)(end - start),
+                       .not_before = (uint64_t)start,
+                       .stream = stream};
   fake_cuda_submit(&op);
   fake_cuda_end_call();
 }
@@ -151,7 +156,8 @@ static void run_kernels(struct kernel* kernels, int count) {
   pthread_t threads[MAX_RANKS];
   const int before = fake_cuda_device ? fake_cuda_device() : 0;
   for (int i = 0; i < count; ++i) {
-    kernels[i].start = start_of(kernels[i].stream, i * (int64_t)(fake_cuda_number ? fake_cuda_number("FAKE_CUDA_CALL_NS", 1000) : 0));
+    kernels[i].start =
+        start_of(kernels[i].stream, i * (int64_t)(fake_cuda_number ? fake_cuda_number("FAKE_CUDA_CALL_NS", 1000) : 0));
     pthread_create(&threads[i], NULL, exchange, &kernels[i]);
   }
   for (int i = 0; i < count; ++i) pthread_join(threads[i], NULL);
@@ -239,7 +245,7 @@ static ncclResult_t enqueue(struct operation o) {
   return result;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ groups and operations */
+/* -------------------------------------------------------------------------------------------- groups and operations */
 
 API(ncclGroupStart, (void)) {
   ++group_depth;
@@ -268,31 +274,38 @@ API(ncclGroupSimulateEnd, (void* info)) {
                              .datatype = TYPE,                                         \
                              .op = OP,                                                 \
                              .stream = stream})
-API(ncclAllReduce, (const void* sendbuff, void* recvbuff, size_t count, int datatype, int op, ncclComm_t comm, void* stream)) {
+API(ncclAllReduce,
+    (const void* sendbuff, void* recvbuff, size_t count, int datatype, int op, ncclComm_t comm, void* stream)) {
   return COLLECTIVE("AllReduce", count, datatype, op, 0);
 }
-API(ncclReduce, (const void* sendbuff, void* recvbuff, size_t count, int datatype, int op, int root, ncclComm_t comm, void* stream)) {
+API(ncclReduce, (const void* sendbuff, void* recvbuff, size_t count, int datatype, int op, int root, ncclComm_t comm,
+                 void* stream)) {
   return COLLECTIVE("Reduce", count, datatype, op, root);
 }
-API(ncclBroadcast, (const void* sendbuff, void* recvbuff, size_t count, int datatype, int root, ncclComm_t comm, void* stream)) {
+API(ncclBroadcast,
+    (const void* sendbuff, void* recvbuff, size_t count, int datatype, int root, ncclComm_t comm, void* stream)) {
   return COLLECTIVE("Broadcast", count, datatype, 0, root);
 }
 API(ncclBcast, (void* buff, size_t count, int datatype, int root, ncclComm_t comm, void* stream)) {
   return ncclBroadcast(buff, buff, count, datatype, root, comm, stream); /* by its weak name, as NCCL does */
 }
-API(ncclReduceScatter, (const void* sendbuff, void* recvbuff, size_t recvcount, int datatype, int op, ncclComm_t comm, void* stream)) {
+API(ncclReduceScatter,
+    (const void* sendbuff, void* recvbuff, size_t recvcount, int datatype, int op, ncclComm_t comm, void* stream)) {
   return COLLECTIVE("ReduceScatter", recvcount, datatype, op, 0);
 }
-API(ncclAllGather, (const void* sendbuff, void* recvbuff, size_t sendcount, int datatype, ncclComm_t comm, void* stream)) {
+API(ncclAllGather,
+    (const void* sendbuff, void* recvbuff, size_t sendcount, int datatype, ncclComm_t comm, void* stream)) {
   return COLLECTIVE("AllGather", sendcount, datatype, 0, 0);
 }
 API(ncclAlltoAll, (const void* sendbuff, void* recvbuff, size_t count, int datatype, ncclComm_t comm, void* stream)) {
   return COLLECTIVE("AlltoAll", count, datatype, 0, 0);
 }
-API(ncclGather, (const void* sendbuff, void* recvbuff, size_t count, int datatype, int root, ncclComm_t comm, void* stream)) {
+API(ncclGather,
+    (const void* sendbuff, void* recvbuff, size_t count, int datatype, int root, ncclComm_t comm, void* stream)) {
   return COLLECTIVE("Gather", count, datatype, 0, root);
 }
-API(ncclScatter, (const void* sendbuff, void* recvbuff, size_t count, int datatype, int root, ncclComm_t comm, void* stream)) {
+API(ncclScatter,
+    (const void* sendbuff, void* recvbuff, size_t count, int datatype, int root, ncclComm_t comm, void* stream)) {
   return COLLECTIVE("Scatter", count, datatype, 0, root);
 }
 API(ncclSend, (const void* sendbuff, size_t count, int datatype, int peer, ncclComm_t comm, void* stream)) {

@@ -37,7 +37,8 @@ struct fake_profiler_comm {
   uint64_t sequence[16]; /* per function, as NCCL counts */
 };
 
-void fake_profiler_init(struct fake_profiler_comm*, int nccl_version, uint64_t id, const char* name, int size, int rank);
+void fake_profiler_init(struct fake_profiler_comm*, int nccl_version, uint64_t id, const char* name, int size,
+                        int rank);
 void fake_profiler_finalize(struct fake_profiler_comm*);
 void* fake_profiler_group(struct fake_profiler_comm*);
 void fake_profiler_group_end(struct fake_profiler_comm*, void* group);

@@ -98,7 +98,9 @@ static ncclResult_t init_rank(ncclComm_t* comm, int size, const ncclUniqueId* id
 API(ncclCommInitRankConfig, (ncclComm_t * comm, int size, ncclUniqueId id, int rank, void* config)) {
   return init_rank(comm, size, &id, rank, config);
 }
-API(ncclCommInitRank, (ncclComm_t * comm, int size, ncclUniqueId id, int rank)) { return init_rank(comm, size, &id, rank, NULL); }
+API(ncclCommInitRank, (ncclComm_t * comm, int size, ncclUniqueId id, int rank)) {
+  return init_rank(comm, size, &id, rank, NULL);
+}
 API(ncclCommInitRankScalable, (ncclComm_t * comm, int size, int rank, int count, ncclUniqueId* ids, void* config)) {
   return count < 1 ? 4 : init_rank(comm, size, &ids[0], rank, config);
 }
@@ -124,7 +126,8 @@ API(ncclCommSplit, (ncclComm_t comm, int color, int key, ncclComm_t* out, void* 
   int colors[MAX_RANKS], keys[MAX_RANKS], size = 0, rank = 0;
   comm->shared->value[comm->rank] = (int64_t)color << 32 | (uint32_t)key;
   barrier(comm);
-  for (int q = 0; q < comm->size; ++q) colors[q] = (int)(comm->shared->value[q] >> 32), keys[q] = (int)comm->shared->value[q];
+  for (int q = 0; q < comm->size; ++q)
+    colors[q] = (int)(comm->shared->value[q] >> 32), keys[q] = (int)comm->shared->value[q];
   barrier(comm);
   for (int q = 0; q < comm->size; ++q) {
     if (color < 0 || colors[q] != color) continue;

@@ -13,7 +13,7 @@ static const size_t element_bytes[] = {1, 1, 4, 4, 8, 8, 2, 4, 8, 2, 1, 1};
 
 int is_data_type(int datatype) { return (unsigned)datatype < sizeof element_bytes / sizeof *element_bytes; }
 
-/* ------------------------------------------------------------------------------------------------------------ between processes */
+/* ------------------------------------------------------------------------------------------------ between processes */
 
 uint64_t mix(uint64_t a, uint64_t b) {
   a = (a ^ b) * 0x9e3779b97f4a7c15ull;
@@ -55,7 +55,7 @@ int64_t maximum(struct ncclComm* c, int64_t value) {
   return most;
 }
 
-/* ------------------------------------------------------------------------------------------------------------ arithmetic */
+/* ------------------------------------------------------------------------------------------------------- arithmetic */
 
 #define REDUCE(TYPE)                                           \
   do {                                                         \
@@ -95,9 +95,10 @@ static void reduce_into(struct ncclComm* c, char* out, size_t elements, int data
 
 enum what { TAKE_NOTHING, TAKE_REDUCED, TAKE_ALL, TAKE_ROOT };
 
-/* One block: everybody that sends shows `bytes` from `send`, then takes what is for it into `out`; TAKE_ALL puts rank q's part at out + q *
- * stride. */
-static void block(struct operation* o, const char* send, char* out, size_t bytes, size_t stride, enum what take, int from) {
+/* One block: everybody that sends shows `bytes` from `send`, then takes what is for it into `out`; TAKE_ALL puts rank
+ * q's part at out + q * stride. */
+static void block(struct operation* o, const char* send, char* out, size_t bytes, size_t stride, enum what take,
+                  int from) {
   struct ncclComm* c = o->comm;
   const size_t size = element_bytes[o->datatype];
   for (size_t at = 0; at < bytes; at += CHUNK) {

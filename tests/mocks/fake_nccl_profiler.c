@@ -1,10 +1,10 @@
-/* The half of the NCCL double that loads a profiler plugin and tells it what happens, in the order in which NCCL does: the call, the
- * launch, then the collectives of the launch and, from a thread of NCCL's own, what the kernel's channels measured. Versions: NCCL 2.27
- * looks for v4, 2.28 for v5 first, 2.29 for v6 first, 2.31 for v7. Layouts are those of NVIDIA/nccl src/include/plugin/profiler, at
- * v2.28.9-1 and, of v7, at commit 889806836097.
+/* The half of the NCCL double that loads a profiler plugin and tells it what happens, in the order in which NCCL does:
+ * the call, the launch, then the collectives of the launch and, from a thread of NCCL's own, what the kernel's channels
+ * measured. Versions: NCCL 2.27 looks for v4, 2.28 for v5 first, 2.29 for v6 first, 2.31 for v7. Layouts are those of
+ * NVIDIA/nccl src/include/plugin/profiler, at v2.28.9-1 and, of v7, at commit 889806836097.
  *
- * FAKE_NCCL_SYMMETRIC: kernels are those on symmetric memory, of which v7 tells the phases. FAKE_NCCL_TAG: every call has this tag.
- * FAKE_NCCL_CE: copy engines carry out collectives. */
+ * FAKE_NCCL_SYMMETRIC: kernels are those on symmetric memory, of which v7 tells the phases. FAKE_NCCL_TAG: every call
+ * has this tag. FAKE_NCCL_CE: copy engines carry out collectives. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -189,11 +189,14 @@ struct plugin_v4 {
   int (*finalize)(void*);
 };
 
-static const char* type_names[] = {"ncclInt8",    "ncclUint8",   "ncclInt32",   "ncclUint32",   "ncclInt64",      "ncclUint64",
-                                   "ncclFloat16", "ncclFloat32", "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
-static const char* functions[] = {"AllReduce", "Reduce", "Broadcast", "ReduceScatter", "AllGather", "AlltoAll", "Gather", "Scatter"};
+static const char* type_names[] = {"ncclInt8",    "ncclUint8",    "ncclInt32",      "ncclUint32",
+                                   "ncclInt64",   "ncclUint64",   "ncclFloat16",    "ncclFloat32",
+                                   "ncclFloat64", "ncclBfloat16", "ncclFloat8e4m3", "ncclFloat8e5m2"};
+static const char* functions[] = {"AllReduce", "Reduce",   "Broadcast", "ReduceScatter",
+                                  "AllGather", "AlltoAll", "Gather",    "Scatter"};
 
-void fake_profiler_init(struct fake_profiler_comm* c, int nccl_version, uint64_t id, const char* name, int size, int rank) {
+void fake_profiler_init(struct fake_profiler_comm* c, int nccl_version, uint64_t id, const char* name, int size,
+                        int rank) {
   const char* path = getenv("NCCL_PROFILER_PLUGIN");
   memset(c, 0, sizeof *c);
   c->rank = rank;
@@ -210,8 +213,10 @@ void fake_profiler_init(struct fake_profiler_comm* c, int nccl_version, uint64_t
     c->version = v;
   }
   if (!c->plugin) return;
-  const int failed = c->version == 4 ? ((const struct plugin_v4*)c->plugin)->init(&c->context, &c->mask, name, id, 1, size, rank, NULL)
-                                     : ((const struct plugin_v5*)c->plugin)->init(&c->context, id, &c->mask, name, 1, size, rank, NULL);
+  const int failed =
+      c->version == 4
+          ? ((const struct plugin_v4*)c->plugin)->init(&c->context, &c->mask, name, id, 1, size, rank, NULL)
+          : ((const struct plugin_v5*)c->plugin)->init(&c->context, id, &c->mask, name, 1, size, rank, NULL);
   if (failed) c->plugin = NULL;
 }
 
@@ -275,7 +280,8 @@ struct channels {
   int64_t start_ns, here_ns, end_ns;
 };
 
-/* initial_sync, until all ranks are here; compute; final_sync, the last 20 ns. They are told with the end of their channel. */
+/* initial_sync, until all ranks are here; compute; final_sync, the last 20 ns. They are told with the end of
+ * their channel. */
 static void tell_phases(const struct channels* w, void* channel, uint8_t number, int64_t start_ns, int64_t end_ns) {
   static const char* const names[] = {"initial_sync", "compute", "final_sync"};
   const int64_t edges[] = {start_ns, w->here_ns > start_ns ? w->here_ns : start_ns, end_ns - 20, end_ns};
@@ -294,7 +300,8 @@ static void tell_phases(const struct channels* w, void* channel, uint8_t number,
   }
 }
 
-/* The proxy thread of NCCL. Channels do not begin and end together: the collective's time is from the first begin to the last end. */
+/* The proxy thread of NCCL. Channels do not begin and end together: the collective's time is from the first begin
+ * to the last end. */
 static void* watch_channels(void* data) {
   struct channels* w = data;
   for (int phase = 0; phase < 2; ++phase) {
@@ -304,10 +311,12 @@ static void* watch_channels(void* data) {
       if (phase == 0) {
         const uint64_t timer = (uint64_t)(w->start_ns + (late ? 500 : 0));
         if (w->comm->version == 4) {
-          struct descriptor_v4 d = {.type = KERNEL_CH, .parentObj = w->parent, .rank = w->comm->rank, .kernelCh = {(uint8_t)i, timer}};
+          struct descriptor_v4 d = {
+              .type = KERNEL_CH, .parentObj = w->parent, .rank = w->comm->rank, .kernelCh = {(uint8_t)i, timer}};
           handles[i] = start(w->comm, &d, KERNEL_CH);
         } else {
-          struct descriptor_v5 d = {.type = KERNEL_CH, .parentObj = w->parent, .rank = w->comm->rank, .kernelCh = {(uint8_t)i, timer}};
+          struct descriptor_v5 d = {
+              .type = KERNEL_CH, .parentObj = w->parent, .rank = w->comm->rank, .kernelCh = {(uint8_t)i, timer}};
           handles[i] = start(w->comm, &d, KERNEL_CH);
         }
       } else if (handles[i]) {
@@ -347,12 +356,12 @@ void fake_profiler_collective(struct fake_profiler_comm* c, const struct fake_ca
     return;
   }
   if (c->version >= 7) {
-    struct descriptor_v7 d = {
-        .type = COLL,
-        .parentObj = call->api,
-        .rank = c->rank,
-        .coll = {sequence, call->function, call->send, call->receive, call->count, call->root, type_names[call->datatype], CHANNELS, 16,
-                 algorithm, protocol, NULL, NULL, getenv("FAKE_NCCL_SYMMETRIC") != NULL, 0}};
+    struct descriptor_v7 d = {.type = COLL,
+                              .parentObj = call->api,
+                              .rank = c->rank,
+                              .coll = {sequence, call->function, call->send, call->receive, call->count, call->root,
+                                       type_names[call->datatype], CHANNELS, 16, algorithm, protocol, NULL, NULL,
+                                       getenv("FAKE_NCCL_SYMMETRIC") != NULL, 0}};
     handle = start(c, &d, COLL);
   } else if (c->version == 4) {
     struct descriptor_v4 d = {.type = COLL,
@@ -375,7 +384,8 @@ void fake_profiler_collective(struct fake_profiler_comm* c, const struct fake_ca
 void fake_profiler_message(struct fake_profiler_comm* c, const struct fake_call* call, const char* function, int peer) {
   if (!c->plugin) return;
   if (c->version == 4) {
-    struct descriptor_v4 old = {.type = P2P, .rank = c->rank, .p2p = {function, NULL, type_names[call->datatype], call->count, peer, 1}};
+    struct descriptor_v4 old = {
+        .type = P2P, .rank = c->rank, .p2p = {function, NULL, type_names[call->datatype], call->count, peer, 1}};
     stop(c, start(c, &old, P2P));
     return;
   }

@@ -1,6 +1,7 @@
-/* NVML with two GPUs whose health is known. The second lets nobody see its power, as in a container, and is throttled by heat. Four NVLinks
- * of version 2 join them, two more of the first lead to the host, as on POWER9. FAKE_NVML_FABRIC=switch: six each of version 4 lead to a
- * switch, and the driver calls them 5; none: there are no NVLinks. FAKE_NVML_CUDA_BUS=1: the GPUs are those of the mock of libcuda. */
+/* NVML with two GPUs whose health is known. The second lets nobody see its power, as in a container, and is throttled
+ * by heat. Four NVLinks of version 2 join them, two more of the first lead to the host, as on POWER9.
+ * FAKE_NVML_FABRIC=switch: six each of version 4 lead to a switch, and the driver calls them 5; none: there are no
+ * NVLinks. FAKE_NVML_CUDA_BUS=1: the GPUs are those of the mock of libcuda. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -108,7 +109,9 @@ PUBLIC int nvmlDeviceGetFieldValues(void* device, int count, struct field* field
       fields[i].value = fabric_is("switch") ? 26562 : 25781;
       continue;
     }
-    fields[i].result = number(device) == 0 && (fields[i].id == 138 || fields[i].id == 139) && fields[i].scope == ~0u ? kOk : kNotSupported;
+    fields[i].result = number(device) == 0 && (fields[i].id == 138 || fields[i].id == 139) && fields[i].scope == ~0u
+                           ? kOk
+                           : kNotSupported;
     fields[i].value = fields[i].id == 138 ? 3 : 5;
   }
   return kOk;

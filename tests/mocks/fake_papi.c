@@ -1,5 +1,6 @@
-/* libpapi with counters that count what the program tells them to: fake_papi_count(). Only PAPI_TOT_INS, PAPI_TOT_CYC and test::EVENT
- * exist; at most two fit together, as on a processor with two counters. A set belongs to the thread that made it, and reading another's
+/* libpapi with counters that count what the program tells them to: fake_papi_count(). Only PAPI_TOT_INS, PAPI_TOT_CYC
+ * and test::EVENT exist; at most two fit together, as on a processor with two counters. A set belongs to the thread
+ * that made it, and reading another's
  * fails. FAKE_PAPI_VERSION   what it says it is (default 7.0, as 0x07000000) FAKE_PAPI_START=0   nothing can be started */
 #include <pthread.h>
 #include <stdlib.h>
@@ -52,7 +53,9 @@ PUBLIC int PAPI_create_eventset(int* set) {
   *set = i;
   return kOk;
 }
-static int is_mine(int set) { return set >= 0 && set < kSets && g_sets[set].used && pthread_equal(g_sets[set].owner, pthread_self()); }
+static int is_mine(int set) {
+  return set >= 0 && set < kSets && g_sets[set].used && pthread_equal(g_sets[set].owner, pthread_self());
+}
 PUBLIC int PAPI_add_named_event(int set, const char* name) {
   if (!is_mine(set)) return kInvalid;
   for (int e = 0; e < kEvents; ++e) {

@@ -1,5 +1,6 @@
-/* The kernels of train --device cuda (workloads/train/cuda/kernels.cu) as loops on the CPU, written a second time from what kernels.h says
- * they do. Arguments are those of the kernels. Part of the mock of libcudart: "device memory" is ordinary memory. */
+/* The kernels of train --device cuda (workloads/train/cuda/kernels.cu) as loops on the CPU, written a second time from
+ * what kernels.h says they do. Arguments are those of the kernels. Part of the mock of libcudart: "device memory" is
+ * ordinary memory. */
 #include <math.h>
 #include <stdint.h>
 #include <string.h>
@@ -10,7 +11,8 @@
 static float ramp(float x) { return fminf(fmaxf(x + CORNER, 0), 2 * CORNER); }
 static int is(const char* name, const char* kernel) { return strstr(name, kernel) != NULL; }
 
-static void softmax(float* gradient, float* extra, const float* logits, const uint8_t* labels, size_t batch, size_t classes, float scale) {
+static void softmax(float* gradient, float* extra, const float* logits, const uint8_t* labels, size_t batch,
+                    size_t classes, float scale) {
   double loss = 0, correct = 0;
   for (size_t n = 0; n < batch; ++n) {
     const float* z = logits + n * classes;
@@ -59,8 +61,8 @@ void fake_train_kernel(const char* name, void** arguments, unsigned long threads
     const size_t plane = ARGUMENT(size_t, 3);
     for (size_t i = 0; i < ARGUMENT(size_t, 2); ++i) out[i] = in[i / plane] / (float)plane;
   } else if (is(name, "softmax_kernel")) {
-    softmax(out, ARGUMENT(float*, 1), ARGUMENT(const float*, 2), ARGUMENT(const uint8_t*, 3), ARGUMENT(size_t, 4), ARGUMENT(size_t, 5),
-            ARGUMENT(float, 6));
+    softmax(out, ARGUMENT(float*, 1), ARGUMENT(const float*, 2), ARGUMENT(const uint8_t*, 3), ARGUMENT(size_t, 4),
+            ARGUMENT(size_t, 5), ARGUMENT(float, 6));
   } else if (is(name, "update_kernel")) {
     float* velocity = ARGUMENT(float*, 1);
     const float *gradient = ARGUMENT(const float*, 2), rate = ARGUMENT(float, 4), momentum = ARGUMENT(float, 5);

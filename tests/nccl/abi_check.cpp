@@ -53,14 +53,16 @@ requires(sizeof...(A) == sizeof...(B)) struct SameShape<R(A...), S(B...)>
 #define DDL_NCCL_ROW(name, op_class, collective) static_assert(SameShape<mirror::name, decltype(::name)>::value, #name);
 #include "interpose/nccl_calls.def"
 
-static_assert(ddl::kNcclSuccess == ncclSuccess && ddl::kNcclInternalError == ncclInternalError && ddl::kNcclInProgress == ncclInProgress);
+static_assert(ddl::kNcclSuccess == ncclSuccess && ddl::kNcclInternalError == ncclInternalError &&
+              ddl::kNcclInProgress == ncclInProgress);
 static_assert(offsetof(ddl::NcclConfig, size) == offsetof(ncclConfig_t, size) &&
               offsetof(ddl::NcclConfig, magic) == offsetof(ncclConfig_t, magic) &&
               offsetof(ddl::NcclConfig, version) == offsetof(ncclConfig_t, version) &&
               offsetof(ddl::NcclConfig, net_name) == offsetof(ncclConfig_t, netName) &&
-              offsetof(ddl::NcclConfig, comm_name) == offsetof(ncclConfig_t, commName) && sizeof(ddl::NcclConfig) <= sizeof(ncclConfig_t));
+              offsetof(ddl::NcclConfig, comm_name) == offsetof(ncclConfig_t, commName) &&
+              sizeof(ddl::NcclConfig) <= sizeof(ncclConfig_t));
 static_assert(sizeof(mirror_ncclUniqueId) == sizeof(ncclUniqueId));
 static_assert(ddl::kNcclDataTypes == ncclNumTypes && ddl::kNcclReductions == ncclAvg + 1 && ncclSum == 0);
-static_assert(ncclInt8 == 0 && ncclUint8 == 1 && ncclInt32 == 2 && ncclUint32 == 3 && ncclInt64 == 4 && ncclUint64 == 5 &&
-              ncclFloat16 == 6 && ncclFloat32 == 7 && ncclFloat64 == 8 && ncclBfloat16 == 9 && ncclFloat8e4m3 == 10 &&
-              ncclFloat8e5m2 == 11);
+static_assert(ncclInt8 == 0 && ncclUint8 == 1 && ncclInt32 == 2 && ncclUint32 == 3 && ncclInt64 == 4 &&
+              ncclUint64 == 5 && ncclFloat16 == 6 && ncclFloat32 == 7 && ncclFloat64 == 8 && ncclBfloat16 == 9 &&
+              ncclFloat8e4m3 == 10 && ncclFloat8e5m2 == 11);

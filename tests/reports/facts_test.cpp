@@ -1,6 +1,6 @@
-// One set of facts under every output: over generated runs - host only, GPUs, damaged, without steps - all outputs show the same numbers, the
-// parts of a step add up to 1, and the verdict follows from the shares that are shown. Shares are also computed as plain sums over step_part
-// and gpu_part, and known beforehand for a job in words.
+// One set of facts under every output: over generated runs - host only, GPUs, damaged, without steps - all outputs show
+// the same numbers, the parts of a step add up to 1, and the verdict follows from the shares that are shown. Shares are
+// also computed as plain sums over step_part and gpu_part, and known beforehand for a job in words.
 #include "analyzer/facts.h"
 
 #include <fmt/format.h>
@@ -31,7 +31,8 @@ namespace {
 
 using nlohmann::json;
 
-/// A share as screens print it is off its exact value by less than a tenth of a percent, so that all of them add up (round_shares).
+/// A share as screens print it is off its exact value by less than a tenth of a percent, so that all of them
+/// add up (round_shares).
 constexpr double kRounding = 0.001;
 
 class OneSetOfFacts {
@@ -144,10 +145,11 @@ class OneSetOfFacts {
     EXPECT_DOUBLE_EQ(threads.sum.unsplit_ns, scalar("SELECT total(iif(t.wait_ns IS NULL, t.exposed_ns, 0))" + steady));
     const JobTime& headline = view_.facts.headline;
     const std::string by_device = "SELECT rank FROM rank_resource WHERE resource = 'device'";
-    EXPECT_DOUBLE_EQ(headline.sum.computing_ns(),
-                     scalar("SELECT total(t.compute_ns)" + steady + " AND p.rank NOT IN (" + by_device + ")") +
-                         scalar("SELECT total(g.compute_ns) FROM gpu_part g JOIN process p ON p.id = g.process AND p.rank IN (" +
-                                by_device + ") WHERE g.step IN (SELECT step FROM steady_number)"));
+    EXPECT_DOUBLE_EQ(
+        headline.sum.computing_ns(),
+        scalar("SELECT total(t.compute_ns)" + steady + " AND p.rank NOT IN (" + by_device + ")") +
+            scalar("SELECT total(g.compute_ns) FROM gpu_part g JOIN process p ON p.id = g.process AND p.rank IN (" +
+                   by_device + ") WHERE g.step IN (SELECT step FROM steady_number)"));
     const JobTime& devices = view_.facts.devices;
     const std::string gpus = " FROM gpu_part g WHERE g.step IN (SELECT step FROM steady_number)";
     EXPECT_DOUBLE_EQ(devices.sum.computing_ns(), scalar("SELECT total(g.compute_ns)" + gpus));
@@ -174,12 +176,14 @@ class OneSetOfFacts {
     const models::MeanStep step = models::mean_step(db_, view_.world);
     const JobTime& time = view_.facts.headline;
     EXPECT_NEAR(step.parts.compute_s * 1e9, time.sum.computing_ns() / time.windows, 1);
-    EXPECT_NEAR(step.parts.compute_s + step.parts.transfer_s + step.parts.wait_s + step.parts.copy_s + step.parts.idle_s, step.parts.step_s,
-                1e-9);
+    EXPECT_NEAR(
+        step.parts.compute_s + step.parts.transfer_s + step.parts.wait_s + step.parts.copy_s + step.parts.idle_s,
+        step.parts.step_s, 1e-9);
     EXPECT_EQ(step.split, time.sum.unsplit_ns == 0);
   }
 
-  /// The numbers of the verdict are those of WHERE IT GOES or HOSTS, and the largest of them above the threshold is what bounds the job.
+  /// The numbers of the verdict are those of WHERE IT GOES or HOSTS, and the largest of them above the threshold is
+  /// what bounds the job.
   std::string verdict_follows_from_shares() {
     const std::string name = view_.meta("verdict"), text = view_.verdict();
     if (name == "withheld" || name == "n/a" || name.empty()) return name;
@@ -192,7 +196,8 @@ class OneSetOfFacts {
       return std::any_of(shown.begin(), shown.end(), [&](double known) { return std::abs(known - share) < 1e-9; });
     };
     double largest = 0, bound = -1;
-    const std::regex number("(wait beside the bubble|wait|transfer|copy|host|idling|input|bubble|not split) ([0-9.]+)%");
+    const std::regex number(
+        "(wait beside the bubble|wait|transfer|copy|host|idling|input|bubble|not split) ([0-9.]+)%");
     for (std::sregex_iterator at(text.begin(), text.end(), number), end; at != end; ++at) {
       const std::string what = (*at)[1];
       const double share = std::stod((*at)[2]) / 100;
@@ -230,12 +235,20 @@ TEST_P(GeneratedRun, IsToldTheSameEverywhere) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Facts, GeneratedRun,
-                         ::testing::Values(std::vector<Fault>{}, std::vector{Fault::kSlowRank}, std::vector{Fault::kSlowLink},
-                                           std::vector{Fault::kBubble}, std::vector{Fault::kInputStall}, std::vector{Fault::kHostBound},
-                                           std::vector{Fault::kSlowCopies}, std::vector{Fault::kSlowRank, Fault::kSlowLink}));
+                         ::testing::Values(std::vector<Fault>{}, std::vector{Fault::kSlowRank},
+                                           std::vector{Fault::kSlowLink}, std::vector{Fault::kBubble},
+                                           std::vector{Fault::kInputStall}, std::vector{Fault::kHostBound},
+                                           std::vector{Fault::kSlowCopies},
+                                           std::vector{Fault::kSlowRank, Fault::kSlowLink}));
 
 test::SyntheticRun slow_job() {
-  return test::SyntheticRun().ranks(4).steps(20).each_step().compute(8'000'000).allreduce(1 << 20, 1'000'000).slow(2, 4'000'000);
+  return test::SyntheticRun()
+      .ranks(4)
+      .steps(20)
+      .each_step()
+      .compute(8'000'000)
+      .allreduce(1 << 20, 1'000'000)
+      .slow(2, 4'000'000);
 }
 
 TEST(Facts, OfARunWithoutSteps) {
@@ -286,8 +299,8 @@ TEST(Facts, OfARunThatLacksARank) {
       EXPECT_TRUE(metric["bound"].is_null());
     }
   }
-  for (const char* words :
-       {"waiting at least 20.5%", "exposed transfer at most 7.7%", "3 of 4 ranks known", "estimator lower_bound", "wait at least 20.5%"})
+  for (const char* words : {"waiting at least 20.5%", "exposed transfer at most 7.7%", "3 of 4 ranks known",
+                            "estimator lower_bound", "wait at least 20.5%"})
     EXPECT_NE(facts.text().find(words), std::string::npos) << words << " in\n" << facts.text();
   EXPECT_NE(facts.one_line().find("waiting at least 20.5%"), std::string::npos) << facts.one_line();
   EXPECT_NE(facts.prometheus().find("ddl_lower_bound{run=\"job.ddl\"} 1\n"), std::string::npos);

@@ -44,12 +44,14 @@ void expect_partition_of(test::Analyzed& run, const std::function<void(const Fol
   const Folded folded = fold(run);
   more(folded);
   SQLite::Statement rank(
-      run.db, "SELECT rank, sum(duration_ns), sum(exposed_ns), sum(wait_ns), count(*) FROM v_step WHERE comm_ns IS NOT NULL GROUP BY rank");
+      run.db,
+      "SELECT rank, sum(duration_ns), sum(exposed_ns), sum(wait_ns), count(*) FROM v_step WHERE comm_ns IS NOT NULL GROUP BY rank");
   int64_t ranks = 0, steps = 0;
   while (rank.executeStep()) {
     const std::string name = "rank " + std::to_string(rank.getColumn(0).getInt64()) + ";";
     EXPECT_EQ(sum(folded, name), rank.getColumn(1).getInt64()) << name;
-    EXPECT_EQ(sum(folded, name, "MPI_") + sum(folded, name, ";calls that found nothing"), rank.getColumn(2).getInt64()) << name;
+    EXPECT_EQ(sum(folded, name, "MPI_") + sum(folded, name, ";calls that found nothing"), rank.getColumn(2).getInt64())
+        << name;
     EXPECT_EQ(sum(folded, name, ";waiting"), rank.getColumn(3).getInt64()) << name;
     ++ranks;
     steps += rank.getColumn(4).getInt64();
@@ -101,8 +103,14 @@ TEST(Folded, AddUpToThePartition) {
                                .waitall()
                                .slow(1, 4_ms));
   expect_partition(in_flight);
-  test::Analyzed messages(
-      test::run().ranks(4).steps(20).compute(3_ms).jitter(1_ms).sendrecv_ring(1_MiB, 400_us).halo(64_KiB, 100_us).slow(1, 2_ms));
+  test::Analyzed messages(test::run()
+                              .ranks(4)
+                              .steps(20)
+                              .compute(3_ms)
+                              .jitter(1_ms)
+                              .sendrecv_ring(1_MiB, 400_us)
+                              .halo(64_KiB, 100_us)
+                              .slow(1, 2_ms));
   expect_partition(messages);
   test::Analyzed incomplete(layered().missing(3));
   expect_partition(incomplete);

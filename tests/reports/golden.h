@@ -1,4 +1,5 @@
-// Expected output in files. To accept a changed look: DDL_UPDATE_GOLDEN=1 build/release/bin/reports_test (tui_test), then read the diff.
+// Expected output in files. To accept a changed look: DDL_UPDATE_GOLDEN=1 build/release/bin/reports_test (tui_test),
+// then read the diff.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -27,13 +28,17 @@ inline void expect_golden(const std::string& text, const char* name) {
     return lines;
   };
   const std::vector<std::string> now = lines_of(text), before = lines_of(golden);
-  const size_t first = static_cast<size_t>(std::mismatch(now.begin(), now.end(), before.begin(), before.end()).first - now.begin());
+  const size_t first =
+      static_cast<size_t>(std::mismatch(now.begin(), now.end(), before.begin(), before.end()).first - now.begin());
   size_t same = 0;  // at the end
-  while (same + first < std::min(now.size(), before.size()) && now[now.size() - 1 - same] == before[before.size() - 1 - same]) ++same;
+  while (same + first < std::min(now.size(), before.size()) &&
+         now[now.size() - 1 - same] == before[before.size() - 1 - same])
+    ++same;
   std::string difference;
   const auto add = [&](char sign, const std::vector<std::string>& lines) {
     constexpr size_t kMost = 30, kLongest = 400;
-    for (size_t i = first; i + same < lines.size() && i < first + kMost; ++i) difference += sign + lines[i].substr(0, kLongest) + "\n";
+    for (size_t i = first; i + same < lines.size() && i < first + kMost; ++i)
+      difference += sign + lines[i].substr(0, kLongest) + "\n";
   };
   add('-', before);
   add('+', now);

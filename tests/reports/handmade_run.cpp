@@ -51,13 +51,15 @@ void fill(SQLite::Database& db) {
       const int64_t start_ns = 150'000'000 + step * 100'000'000LL;
       const int64_t compute_ns = rank == 0 ? 60'000'000 : 90'000'000, wait_ns = rank == 0 ? 30'000'000 : 0,
                     exposed_ns = wait_ns + 10'000'000;
-      db.exec(fmt::format("INSERT INTO step VALUES ({}, 0, {}, {}, 100000000, {}, 1)", rank + 1, step, start_ns, exposed_ns));
-      db.exec(fmt::format("INSERT INTO step_part VALUES ({}, {}, {}, {}, {}, {}, 10000000, 0, NULL, NULL, NULL, 0)", rank + 1, step,
-                          compute_ns, exposed_ns, exposed_ns, wait_ns));
-      db.exec(fmt::format("INSERT INTO event VALUES ({}, {}, 0, 1, 1, 1, {}, 1, NULL, {}, {}, {}, 4194304, NULL, NULL, 14, 1)",
-                          rank * 12 + step + 1, rank + 1, step + 1, step, start_ns + compute_ns, exposed_ns));
-      db.exec(fmt::format("INSERT INTO collective VALUES ({}, 4194304, {}, 10000000, 'max-start', {}, 0, NULL)", rank * 12 + step + 1,
-                          wait_ns, wait_ns));
+      db.exec(fmt::format("INSERT INTO step VALUES ({}, 0, {}, {}, 100000000, {}, 1)", rank + 1, step, start_ns,
+                          exposed_ns));
+      db.exec(fmt::format("INSERT INTO step_part VALUES ({}, {}, {}, {}, {}, {}, 10000000, 0, NULL, NULL, NULL, 0)",
+                          rank + 1, step, compute_ns, exposed_ns, exposed_ns, wait_ns));
+      db.exec(fmt::format(
+          "INSERT INTO event VALUES ({}, {}, 0, 1, 1, 1, {}, 1, NULL, {}, {}, {}, 4194304, NULL, NULL, 14, 1)",
+          rank * 12 + step + 1, rank + 1, step + 1, step, start_ns + compute_ns, exposed_ns));
+      db.exec(fmt::format("INSERT INTO collective VALUES ({}, 4194304, {}, 10000000, 'max-start', {}, 0, NULL)",
+                          rank * 12 + step + 1, wait_ns, wait_ns));
     }
 }
 

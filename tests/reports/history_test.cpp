@@ -21,10 +21,13 @@ bool says(const std::string& text, const std::string& part) { return text.find(p
 std::string text_of(const Document& document) { return render_text(document, {}); }
 
 TEST(HistoryReport, TheSentenceOfAChange) {
-  // 14.9 ms, and from run 80 on 7 % of that more in exposed transfer on the data axis; no noise, so that the digits are known.
-  const HistoryView view(generate({.runs = 120, .noise = 0, .outliers = 0, .drift_from = 80, .drift = 0.07}), "runs.sqlite");
+  // 14.9 ms, and from run 80 on 7 % of that more in exposed transfer on the data axis; no noise, so that the
+  // digits are known.
+  const HistoryView view(generate({.runs = 120, .noise = 0, .outliers = 0, .drift_from = 80, .drift = 0.07}),
+                         "runs.sqlite");
   ASSERT_EQ(view.series.size(), 1u);
-  const std::string sentence = "step time +7.0% since job 4191, 2026-01-04: exposed transfer, data axis (+1.04 ms of +1.04 ms)";
+  const std::string sentence =
+      "step time +7.0% since job 4191, 2026-01-04: exposed transfer, data axis (+1.04 ms of +1.04 ms)";
   EXPECT_EQ(trend_sentence(view.series[0]), sentence);
   const Document document = build_history(view, 10);
   ASSERT_EQ(document.alerts.size(), 1u);
@@ -64,7 +67,8 @@ TEST(HistoryReport, WhatIsNotKnownIsSaid) {
 TEST(HistoryReport, Badge) {
   const HistoryView slower(generate({.runs = 60, .noise = 0, .outliers = 0, .drift_from = 30, .drift = 0.1}), ""),
       still(generate({.runs = 30, .outliers = 0}), ""), few(generate({.runs = 3, .outliers = 0}), "");
-  EXPECT_TRUE(says(render_badge(slower.series[0]), ">16.4 ms, +10.0% since 2026-01-02<")) << render_badge(slower.series[0]);
+  EXPECT_TRUE(says(render_badge(slower.series[0]), ">16.4 ms, +10.0% since 2026-01-02<"))
+      << render_badge(slower.series[0]);
   EXPECT_TRUE(says(render_badge(slower.series[0]), "#b3261e"));
   EXPECT_TRUE(says(render_badge(still.series[0]), "#2e7d32"));
   EXPECT_TRUE(says(render_badge(few.series[0]), "#5f6368"));
@@ -80,9 +84,12 @@ TEST(HistoryReport, DrainListNamesNodesAndNothingElse) {
   }
   const HistoryView view(rows, "runs.sqlite");
   const std::string list = drain_list(view);
-  EXPECT_TRUE(says(list, "\nscontrol update nodename=node07 state=drain reason=\"ddl: slow in 15 of 30 runs, 3.75 expected, p=")) << list;
+  EXPECT_TRUE(says(
+      list, "\nscontrol update nodename=node07 state=drain reason=\"ddl: slow in 15 of 30 runs, 3.75 expected, p="))
+      << list;
   EXPECT_TRUE(says(list, "\n# not node08: all of its runs blame one rank of one job")) << list;
-  EXPECT_TRUE(says(text_of(build_nodes(view)), "always rank 9 of train: perhaps the program")) << text_of(build_nodes(view));
+  EXPECT_TRUE(says(text_of(build_nodes(view)), "always rank 9 of train: perhaps the program"))
+      << text_of(build_nodes(view));
 
   for (RunRow& row : rows) row.on[0].host = "$(reboot)\nreboot";
   const std::string hostile = drain_list(HistoryView(rows, "runs.sqlite"));

@@ -64,7 +64,9 @@ TEST(Overview, ARunThatEndsInCallsWithoutReturnSaysForHowLong) {
   EXPECT_TRUE(test::has(unseen, "no steps marked, then not known")) << unseen;
   EXPECT_TRUE(test::has(unseen, "RUN             at least ")) << unseen;
   EXPECT_TRUE(test::has(unseen, "2 ranks then sat in calls that never returned, nobody saw for how long")) << unseen;
-  EXPECT_TRUE(test::has(unseen, "VERDICT         withheld: ranks sat in calls that never returned, and nobody saw for how long")) << unseen;
+  EXPECT_TRUE(test::has(
+      unseen, "VERDICT         withheld: ranks sat in calls that never returned, and nobody saw for how long"))
+      << unseen;
   run.db.exec(
       "INSERT INTO meta SELECT 'last_look_realtime_ns', CAST(value AS INTEGER) + (SELECT max(end_ns) FROM process) + 90000000000 FROM meta"
       " WHERE key = 'epoch_realtime_ns'");
@@ -104,8 +106,8 @@ TEST(Overview, AxesAreToldApart) {
   const RunView view = test::view_of(run.db());
   const auto section = [&] { return render_text(build_section(view, "axes"), {.width = 140, .color = false}); };
   const auto is_in_overview = [&] {
-    return render_text(build_overview(view, "train.ddl"), {.width = 140, .color = false}).find("by axis of parallelism") !=
-           std::string::npos;
+    return render_text(build_overview(view, "train.ddl"), {.width = 140, .color = false})
+               .find("by axis of parallelism") != std::string::npos;
   };
   run.db().exec("INSERT INTO communicator_axis VALUES (1, 'data', 'name')");
   EXPECT_FALSE(is_in_overview());
@@ -119,7 +121,8 @@ TEST(Overview, AxesAreToldApart) {
   const std::string text = section();
   EXPECT_NE(text.find("12.000ms"), std::string::npos) << "exposed on both GPUs, the steps not counted twice: " << text;
   EXPECT_NE(text.find("75.0%"), std::string::npos) << "rank 1 caused 30 of 40 ms: " << text;
-  EXPECT_NE(text.find("-          -          -  shape     stride 1"), std::string::npos) << "no GPU carried out the others: " << text;
+  EXPECT_NE(text.find("-          -          -  shape     stride 1"), std::string::npos)
+      << "no GPU carried out the others: " << text;
 }
 
 TEST(Overview, AxesAreToldRankByRank) {
@@ -137,7 +140,8 @@ TEST(Overview, AxesAreToldRankByRank) {
   EXPECT_EQ(blame[2][3].as_integer(), 2) << "collectives";
   EXPECT_EQ(blame[2][5].as_text(), "tensor");
   EXPECT_TRUE(rows("traffic").empty()) << "no all-to-all ran";
-  run.db().exec("UPDATE op SET name = 'MPI_Alltoallv' WHERE name = 'MPI_Allreduce'; UPDATE event SET bytes = NULL WHERE process = 2");
+  run.db().exec(
+      "UPDATE op SET name = 'MPI_Alltoallv' WHERE name = 'MPI_Allreduce'; UPDATE event SET bytes = NULL WHERE process = 2");
   const auto traffic = rows("traffic");
   ASSERT_GE(traffic.size(), 2u);
   EXPECT_FALSE(traffic[0][0].is_absent());
@@ -180,7 +184,8 @@ TEST(Overview, WithoutACpu) {
   HandmadeRun run;
   EXPECT_EQ(json_of(run.db())["ranks"][1]["no_cpu_ratio_why"], "NO_DATA");
   EXPECT_EQ(overview_of(run.db()).find("No CPU"), std::string::npos);
-  for (const char* fact : {"'run_queue_wait_ns', 3000000000", "'on_cpu_ns', 5000000000", "'cpu_account_ns', 12000000000"})
+  for (const char* fact :
+       {"'run_queue_wait_ns', 3000000000", "'on_cpu_ns', 5000000000", "'cpu_account_ns', 12000000000"})
     run.db().exec(std::string("INSERT INTO process_fact VALUES (2, ") + fact + ")");
   const auto ranks = json_of(run.db())["ranks"];
   EXPECT_TRUE(ranks[0]["no_cpu_ratio"].is_null());
@@ -194,7 +199,8 @@ TEST(Overview, UnknownWaitingIsNotZero) {
   HandmadeRun run;
   run.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS' WHERE process = 2");
   const std::string some = overview_of(run.db());
-  EXPECT_NE(some.find("exposed transfer 5.0%   waiting 15.0%   not split 5.0% (PARTIAL_RANKS)"), std::string::npos) << some;
+  EXPECT_NE(some.find("exposed transfer 5.0%   waiting 15.0%   not split 5.0% (PARTIAL_RANKS)"), std::string::npos)
+      << some;
   HandmadeRun unknown;
   unknown.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS'");
   const std::string nothing = overview_of(unknown.db());
@@ -204,7 +210,8 @@ TEST(Overview, UnknownWaitingIsNotZero) {
 TEST(Overview, MpiIsSaidOnlyOfJobsThatCallIt) {
   for (const bool mpi : {true, false}) {
     HandmadeRun run;
-    if (!mpi) run.db().exec("UPDATE op SET name = 'gloo::' || name WHERE name LIKE 'MPI%'; UPDATE process SET init_ns = NULL");
+    if (!mpi)
+      run.db().exec("UPDATE op SET name = 'gloo::' || name WHERE name LIKE 'MPI%'; UPDATE process SET init_ns = NULL");
     run.db().exec(
         "UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS'; UPDATE process SET ended = 'lost' WHERE rank = 0;"
         "UPDATE process SET ended = 'exec' WHERE rank = 1;"
@@ -217,7 +224,9 @@ TEST(Overview, MpiIsSaidOnlyOfJobsThatCallIt) {
                             : "The run holds 2 worlds (torchrun started the ranks again, or several jobs ran)"),
               std::string::npos)
         << head;
-    EXPECT_NE(head.find(mpi ? "rank 0 ended without MPI_Finalize or exit" : "rank 0 ended without exit"), std::string::npos) << head;
+    EXPECT_NE(head.find(mpi ? "rank 0 ended without MPI_Finalize or exit" : "rank 0 ended without exit"),
+              std::string::npos)
+        << head;
     EXPECT_NE(head.find(mpi ? "in MPI 25.0%" : "in collectives 25.0%"), std::string::npos) << head;
   }
 }
@@ -225,7 +234,8 @@ TEST(Overview, MpiIsSaidOnlyOfJobsThatCallIt) {
 TEST(Overview, SaysHowFarClocksMayBeOff) {
   const auto two_hosts = [](HandmadeRun& run, const std::string& first, const std::string& second) {
     run.db().exec("UPDATE host SET sigma_ns = " + first + "; UPDATE process SET host = 1 + rank;" +
-                  "INSERT INTO host VALUES (2, 'nid0043', 'b2', 'tsc', 2.1e9, 20, 7, -3, " + second + ", 'collectives')");
+                  "INSERT INTO host VALUES (2, 'nid0043', 'b2', 'tsc', 2.1e9, 20, 7, -3, " + second +
+                  ", 'collectives')");
     return overview_of(run.db());
   };
   HandmadeRun one, bound, both, unknown;
@@ -275,7 +285,8 @@ TEST(Overview, LateToMessagesIsNotLateToCollectives) {
   EXPECT_NE(overview_of(run.db()).find("Late: the median rank's waiting less its own, in messages."), std::string::npos)
       << overview_of(run.db());
   run.db().exec("INSERT INTO blame SELECT 0, 1, 0, 7, 40000000, 0");
-  EXPECT_NE(overview_of(run.db()).find("its own, in collectives and messages."), std::string::npos) << overview_of(run.db());
+  EXPECT_NE(overview_of(run.db()).find("its own, in collectives and messages."), std::string::npos)
+      << overview_of(run.db());
 }
 
 /// What the report of a run without findings says in their place, its lines joined.
@@ -300,7 +311,8 @@ TEST(Overview, NoFindingIsNotNothingWhereRanksWait) {
   HandmadeRun run;
   const std::string text = nothing_to_fix(run);
   EXPECT_EQ(text.find("nothing"), std::string::npos) << text;
-  EXPECT_NE(text.find("no single rank explains the waiting, 15.0% of the step (who waited for whom: ddl report blame)"), std::string::npos)
+  EXPECT_NE(text.find("no single rank explains the waiting, 15.0% of the step (who waited for whom: ddl report blame)"),
+            std::string::npos)
       << text;
   EXPECT_NE(text.find("no crowd of small collectives"), std::string::npos) << text;
 }
@@ -319,7 +331,8 @@ TEST(Overview, NoFindingTellsWhatNeedsSteps) {
 
 TEST(Overview, SaysHowTheJobEnded) {
   HandmadeRun run;
-  run.db().exec("INSERT INTO meta VALUES ('signal', '9'); UPDATE process SET ended = 'lost', finalize_ns = NULL WHERE rank = 1");
+  run.db().exec(
+      "INSERT INTO meta VALUES ('signal', '9'); UPDATE process SET ended = 'lost', finalize_ns = NULL WHERE rank = 1");
   const std::string text = overview_of(run.db());
   EXPECT_NE(text.find("killed by SIGKILL"), std::string::npos) << text;
   EXPECT_NE(text.find("rank 1 ended without MPI_Finalize"), std::string::npos) << text;
@@ -360,7 +373,8 @@ TEST(Sections, EachPrintsItsTableOnly) {
 
 TEST(Sections, EveryLossIsShown) {
   HandmadeRun run;
-  for (int i = 0; i < 40; ++i) run.db().exec("INSERT INTO loss VALUES (0, 0, 'kind" + std::to_string(i) + "', 1, 'note')");
+  for (int i = 0; i < 40; ++i)
+    run.db().exec("INSERT INTO loss VALUES (0, 0, 'kind" + std::to_string(i) + "', 1, 'note')");
   const std::string text = overview_of(run.db());
   for (int i = 0; i < 40; ++i) EXPECT_NE(text.find("kind" + std::to_string(i)), std::string::npos);
 }
@@ -369,12 +383,13 @@ TEST(Json, KeepsTheContract) {
   HandmadeRun run;
   const auto report = json_of(run.db());
   EXPECT_EQ(report["schema"], 1);
-  for (const char* key :
-       {"run", "findings", "metrics", "collectives", "calls", "layers", "ranks", "steps", "loss", "open_calls", "where_it_goes", "verdict"})
+  for (const char* key : {"run", "findings", "metrics", "collectives", "calls", "layers", "ranks", "steps", "loss",
+                          "open_calls", "where_it_goes", "verdict"})
     EXPECT_TRUE(report.contains(key)) << key;
   for (const char* key : {"id", "sentence", "rank", "saving_ns", "share_ratio", "confidence", "evidence", "try"})
     EXPECT_TRUE(report["findings"][0].contains(key)) << key;
-  for (const char* key : {"id", "value", "unit", "why", "lo", "hi"}) EXPECT_TRUE(report["metrics"][0].contains(key)) << key;
+  for (const char* key : {"id", "value", "unit", "why", "lo", "hi"})
+    EXPECT_TRUE(report["metrics"][0].contains(key)) << key;
   for (const char* key : {"rank", "kind", "count", "note"}) EXPECT_TRUE(report["loss"][0].contains(key)) << key;
   EXPECT_EQ(report["findings"][0]["rank"], 1);
   EXPECT_EQ(report["findings"][0]["saving_ns"], 30'000'000);
@@ -409,12 +424,14 @@ TEST(Json, WrittenRowByRowItIsTheSame) {
 TEST(Json, TablesByRankEndWhereTheyAreToldTo) {
   HandmadeRun run;
   const RunView view = test::view_of(run.db());
-  const nlohmann::json all = nlohmann::json::parse(written(view, SIZE_MAX)), some = nlohmann::json::parse(written(view, 1));
+  const nlohmann::json all = nlohmann::json::parse(written(view, SIZE_MAX)),
+                       some = nlohmann::json::parse(written(view, 1));
   ASSERT_GT(all["ranks"].size(), 1u);
   ASSERT_GT(all["processes"].size(), 1u);
   EXPECT_FALSE(all.contains("left_out"));
   for (const auto& [key, value] : all.items()) {
-    const bool by_rank = key == "ranks" || key == "blame" || key == "processes" || key == "axis_blame" || key == "traffic";
+    const bool by_rank =
+        key == "ranks" || key == "blame" || key == "processes" || key == "axis_blame" || key == "traffic";
     if (!by_rank || value.size() <= 1) {
       EXPECT_EQ(some[key], value) << key;
       EXPECT_FALSE(some["left_out"].contains(key)) << key;
@@ -479,22 +496,25 @@ TEST(Csv, NumbersAreNotFormulas) {
 TEST(Rows, RefuseToWrite) {
   HandmadeRun run;
   for (const char* sql : {"DELETE FROM meta", "INSERT INTO meta VALUES ('a', 'b')", "ATTACH ':memory:' AS x",
-                          "VACUUM INTO '/tmp/ddl-test-vacuum'", "CREATE TEMP TABLE x (a)", "PRAGMA journal_mode = WAL", "DROP VIEW v_rank",
-                          "SELECT 1; DELETE FROM meta", "", "SELEC 1", "SELECT * FROM nonsense", "SELECT nonsense FROM v_rank"}) {
+                          "VACUUM INTO '/tmp/ddl-test-vacuum'", "CREATE TEMP TABLE x (a)", "PRAGMA journal_mode = WAL",
+                          "DROP VIEW v_rank", "SELECT 1; DELETE FROM meta", "", "SELEC 1", "SELECT * FROM nonsense",
+                          "SELECT nonsense FROM v_rank"}) {
     SCOPED_TRACE(sql);
     expect_exit_code(ExitCode::kUsage, [&] { Rows rows(run.db(), sql); });
   }
   Rows rows(run.db(),
             "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 3)"
             " SELECT i, i * 0.5 AS half, NULL AS none, 'x' AS name FROM n; ");
-  EXPECT_EQ(render_table(to_table(rows), {}), " i  half  none  name\n 1   0.5        x\n 2     1        x\n 3   1.5        x\n");
+  EXPECT_EQ(render_table(to_table(rows), {}),
+            " i  half  none  name\n 1   0.5        x\n 2     1        x\n 3   1.5        x\n");
 }
 
 TEST(Rows, ColumnsOfOneNameHaveDifferentKeys) {
   HandmadeRun run;
   Rows rows(run.db(), "SELECT 1 AS rank, 2 AS rank, 3 AS rank_2, 4 AS rank");
   const Table table = to_table(rows);
-  EXPECT_EQ(render_json(table), "[\n  {\n    \"rank\": 1,\n    \"rank_2\": 2,\n    \"rank_2_2\": 3,\n    \"rank_3\": 4\n  }\n]\n");
+  EXPECT_EQ(render_json(table),
+            "[\n  {\n    \"rank\": 1,\n    \"rank_2\": 2,\n    \"rank_2_2\": 3,\n    \"rank_3\": 4\n  }\n]\n");
   EXPECT_EQ(render_table(table, {}), " rank  rank  rank_2  rank\n    1     2       3     4\n");
 }
 

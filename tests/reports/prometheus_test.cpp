@@ -37,7 +37,8 @@ TEST(Golden, Prometheus) {
 
 /// Four ranks, rank 2 computes 25 ms longer in each of 20 steps of 50 ms computing and an allreduce of 5 ms.
 TEST(Prometheus, AJobWithAKnownTruth) {
-  test::Analyzed run(test::run().ranks(4).steps(20).compute(50_ms).allreduce(4_MiB, 5_ms).slow(2, 25_ms).value("samples", 32));
+  test::Analyzed run(
+      test::run().ranks(4).steps(20).compute(50_ms).allreduce(4_MiB, 5_ms).slow(2, 25_ms).value("samples", 32));
   const PrometheusText page = read_prometheus(page_of(run.db));
   EXPECT_DOUBLE_EQ(page.value("ddl_step_seconds"), 0.080);
   EXPECT_DOUBLE_EQ(page.value("ddl_rank_lateness_seconds", R"(rank="2")"), 0.025);
@@ -49,7 +50,8 @@ TEST(Prometheus, AJobWithAKnownTruth) {
   EXPECT_DOUBLE_EQ(page.value("ddl_samples_per_second"), 4 * 32 / 0.080);
   EXPECT_DOUBLE_EQ(page.value("ddl_collective_transfer_seconds", "MPI_Allreduce"), 0.005);
   EXPECT_DOUBLE_EQ(page.value("ddl_collective_wait_seconds", "MPI_Allreduce"), 3 * 0.025 / 4);
-  EXPECT_DOUBLE_EQ(page.value("ddl_collective_bus_bandwidth_bytes_per_second", "MPI_Allreduce"), 1.5 * (4 << 20) / 0.005);
+  EXPECT_DOUBLE_EQ(page.value("ddl_collective_bus_bandwidth_bytes_per_second", "MPI_Allreduce"),
+                   1.5 * (4 << 20) / 0.005);
   EXPECT_DOUBLE_EQ(page.value("ddl_running"), 0);
   EXPECT_DOUBLE_EQ(page.value("ddl_ranks"), 4);
   double whole = 0;
@@ -60,7 +62,8 @@ TEST(Prometheus, AJobWithAKnownTruth) {
 
 /// Every sample of the text, and no other, with its labels; the request is what OTLP's JSON asks for.
 TEST(Otlp, HasTheSamplesOfPrometheus) {
-  test::Analyzed run(test::run().ranks(4).steps(20).compute(50_ms).allreduce(4_MiB, 5_ms).slow(2, 25_ms).value("samples", 32));
+  test::Analyzed run(
+      test::run().ranks(4).steps(20).compute(50_ms).allreduce(4_MiB, 5_ms).slow(2, 25_ms).value("samples", 32));
   JobNumbers job = job_numbers(test::view_of(run.db), "runs/train.ddl");
   job.name = "a \"name\" \\ with\nmore \xff";
   const std::string line = render_otlp(job, {.ranks = 2}, 1700000000123456789);
@@ -104,8 +107,8 @@ TEST(Otlp, HasTheSamplesOfPrometheus) {
     std::string labels;
     const std::string list = match[2].str();
     for (auto l = std::sregex_iterator(list.begin(), list.end(), label); l != std::sregex_iterator(); ++l) {
-      const std::string name =
-          std::regex_replace(std::regex_replace((*l)[2].str(), std::regex(R"(\\")"), "\""), std::regex(R"(\\\\)"), "\\");
+      const std::string name = std::regex_replace(std::regex_replace((*l)[2].str(), std::regex(R"(\\")"), "\""),
+                                                  std::regex(R"(\\\\)"), "\\");
       labels += (*l)[1].str() + "=" + name + "\x1f";
     }
     ASSERT_TRUE(samples[match[1].str()].contains(labels)) << row;
@@ -144,26 +147,29 @@ TEST(Prometheus, TheNumberOfRowsIsBoundedAndSaysSo) {
   EXPECT_DOUBLE_EQ(page.value("ddl_left_out", "ranks"), 997);
   EXPECT_EQ(page.samples.at("ddl_collective_seconds").size(), 5U);
   EXPECT_DOUBLE_EQ(page.value("ddl_left_out", "collectives"), 95);
-  EXPECT_DOUBLE_EQ(page.value("ddl_collective_bytes", R"(comm="c1")"), 11) << "of several sizes the one that takes the most time";
+  EXPECT_DOUBLE_EQ(page.value("ddl_collective_bytes", R"(comm="c1")"), 11)
+      << "of several sizes the one that takes the most time";
   EXPECT_EQ(page.samples.at("ddl_collective_bytes").size(), 5U);
   EXPECT_FALSE(page.samples.contains("ddl_rank_step_seconds")) << "not known is not 0";
 }
 
 TEST(Prometheus, NamesAreInert) {
   std::vector<std::string> names = test::hostile_names();
-  names.insert(names.end(),
-               {"a\"b", "back\\slash", "end\\", "line\nbreak", "} 1\nddl_ranks{run=\"x\"} 7", std::string(10'000, 'x'), "\xff\xfe"});
+  names.insert(names.end(), {"a\"b", "back\\slash", "end\\", "line\nbreak", "} 1\nddl_ranks{run=\"x\"} 7",
+                             std::string(10'000, 'x'), "\xff\xfe"});
   JobNumbers job;
   for (const std::string& name : names) {
     job.run = job.name = job.job_id = name;
     job.by_rank = {{.rank = 0, .node = name, .late_ns = 1.0, .wait_ns = 1.0, .step_ns = 1.0}};
-    job.collectives = {{.op = name, .comm = name, .bytes = 1, .time_ns = 1, .wait_ns = 0.0, .xfer_ns = 1.0, .busbw = 1.0},
-                       {.op = name, .comm = name, .bytes = 1, .time_ns = 2, .wait_ns = 0.0, .xfer_ns = 2.0, .busbw = 2.0}};
+    job.collectives = {
+        {.op = name, .comm = name, .bytes = 1, .time_ns = 1, .wait_ns = 0.0, .xfer_ns = 1.0, .busbw = 1.0},
+        {.op = name, .comm = name, .bytes = 1, .time_ns = 2, .wait_ns = 0.0, .xfer_ns = 2.0, .busbw = 2.0}};
     const std::string text = render_prometheus(job, {});
     const PrometheusText page = read_prometheus(text);
     EXPECT_DOUBLE_EQ(page.value("ddl_ranks"), 0);
     EXPECT_EQ(page.samples.at("ddl_collective_seconds").size(), 1U);
-    EXPECT_DOUBLE_EQ(page.value("ddl_left_out", "collectives"), 1) << "a second row of the same labels would make the file unreadable";
+    EXPECT_DOUBLE_EQ(page.value("ddl_left_out", "collectives"), 1)
+        << "a second row of the same labels would make the file unreadable";
     EXPECT_LT(text.size(), 20'000U);
     for (size_t offset = 0; offset < text.size();) {
       const char32_t code = next_code_point(text, offset);
@@ -186,7 +192,8 @@ TEST(Prometheus, DefinitionsAreThoseOfTheMetrics) {
     })) << metric.id;
     const std::set<std::string> known = {"ns",   "ratio",  "samples/s", "samples",      "ranks",   "names", "Hz",
                                          "FLOP", "FLOP/s", "FLOP/byte", "instructions", "changes", "1"};
-    EXPECT_TRUE(known.contains(metric.unit)) << metric.id << ": unit " << metric.unit << " has no base unit in reports/prometheus.cpp";
+    EXPECT_TRUE(known.contains(metric.unit))
+        << metric.id << ": unit " << metric.unit << " has no base unit in reports/prometheus.cpp";
   }
 }
 

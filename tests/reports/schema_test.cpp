@@ -1,4 +1,5 @@
-// docs/reference/ddl-report.schema.json is written by hand; that it knows every column of every section, and no other, is not left to hand.
+// docs/reference/ddl-report.schema.json is written by hand; that it knows every column of every section, and no other,
+// is not left to hand.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -58,7 +59,8 @@ TEST(ReportSchema, KnowsEveryColumnOfEverySection) {
       columns.insert(column.key);
       EXPECT_TRUE(rows.contains(column.key)) << table.id << "." << column.key;
       if (!rows.contains(column.key)) continue;
-      EXPECT_EQ(rows.at(column.key).at("$ref"), "#/definitions/" + definition_of(column.unit)) << table.id << "." << column.key;
+      EXPECT_EQ(rows.at(column.key).at("$ref"), "#/definitions/" + definition_of(column.unit))
+          << table.id << "." << column.key;
     }
     EXPECT_EQ(keys_of(rows), columns) << table.id;
     std::set<std::string> required;

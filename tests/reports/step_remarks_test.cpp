@@ -49,14 +49,16 @@ TEST(StepRemarks, EqualCollectivesMayBeSeveralOfAStep) {
   test::SyntheticRun job = test::run().ranks(2).steps(30).no_steps();
   job.compute(20_ms);
   for (int i = 0; i < 4; ++i) job.allreduce(1_MiB, 1_ms).compute(i < 3 ? 2_ms : 0);
-  EXPECT_NE(remarks_of(job).find(
-                "; how many is ambiguous: all collectives are alike, and before every 4th 20.0 ms are computed, before the others "
-                "2.00 ms: a step of the job may hold 4"),
-            std::string::npos)
+  EXPECT_NE(
+      remarks_of(job).find(
+          "; how many is ambiguous: all collectives are alike, and before every 4th 20.0 ms are computed, before the others "
+          "2.00 ms: a step of the job may hold 4"),
+      std::string::npos)
       << remarks_of(job);
   test::SyntheticRun one = test::run().ranks(2).steps(60).no_steps();
   one.compute(20_ms).allreduce(1_MiB, 1_ms);
-  EXPECT_NE(remarks_of(one).find("; how many is ambiguous: all collectives are alike, and a step of the job may hold several"),
+  EXPECT_NE(remarks_of(one).find(
+                "; how many is ambiguous: all collectives are alike, and a step of the job may hold several"),
             std::string::npos)
       << remarks_of(one);
   test::SyntheticRun two = test::run().ranks(2).steps(60).no_steps();

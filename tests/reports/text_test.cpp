@@ -29,7 +29,8 @@ TEST(SafeText, ShowsWhatWouldSteerTheTerminal) {
                       "31m"),
             "\\u{9b}31m");                                           // C1 control
   EXPECT_EQ(printable("a\u202eb\u200bc"), "a\\u{202e}b\\u{200b}c");  // right-to-left override, zero width
-  EXPECT_EQ(printable("\u05d0"), "\\u{5d0}");                        // right-to-left letter: would swap the numbers beside it
+  // right-to-left letter: would swap the numbers beside it
+  EXPECT_EQ(printable("\u05d0"), "\\u{5d0}");
   EXPECT_EQ(printable("gr\u00f6\u00dfe \u5c42"), "gr\u00f6\u00dfe \u5c42");
 }
 
@@ -53,25 +54,27 @@ TEST(Wrap, KeepsRanksAndUnitsTogether) {
 
 Table random_table(std::mt19937& random) {
   const auto number = [&](int64_t most) { return std::uniform_int_distribution<int64_t>(0, most)(random); };
-  Table table{.id = "t",
-              .caption = "A caption that is longer than the narrowest terminal, so that it must be wrapped at least once",
-              .columns = {{"a", "Time(%)", Unit::kRatio},
-                          {"b", "Time", Unit::kDuration},
-                          {"c", "Calls", Unit::kCount},
-                          {"d", "Min", Unit::kDuration, 1},
-                          {"e", "Busbw", Unit::kBandwidth, 2},
-                          {"f", "Name", Unit::kText},
-                          {"g", "Host", Unit::kText, 3}},
-              .rows = {},
-              .note = "and a note",
-              .when_empty = {}};
+  Table table{
+      .id = "t",
+      .caption = "A caption that is longer than the narrowest terminal, so that it must be wrapped at least once",
+      .columns = {{"a", "Time(%)", Unit::kRatio},
+                  {"b", "Time", Unit::kDuration},
+                  {"c", "Calls", Unit::kCount},
+                  {"d", "Min", Unit::kDuration, 1},
+                  {"e", "Busbw", Unit::kBandwidth, 2},
+                  {"f", "Name", Unit::kText},
+                  {"g", "Host", Unit::kText, 3}},
+      .rows = {},
+      .note = "and a note",
+      .when_empty = {}};
   for (int64_t row = number(8) + 1; row > 0; --row) {
     std::string name;
     for (int64_t i = number(300); i > 0; --i) name += static_cast<char>(number(255));
-    table.rows.push_back({Value::ratio(static_cast<double>(number(1000)) / 1000), Value::duration_ns(number(int64_t{1} << number(62))),
+    table.rows.push_back({Value::ratio(static_cast<double>(number(1000)) / 1000),
+                          Value::duration_ns(number(int64_t{1} << number(62))),
                           Value::count(number(int64_t{1} << number(40))), Value::duration_ns(number(1'000'000'000)),
-                          number(3) == 0 ? Value::absent(Unit::kBandwidth, "PARTIAL_RANKS") : Value::bandwidth(1e9), Value::text(name),
-                          Value::text("a.very.long.host.name.example.org")});
+                          number(3) == 0 ? Value::absent(Unit::kBandwidth, "PARTIAL_RANKS") : Value::bandwidth(1e9),
+                          Value::text(name), Value::text("a.very.long.host.name.example.org")});
   }
   return table;
 }
@@ -119,8 +122,9 @@ TEST(TextReport, ColourOnlyWhenAskedFor) {
 
 TEST(TextReport, SavingsSayWhetherTheyAreBounds) {
   Document document;
-  for (const auto& [bound, saving_ns] :
-       {std::pair{Value::Bound::kUpper, 25'000'000}, {Value::Bound::kLower, 30'000'000}, {Value::Bound::kNone, 35'000'000}})
+  for (const auto& [bound, saving_ns] : {std::pair{Value::Bound::kUpper, 25'000'000},
+                                         {Value::Bound::kLower, 30'000'000},
+                                         {Value::Bound::kNone, 35'000'000}})
     document.findings.push_back({.id = "x",
                                  .sentence = "it is slow",
                                  .rank = std::nullopt,

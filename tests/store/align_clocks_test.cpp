@@ -33,9 +33,11 @@ class AlignClocks : public StoreTest {
       if (row[2] != "NULL") host.sigma_ns = std::stod(row[2]);
       if (row[3] != "NULL") host.drift_ppm = std::stod(row[3]);
     }
-    const int64_t zero_ns = number("SELECT start_ns FROM process WHERE rank = 0");  // where a clock that is off puts the earliest begin
-    for (const auto& row : rows("SELECT c.label, e.seq, p.rank, h.name, e.start_ns FROM event e JOIN process p ON p.id = e.process"
-                                " JOIN host h ON h.id = p.host JOIN communicator c ON c.id = e.comm WHERE e.seq IS NOT NULL")) {
+    // where a clock that is off puts the earliest begin
+    const int64_t zero_ns = number("SELECT start_ns FROM process WHERE rank = 0");
+    for (const auto& row :
+         rows("SELECT c.label, e.seq, p.rank, h.name, e.start_ns FROM event e JOIN process p ON p.id = e.process"
+              " JOIN host h ON h.id = p.host JOIN communicator c ON c.id = e.comm WHERE e.seq IS NOT NULL")) {
       for (const test::MemberTruth& m : truth.instance(row[0], static_cast<uint32_t>(std::stoul(row[1]))).members) {
         if (m.rank != std::stoi(row[2])) continue;
         int64_t& worst = hosts[row[3]].worst_ns;
@@ -88,15 +90,24 @@ TEST_F(AlignClocks, EverySeedIsWithinTheBound) {
     std::mt19937_64 random(seed);
     const auto pick = [&](int64_t count) { return static_cast<int64_t>(random() % static_cast<uint64_t>(count)); };
     const int hosts = 2 + static_cast<int>(pick(4));
-    SyntheticRun run =
-        test::run().ranks(hosts * (1 + static_cast<int>(pick(3)))).steps(10 + static_cast<uint64_t>(pick(60))).hosts(hosts, 0);
+    SyntheticRun run = test::run()
+                           .ranks(hosts * (1 + static_cast<int>(pick(3))))
+                           .steps(10 + static_cast<uint64_t>(pick(60)))
+                           .hosts(hosts, 0);
     run.jitter(1_us << pick(12), seed).tsc(pick(2) ? 2.1e9 : 0);
     for (int host = 1; host < hosts; ++host)
       run.host_clock(host, pick(6'000'000'000) - 3'000'000'000, static_cast<double>(pick(200)) - 100);
     if (pick(3) == 0) run.slow(static_cast<int>(pick(2)), 4_ms);
     const int64_t transfer_ns = 10'000 + pick(300'000);
-    run.compute(5_ms).allreduce(1_MiB, 10 * transfer_ns).compute(2_ms).bcast(4_KiB, transfer_ns, static_cast<int>(pick(2)));
-    run.compute(1_ms).reduce(8_B, transfer_ns).compute(1_ms).collective("MPI_Allgather", 64_B, transfer_ns).iallreduce(64_KiB, transfer_ns);
+    run.compute(5_ms)
+        .allreduce(1_MiB, 10 * transfer_ns)
+        .compute(2_ms)
+        .bcast(4_KiB, transfer_ns, static_cast<int>(pick(2)));
+    run.compute(1_ms)
+        .reduce(8_B, transfer_ns)
+        .compute(1_ms)
+        .collective("MPI_Allgather", 64_B, transfer_ns)
+        .iallreduce(64_KiB, transfer_ns);
     run.compute(1_ms).waitall().compute(1_ms).barrier(transfer_ns / 2);
     std::filesystem::remove_all(folder());
     const auto placed = place(run);
@@ -108,7 +119,8 @@ TEST_F(AlignClocks, EverySeedIsWithinTheBound) {
 }
 
 TEST_F(AlignClocks, RootedOperationsBoundOneSideEach) {
-  // Root on node0: only "they leave after the root entered". With a reduce to the same root the other side is known too.
+  // Root on node0: only "they leave after the root entered". With a reduce to the same root the other side is known
+  // too.
   SyntheticRun one_sided = test::run().ranks(4).steps(50).jitter(200_us).hosts(2, 0).host_clock(1, -2_s, 10);
   one_sided.compute(2_ms).bcast(4_KiB, 50_us, 0);
   auto hosts = place(one_sided);
@@ -155,7 +167,10 @@ TEST_F(AlignClocks, AHostThatNothingConnectsIsPlacedByDateAndSaidSo) {
   EXPECT_FALSE(hosts["node4"].sigma_ns);
   EXPECT_FALSE(hosts["node4"].drift_ppm);
   EXPECT_EQ(number("SELECT count(*) FROM loss"), 1);
-  EXPECT_EQ(number("SELECT count(*) FROM loss WHERE kind = 'clock' AND note LIKE '%(node4): no collective joins it to the others%'"), 1);
+  EXPECT_EQ(
+      number(
+          "SELECT count(*) FROM loss WHERE kind = 'clock' AND note LIKE '%(node4): no collective joins it to the others%'"),
+      1);
 }
 
 TEST_F(AlignClocks, AClockThatJumpsIsNotCorrected) {
@@ -175,7 +190,8 @@ TEST_F(AlignClocks, TheJumpingHostIsTheOneThatIsLeftOut) {
 }
 
 TEST_F(AlignClocks, AClockThatChangesItsPaceIsFollowed) {
-  SyntheticRun run = test::run().ranks(4).steps(1500).jitter(200_us).hosts(2, 0).host_clock(1, 1_s, 20).host_clock_bend(1, 10_s, 100);
+  SyntheticRun run =
+      test::run().ranks(4).steps(1500).jitter(200_us).hosts(2, 0).host_clock(1, 1_s, 20).host_clock_bend(1, 10_s, 100);
   run.compute(15_ms).allreduce(64_B, 30_us);
   auto hosts = place(run);
   expect_within_three_sigma(hosts, 0);
@@ -183,7 +199,8 @@ TEST_F(AlignClocks, AClockThatChangesItsPaceIsFollowed) {
 }
 
 TEST_F(AlignClocks, MessagesOfOurOwnPlaceJobsWithoutCollectives) {
-  SyntheticRun run = test::run().ranks(6).steps(100).hosts(3, 0).host_clock(1, 3_s, 50).host_clock(2, -1_s, -70).clock_sync(40_us);
+  SyntheticRun run =
+      test::run().ranks(6).steps(100).hosts(3, 0).host_clock(1, 3_s, 50).host_clock(2, -1_s, -70).clock_sync(40_us);
   run.compute(20_ms).message(0, 5, 1_KiB, 20_us);
   auto hosts = place(run);
   for (const char* name : {"node1", "node2"}) {
@@ -201,7 +218,8 @@ TEST_F(AlignClocks, MessagesOfOurOwnNarrowWhatCollectivesTell) {
   const double sigma_ns = *place(run)["node1"].sigma_ns;
   EXPECT_GT(sigma_ns, 3'000'000) << "one host is always last: only one side is known well";
   std::filesystem::remove_all(folder());
-  EXPECT_LT(*place(run.clock_sync(60_us))["node1"].sigma_ns, sigma_ns / 2) << "CLOCK_MONOTONIC may be slewed between the ends";
+  EXPECT_LT(*place(run.clock_sync(60_us))["node1"].sigma_ns, sigma_ns / 2)
+      << "CLOCK_MONOTONIC may be slewed between the ends";
   std::filesystem::remove_all(folder());
   auto hosts = place(run.tsc(2.5e9));
   EXPECT_LT(*hosts["node1"].sigma_ns, 30'000);

@@ -21,7 +21,7 @@ double offset_at(const ClockBand& band, double at_ns) {
   return a.offset_ns + (b.offset_ns - a.offset_ns) * (at_ns - a.at_ns) / (b.at_ns - a.at_ns);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- by hand
+// ------------------------------------------------------------------------------------------------------------- by hand
 
 /// Instances at which the offset is at least `low` and at most `high`.
 ClockBounds bounds(const std::vector<std::array<double, 3>>& at_low_high) {
@@ -35,8 +35,10 @@ ClockBounds bounds(const std::vector<std::array<double, 3>>& at_low_high) {
 }
 
 TEST(ClockBand, ABoxFromFourCorners) {
-  // Twice the same at both ends, so that no witness is alone. Any line between 100 and 300 at 0 and between 400 and 800 at 1 ms.
-  const ClockBand band = find_clock_band(bounds({{0, 100, 300}, {0, 100, 300}, {1e6, 400, 800}, {1e6, 400, 800}}), 0, 1e6, kMaxBend);
+  // Twice the same at both ends, so that no witness is alone. Any line between 100 and 300 at 0 and between
+  // 400 and 800 at 1 ms.
+  const ClockBand band =
+      find_clock_band(bounds({{0, 100, 300}, {0, 100, 300}, {1e6, 400, 800}, {1e6, 400, 800}}), 0, 1e6, kMaxBend);
   ASSERT_EQ(band.verdict, Verdict::kFound);
   ASSERT_EQ(band.knots.size(), 2u);
   EXPECT_NEAR(band.knots[0].offset_ns, 200, 1e-6);
@@ -49,7 +51,8 @@ TEST(ClockBand, ABoxFromFourCorners) {
 TEST(ClockBand, AWaistInTheMiddleLetsTheEndsSwing) {
   // At 1 ms the offset is 0; at 0 and 2 ms between -500 and 500: the line turns around the waist.
   const ClockBand band = find_clock_band(
-      bounds({{0, -500, 500}, {0, -500, 500}, {1e6, 0, 0}, {1e6, 0, 0}, {2e6, -400, 400}, {2e6, -400, 400}}), 0, 2e6, kMaxBend);
+      bounds({{0, -500, 500}, {0, -500, 500}, {1e6, 0, 0}, {1e6, 0, 0}, {2e6, -400, 400}, {2e6, -400, 400}}), 0, 2e6,
+      kMaxBend);
   ASSERT_EQ(band.verdict, Verdict::kFound);
   EXPECT_NEAR(band.knots[0].offset_ns, 0, 1e-6);
   EXPECT_NEAR(band.knots[0].error_ns, 400, 1e-6) << "the narrower end limits the other through the waist";
@@ -73,7 +76,8 @@ TEST(ClockBand, OneWitnessIsNotEnough) {
 }
 
 TEST(ClockBand, OneWitnessCannotNarrowTheWidth) {
-  // Everybody says 0 .. 1000; one says 990 .. 1000. The estimate follows, the error still reaches what the others leave open.
+  // Everybody says 0 .. 1000; one says 990 .. 1000. The estimate follows, the error still reaches what the
+  // others leave open.
   std::vector<std::array<double, 3>> all(6, {0, 0, 1000});
   all.insert(all.end(), 6, {1e6, 0, 1000});
   all.push_back({0, 990, 1000});
@@ -84,20 +88,23 @@ TEST(ClockBand, OneWitnessCannotNarrowTheWidth) {
 }
 
 TEST(ClockBand, CrossedBoundsAreAContradiction) {
-  EXPECT_EQ(find_clock_band(bounds({{0, 200, 300}, {0, 400, 500}, {1e6, 200, 300}}), 0, 1e6, kMaxBend).verdict, Verdict::kContradiction);
+  EXPECT_EQ(find_clock_band(bounds({{0, 200, 300}, {0, 400, 500}, {1e6, 200, 300}}), 0, 1e6, kMaxBend).verdict,
+            Verdict::kContradiction);
 }
 
 TEST(ClockBand, BoundsOfOneMomentInAnyOrder) {
   ClockBounds same;
-  for (const double low : {5.0, 9.0, 3.0, 9.0}) same.lower.push_back({0, low, static_cast<uint32_t>(same.lower.size())});
-  for (const double high : {30.0, 20.0, 25.0, 20.0}) same.upper.push_back({0, high, 10 + static_cast<uint32_t>(same.upper.size())});
+  for (const double low : {5.0, 9.0, 3.0, 9.0})
+    same.lower.push_back({0, low, static_cast<uint32_t>(same.lower.size())});
+  for (const double high : {30.0, 20.0, 25.0, 20.0})
+    same.upper.push_back({0, high, 10 + static_cast<uint32_t>(same.upper.size())});
   const ClockBand band = find_clock_band(same, 0, 1e6, kMaxBend);
   ASSERT_EQ(band.verdict, Verdict::kFound);
   EXPECT_NEAR(band.knots[0].offset_ns, 14.5, 1e-6);
   EXPECT_NEAR(band.knots[0].error_ns, 5.5, 1e-6);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- at random
+// ----------------------------------------------------------------------------------------------------------- at random
 
 /// A run of two hosts: who enters when, how long the operation takes, and a clock.
 struct Job {
@@ -116,7 +123,8 @@ struct Job {
   /// From B's clock to A's.
   double truth(double at_ns) const {
     const double t = at_ns - seconds * kSecond / 2;
-    return offset_ns + (drift_ppm * at_ns + (t > 0 ? bend_ppm * t : 0) + wander_ppm * at_ns * at_ns / (seconds * kSecond)) * 1e-6 +
+    return offset_ns +
+           (drift_ppm * at_ns + (t > 0 ? bend_ppm * t : 0) + wander_ppm * at_ns * at_ns / (seconds * kSecond)) * 1e-6 +
            (t > 0 ? step_ns : 0);
   }
 
@@ -153,7 +161,9 @@ struct Job {
 
 TEST(ClockBand, TruthIsWithinTheBoundForEverySeed) {
   std::mt19937_64 random(1);
-  const auto between = [&](double low, double high) { return std::uniform_real_distribution<double>(low, high)(random); };
+  const auto between = [&](double low, double high) {
+    return std::uniform_real_distribution<double>(low, high)(random);
+  };
   double sum = 0;
   for (uint64_t seed = 1; seed <= 500; ++seed) {
     Job job;
@@ -183,7 +193,8 @@ TEST(ClockBand, ManyInstancesAreAsGoodAsTheFastestOfThem) {
     const ClockBand band = job.band();
     ASSERT_EQ(band.verdict, Verdict::kFound);
     EXPECT_LT(band.error_ns(), 60e3) << "operations take 20 us at least and 200 us more on average";
-    const double drift_ppm = (band.knots.back().offset_ns - band.knots.front().offset_ns) / (job.seconds * kSecond) * 1e6;
+    const double drift_ppm =
+        (band.knots.back().offset_ns - band.knots.front().offset_ns) / (job.seconds * kSecond) * 1e6;
     EXPECT_NEAR(drift_ppm, job.drift_ppm, 2);
   }
 }
@@ -230,7 +241,8 @@ TEST(ClockBand, AChangeOfPaceIsFollowed) {
     Job job;
     job.seed = seed;
     job.instances = 2000;
-    job.bend_ppm = std::pow(10, -2 + static_cast<double>(seed % 40) / 10);  // 0.01 to 80 ppm: 0.3 us to 2.4 ms over half the run
+    // 0.01 to 80 ppm: 0.3 us to 2.4 ms over half the run
+    job.bend_ppm = std::pow(10, -2 + static_cast<double>(seed % 40) / 10);
     const ClockBand band = job.band();
     if (band.verdict != Verdict::kFound) continue;
     ++found;

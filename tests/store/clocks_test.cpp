@@ -17,7 +17,8 @@ TickPoint at(double seconds, int64_t error_ns = 0) {
           static_cast<int64_t>(std::llround(seconds * 1e9)) + 5'000'000'000 + error_ns};
 }
 
-ClockEvidence process(const std::string& boot, std::vector<TickPoint> points, int64_t realtime_offset, ClockKind kind = ClockKind::kTsc) {
+ClockEvidence process(const std::string& boot, std::vector<TickPoint> points, int64_t realtime_offset,
+                      ClockKind kind = ClockKind::kTsc) {
   ClockEvidence evidence;
   evidence.kind = kind;
   evidence.host = "node";
@@ -45,7 +46,8 @@ TEST(ClockLine, NoiseAveragesOut) {
   std::vector<TickPoint> points;
   for (int i = 0; i < 400; ++i) points.push_back(at(i * 0.1, static_cast<int64_t>(noise(random))));
   const ClockLine line = fit_line(points);
-  EXPECT_NEAR(static_cast<double>(line.monotonic_ns(at(20).ticks) - at(20).monotonic_ns), 0, 60);  // 200 / sqrt(400) = 10
+  // 200 / sqrt(400) = 10
+  EXPECT_NEAR(static_cast<double>(line.monotonic_ns(at(20).ticks) - at(20).monotonic_ns), 0, 60);
   EXPECT_NEAR(line.ns_per_tick / kRate, 1, 1e-8);
 }
 
@@ -103,7 +105,8 @@ TEST(Clocks, AShortLivedProcessBorrowsTheRateOfItsHost) {
 
 TEST(Clocks, TscAndMonotonicOfOneHostMeet) {
   const TickPoint monotonic = {static_cast<uint64_t>(at(3).monotonic_ns), at(3).monotonic_ns};
-  const Clocks clocks = fit_clocks({process("boot", {at(0), at(10)}, 0), process("boot", {monotonic}, 0, ClockKind::kMonotonic)});
+  const Clocks clocks =
+      fit_clocks({process("boot", {at(0), at(10)}, 0), process("boot", {monotonic}, 0, ClockKind::kMonotonic)});
   EXPECT_EQ(clocks.processes[1].time_ns(monotonic.ticks), 3'000'000'000);
   EXPECT_EQ(clocks.processes[1].time_ns(monotonic.ticks + 7), 3'000'000'007);
   EXPECT_NEAR(static_cast<double>(clocks.processes[0].time_ns(at(3).ticks)), 3e9, 2);
@@ -136,7 +139,8 @@ TEST(Clocks, PiecesTakeOverFromTickToTick) {
   ProcessClock clock;
   clock.line = {1000, 500, 2, {}, true};  // tick 1000 is 500 ns, 2 ns a tick
   clock.offset_ns = 7;
-  clock.pieces = {{1000, {1000, 10'000, 2, {}, true}}, {2000, {2000, 12'000, 3, {}, true}}, {3000, {3000, 15'000, 1, {}, true}}};
+  clock.pieces = {
+      {1000, {1000, 10'000, 2, {}, true}}, {2000, {2000, 12'000, 3, {}, true}}, {3000, {3000, 15'000, 1, {}, true}}};
   clock.pace = 1.5;
   EXPECT_EQ(clock.time_ns(900), 9'807) << "before the first: at its pace";
   EXPECT_EQ(clock.time_ns(1999), 12'005);

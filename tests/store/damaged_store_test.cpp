@@ -1,5 +1,6 @@
-// Stores with flipped bits, cut, and with pages of another run in them: never another answer, whether all of them is compared with the seal or what is
-// read. DDL_FUZZ_CASES: how many with flipped bits (200), a tenth of it of the other kinds.
+// Stores with flipped bits, cut, and with pages of another run in them: never another answer, whether all of
+// them is compared with the seal or what is read. DDL_FUZZ_CASES: how many with flipped bits (200), a tenth of
+// it of the other kinds.
 #include <SQLiteCpp/Exception.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,9 @@ class DamagedStoreTest : public StoreTest {
       rows_[name] = rows_of(db, name);
     }
   }
-  static Rows rows_of(SQLite::Database& db, const std::string& table) { return StoreTest::rows_of(db, "SELECT * FROM " + table); }
+  static Rows rows_of(SQLite::Database& db, const std::string& table) {
+    return StoreTest::rows_of(db, "SELECT * FROM " + table);
+  }
   static std::string bytes_of(const fs::path& path) {
     std::ifstream file(path, std::ios::binary);
     return {std::istreambuf_iterator<char>(file), {}};
@@ -96,7 +99,9 @@ class DamagedStoreTest : public StoreTest {
   void cut(int cases) {
     const std::string whole = bytes_of(store());
     for (int i = 0; i < cases; ++i)
-      EXPECT_TRUE(refused(whole.substr(0, i % 2 == 0 ? whole.size() - 1 - static_cast<size_t>(i) : random_() % whole.size()))) << i;
+      EXPECT_TRUE(
+          refused(whole.substr(0, i % 2 == 0 ? whole.size() - 1 - static_cast<size_t>(i) : random_() % whole.size())))
+          << i;
     EXPECT_TRUE(refused(""));
     EXPECT_TRUE(refused(whole + "x"));
     EXPECT_TRUE(refused(whole + whole));
@@ -176,7 +181,8 @@ TEST_F(DamagedStoreTest, TheChecksumSeesEveryBitAndTheOrder) {
     EXPECT_TRUE(seen.insert(sum()).second) << "bit " << bit;
     bytes[bit / 8] ^= static_cast<unsigned char>(1 << bit % 8);
   }
-  for (size_t i = 0; i + 64 < bytes.size(); i += 64) {  // highest bits of one lane, which multiplication does not move on
+  // highest bits of one lane, which multiplication does not move on
+  for (size_t i = 0; i + 64 < bytes.size(); i += 64) {
     bytes[i + 7] ^= 0x80;
     bytes[i + 71] ^= 0x80;
     EXPECT_TRUE(seen.insert(sum()).second) << i;

@@ -37,8 +37,8 @@ class HandmadeSpoolTest : public StoreTest {
     ingest_again();
   }
   /// Moments are ns after the begin.
-  static Record record(RecordKind kind, uint32_t op, uint64_t at, uint64_t duration, uint32_t comm = 0, uint32_t context = 0,
-                       uint32_t sequence = 0, int32_t peer = -1) {
+  static Record record(RecordKind kind, uint32_t op, uint64_t at, uint64_t duration, uint32_t comm = 0,
+                       uint32_t context = 0, uint32_t sequence = 0, int32_t peer = -1) {
     return {1000000 + at, record_word(kind, op, duration), 0, comm, context, sequence, peer};
   }
   static Record step(RecordKind kind, uint32_t number, uint64_t at, uint64_t duration) {
@@ -66,23 +66,27 @@ TEST_F(HandmadeSpoolTest, BothGroupsOfAnIntercommunicatorAreMembers) {
     spool.write(folder() / ("n0." + std::to_string(rank + 1) + ".1.spool"));
   }
   ingest_again();
-  EXPECT_EQ(rows("SELECT c.size, m.side, m.comm_rank, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator "
-                 "WHERE c.kind = 'inter' ORDER BY 2, 3"),
-            (Rows{{"3", "0", "0", "2"}, {"3", "0", "1", "0"}, {"3", "1", "0", "1"}}));
+  EXPECT_EQ(
+      rows(
+          "SELECT c.size, m.side, m.comm_rank, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator "
+          "WHERE c.kind = 'inter' ORDER BY 2, 3"),
+      (Rows{{"3", "0", "0", "2"}, {"3", "0", "1", "0"}, {"3", "1", "0", "1"}}));
 }
 
 TEST_F(HandmadeSpoolTest, CallSitesAreOffsetsInFiles) {
   spool_.module(0x7f0000, 0x7f8000, 0x2000, "/lib/model.so");
   spool_.module(0x400000, 0x401000, 0, "/bin/train");
-  for (const auto& [id, address] : std::map<uint32_t, uint64_t>{{1, 0x7f0123}, {2, 0x400fff}, {3, 0x401000}, {4, 0x10}}) {
+  for (const auto& [id, address] :
+       std::map<uint32_t, uint64_t>{{1, 0x7f0123}, {2, 0x400fff}, {3, 0x401000}, {4, 0x10}}) {
     spool_.context({id, 0, static_cast<uint32_t>(ContextKind::kSite), 0, address});
     spool_.append(log_, record(RecordKind::kCall, 16, id, 1, 1, id, id));
   }
   load();
-  EXPECT_EQ(
-      rows("SELECT s.module, s.offset FROM event e JOIN site s ON s.id = e.site ORDER BY e.id"),
-      (Rows{
-          {"/lib/model.so", std::to_string(0x2123)}, {"/bin/train", std::to_string(0xfff)}, {"?", std::to_string(0x401000)}, {"?", "16"}}));
+  EXPECT_EQ(rows("SELECT s.module, s.offset FROM event e JOIN site s ON s.id = e.site ORDER BY e.id"),
+            (Rows{{"/lib/model.so", std::to_string(0x2123)},
+                  {"/bin/train", std::to_string(0xfff)},
+                  {"?", std::to_string(0x401000)},
+                  {"?", "16"}}));
 }
 
 TEST_F(HandmadeSpoolTest, SitesOfTwoProcessesAtDifferentAddressesAreOne) {
@@ -126,13 +130,15 @@ TEST_F(HandmadeSpoolTest, StepsWithoutAnEnd) {
   spool_.append(log_, record(RecordKind::kCall, 16, 1500, 1, 1, 0, 1));
   spool_.append(log_, step(RecordKind::kStepBegin, 2, 2000, 0));  // 1 never ended
   spool_.append(log_, record(RecordKind::kCall, 16, 2500, 1, 1, 0, 2));
-  spool_.append(log_, record(RecordKind::kCall, 16, 2750, 1, 1, 0, 4));  // behind the end of 2; 1 does not last beyond the begin of 2
-  spool_.put(ring_, 0, step(RecordKind::kStep, 2, 2000, 700));           // its end went to the ring
-  spool_.put(ring_, 1, step(RecordKind::kStep, 3, 2800, 100));           // in the ring only: not kept
-  spool_.append(log_, step(RecordKind::kStepBegin, 4, 3000, 0));         // open at the end
+  // behind the end of 2; 1 does not last beyond the begin of 2
+  spool_.append(log_, record(RecordKind::kCall, 16, 2750, 1, 1, 0, 4));
+  spool_.put(ring_, 0, step(RecordKind::kStep, 2, 2000, 700));    // its end went to the ring
+  spool_.put(ring_, 1, step(RecordKind::kStep, 3, 2800, 100));    // in the ring only: not kept
+  spool_.append(log_, step(RecordKind::kStepBegin, 4, 3000, 0));  // open at the end
   spool_.append(log_, record(RecordKind::kOpen, 16, 3500, 0, 1, 0, 3));
   load();
-  EXPECT_EQ(rows("SELECT step, duration_ns FROM step ORDER BY start_ns"), (Rows{{"1", "NULL"}, {"2", "700"}, {"4", "NULL"}}));
+  EXPECT_EQ(rows("SELECT step, duration_ns FROM step ORDER BY start_ns"),
+            (Rows{{"1", "NULL"}, {"2", "700"}, {"4", "NULL"}}));
   EXPECT_EQ(rows("SELECT seq, step FROM event ORDER BY seq"), (Rows{{"1", "1"}, {"2", "2"}, {"4", "NULL"}}));
   EXPECT_EQ(rows("SELECT seq, step FROM open_call"), (Rows{{"3", "4"}}));
 }
@@ -140,13 +146,16 @@ TEST_F(HandmadeSpoolTest, StepsWithoutAnEnd) {
 TEST_F(HandmadeSpoolTest, OnlyCallsThatTheirThreadHasNotLeftAreOpen) {
   spool_.append(log_, record(RecordKind::kOpen, 16, 100, 0, 1, 0, 1));  // its thread went on
   spool_.append(log_, record(RecordKind::kCall, 16, 200, 10, 1, 0, 2));
-  spool_.append(log_, record(RecordKind::kOpen, 16, 300, 0, 1, 0, 3));           // open ...
-  spool_.put(ring_, 0, record(RecordKind::kOpen, 17, 310, 0, 1, 0, 42, 5));      // ... and a call inside it, kept in the ring
+  spool_.append(log_, record(RecordKind::kOpen, 16, 300, 0, 1, 0, 3));  // open ...
+  // ... and a call inside it, kept in the ring
+  spool_.put(ring_, 0, record(RecordKind::kOpen, 17, 310, 0, 1, 0, 42, 5));
   const size_t other = spool_.add_chunk(ChunkKind::kEvents, kMinChunkBytes, 1);  // what other threads do says nothing
   spool_.append(other, record(RecordKind::kCall, 16, 400, 50, 1, 0, 4));
   load();
-  EXPECT_EQ(rows("SELECT thread, o.name, seq, tag, peer, start_ns FROM open_call x JOIN op o ON o.id = x.op ORDER BY start_ns"),
-            (Rows{{"0", "MPI_Allreduce", "3", "NULL", "NULL", "300"}, {"0", "MPI_Send", "NULL", "42", "5", "310"}}));
+  EXPECT_EQ(
+      rows(
+          "SELECT thread, o.name, seq, tag, peer, start_ns FROM open_call x JOIN op o ON o.id = x.op ORDER BY start_ns"),
+      (Rows{{"0", "MPI_Allreduce", "3", "NULL", "NULL", "300"}, {"0", "MPI_Send", "NULL", "42", "5", "310"}}));
   EXPECT_EQ(rows("SELECT kind, count FROM loss WHERE kind = 'abandoned_calls'"), (Rows{{"abandoned_calls", "1"}}));
   EXPECT_EQ(number("SELECT count(*) FROM event"), 2);
   EXPECT_EQ(number("SELECT count(*) FROM v_open_call"), 2);
@@ -162,7 +171,8 @@ TEST_F(HandmadeSpoolTest, EventsAreSortedAcrossChunksAndThreads) {
   const size_t other = spool_.add_chunk(ChunkKind::kEvents, kMinChunkBytes, 1);
   for (const uint32_t at : {10, 100, 260, 2000}) spool_.append(other, record(RecordKind::kCall, 17, at, 1, 1, 0, at));
   load();
-  Rows expected = {{"1", "10"}, {"0", "50"}, {"0", "100"}, {"1", "100"}, {"0", "150"}, {"0", "200"}, {"0", "250"}, {"1", "260"}};
+  Rows expected = {{"1", "10"},  {"0", "50"},  {"0", "100"}, {"1", "100"},
+                   {"0", "150"}, {"0", "200"}, {"0", "250"}, {"1", "260"}};
   for (const char* at : {"300", "900", "1000", "1050", "1100", "1200"}) expected.push_back({"0", at});
   expected.push_back({"1", "2000"});
   EXPECT_EQ(rows("SELECT thread, start_ns FROM event ORDER BY id"), expected);
@@ -244,7 +254,8 @@ TEST_F(HandmadeSpoolTest, SampledTimesAreScaledAndSaySo) {
   spool_.put_profile(spool_.add_chunk(ChunkKind::kProfile, kMinChunkBytes, 1), 200, e);
   load();
   // Half of the calls were timed, in 8000 ticks.
-  EXPECT_EQ(rows("SELECT calls, time_ns, min_ns, max_ns, time_estimated FROM v_call"), (Rows{{"67636336", "16000", "150", "2000", "1"}}));
+  EXPECT_EQ(rows("SELECT calls, time_ns, min_ns, max_ns, time_estimated FROM v_call"),
+            (Rows{{"67636336", "16000", "150", "2000", "1"}}));
   EXPECT_EQ(text("SELECT histogram FROM profile").substr(0, 16), "3000000008060402");
 }
 
@@ -271,7 +282,8 @@ TEST_F(HandmadeSpoolTest, AProgramWithoutMpiHasNoRank) {
   spool_.append(log_, step(RecordKind::kStepBegin, 1, 10, 0));
   spool_.append(log_, step(RecordKind::kStep, 1, 10, 100));
   load();
-  EXPECT_EQ(rows("SELECT world, rank, world_size, ended, init_ns FROM process"), (Rows{{"0", "NULL", "NULL", "exited", "NULL"}}));
+  EXPECT_EQ(rows("SELECT world, rank, world_size, ended, init_ns FROM process"),
+            (Rows{{"0", "NULL", "NULL", "exited", "NULL"}}));
   EXPECT_EQ(number("SELECT count(*) FROM step"), 1);
   EXPECT_EQ(number("SELECT count(*) FROM loss"), 0);
 }

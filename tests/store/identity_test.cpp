@@ -90,13 +90,16 @@ TEST_F(IdentityTest, AProcessWithSeveralRanksOfNcclIsOneRank) {
   write(of_nccl(1, {2, 3}, 4), "a");
   write(of_nccl(2, {0, 1}, 4), "b");
   EXPECT_EQ(processes(), (Rows{{"0", "1", "2", "lost"}, {"0", "0", "2", "lost"}}));
-  EXPECT_EQ(rows("SELECT comm_rank, rank FROM communicator_member"), (Rows{{"0", "0"}, {"1", "0"}, {"2", "1"}, {"3", "1"}}));
+  EXPECT_EQ(rows("SELECT comm_rank, rank FROM communicator_member"),
+            (Rows{{"0", "0"}, {"1", "0"}, {"2", "1"}, {"3", "1"}}));
   std::filesystem::remove(folder() / "b.spool");
   write(of_nccl(2, {0}, 4), "b");
-  EXPECT_EQ(processes(), (Rows{{"0", "NULL", "NULL", "lost"}, {"0", "NULL", "NULL", "lost"}})) << "not alike: their order would be a guess";
+  EXPECT_EQ(processes(), (Rows{{"0", "NULL", "NULL", "lost"}, {"0", "NULL", "NULL", "lost"}}))
+      << "not alike: their order would be a guess";
   write(of_nccl(1, {1, 2}, 4), "a");
   write(of_nccl(2, {0, 3}, 4), "b");
-  EXPECT_EQ(processes(), (Rows{{"0", "NULL", "NULL", "lost"}, {"0", "NULL", "NULL", "lost"}})) << "nor one after the other";
+  EXPECT_EQ(processes(), (Rows{{"0", "NULL", "NULL", "lost"}, {"0", "NULL", "NULL", "lost"}}))
+      << "nor one after the other";
 }
 
 TEST_F(IdentityTest, WhoUsedAGpuIsARankWithoutMpiAndNccl) {
@@ -137,7 +140,8 @@ TEST_F(IdentityTest, AProcessThatBecameAnotherProgram) {
   write(after, "a.1");
   write(before, "a");
   ingest_again();
-  EXPECT_EQ(rows("SELECT spool, ended FROM process ORDER BY spool"), (Rows{{"a.1.spool", "finalized"}, {"a.spool", "exec"}}));
+  EXPECT_EQ(rows("SELECT spool, ended FROM process ORDER BY spool"),
+            (Rows{{"a.1.spool", "finalized"}, {"a.spool", "exec"}}));
   EXPECT_EQ(number("SELECT count(*) FROM loss"), 0);
 }
 
@@ -175,7 +179,8 @@ TEST_F(IdentityTest, ADamagedHeaderIsOfTheRankThatIsLacking) {
   write(rank_of(0, 3), "a");
   write(damaged, "b");
   write(rank_of(2, 3), "c");
-  EXPECT_EQ(processes(), (Rows{{"0", "0", "3", "finalized"}, {"0", "1", "3", "finalized"}, {"0", "2", "3", "finalized"}}));
+  EXPECT_EQ(processes(),
+            (Rows{{"0", "0", "3", "finalized"}, {"0", "1", "3", "finalized"}, {"0", "2", "3", "finalized"}}));
   EXPECT_EQ(rows("SELECT rank, kind FROM loss"), (Rows{{"1", "damaged_header"}})) << "nothing of what it counts";
   EXPECT_EQ(rows("SELECT boot_id FROM host"), (Rows{{boot_id}}));
 
@@ -207,18 +212,20 @@ TEST_F(IdentityTest, WorldsOfOneKeyAndDifferentSizesStayApart) {
   second.header().process_start = third.header().process_start = 6;
   write(second, "b");
   write(third, "c");
-  EXPECT_EQ(processes(), (Rows{{"0", "0", "1", "finalized"}, {"1", "0", "2", "finalized"}, {"1", "1", "2", "finalized"}}));
+  EXPECT_EQ(processes(),
+            (Rows{{"0", "0", "1", "finalized"}, {"1", "0", "2", "finalized"}, {"1", "1", "2", "finalized"}}));
 }
 
 TEST_F(IdentityTest, WhyASpoolCouldNotGrowIsSaid) {
-  for (const auto& [error, words] :
-       std::map<int, std::string>{{ENOSPC, "disk was full"}, {EMFILE, "ulimit -n"}, {ENOENT, "removed"}, {EACCES, "not allowed"}}) {
+  for (const auto& [error, words] : std::map<int, std::string>{
+           {ENOSPC, "disk was full"}, {EMFILE, "ulimit -n"}, {ENOENT, "removed"}, {EACCES, "not allowed"}}) {
     SpoolBuilder spool = rank_of(0, 1);
     spool.header().flags |= kCannotGrow;
     spool.header().grow_errno = error;
     write(spool, "a");
     ingest_again();
-    EXPECT_EQ(number("SELECT count(*) FROM loss WHERE kind = 'cannot_grow' AND note LIKE '%" + words + "%'"), 1) << words;
+    EXPECT_EQ(number("SELECT count(*) FROM loss WHERE kind = 'cannot_grow' AND note LIKE '%" + words + "%'"), 1)
+        << words;
   }
 }
 

@@ -1,4 +1,5 @@
-// Damaged spools through the whole ingest: a store with its promises kept, or an Error; never a crash, never memory without bound.
+// Damaged spools through the whole ingest: a store with its promises kept, or an Error; never a crash, never
+// memory without bound.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -34,7 +35,8 @@ TEST_F(IngestFuzz, DamagedSpoolsGiveAStoreOrAnError) {
       .tsc(2e9)
       .write(folder());
   ingest_again();
-  const Rows others = rows("SELECT count(*), sum(bytes) FROM event e JOIN process p ON p.id = e.process WHERE p.rank IN (0, 2)");
+  const Rows others =
+      rows("SELECT count(*), sum(bytes) FROM event e JOIN process p ON p.id = e.process WHERE p.rank IN (0, 2)");
   const std::string victim_name = text("SELECT spool FROM process WHERE rank = 1");
   const std::string other_spools = "p.spool != '" + victim_name + "'";
   const std::filesystem::path victim = folder() / victim_name;
@@ -53,23 +55,29 @@ TEST_F(IngestFuzz, DamagedSpoolsGiveAStoreOrAnError) {
       ingest_again();  // two spools are whole: there is always a store
       peak = std::max(peak, limit.peak_bytes());
     }
-    EXPECT_EQ(rows("SELECT count(*), sum(bytes) FROM event e JOIN process p ON p.id = e.process WHERE " + other_spools), others)
+    EXPECT_EQ(rows("SELECT count(*), sum(bytes) FROM event e JOIN process p ON p.id = e.process WHERE " + other_spools),
+              others)
         << "the others' events";
     for (const char* broken :
-         {"event e LEFT JOIN op o ON o.id = e.op WHERE o.id IS NULL", "event e LEFT JOIN region r ON r.id = e.region WHERE r.id IS NULL",
+         {"event e LEFT JOIN op o ON o.id = e.op WHERE o.id IS NULL",
+          "event e LEFT JOIN region r ON r.id = e.region WHERE r.id IS NULL",
           "event e LEFT JOIN communicator c ON c.id = e.comm WHERE e.comm IS NOT NULL AND c.id IS NULL",
-          "event e LEFT JOIN site s ON s.id = e.site WHERE e.site IS NOT NULL AND s.id IS NULL", "event WHERE duration_ns < 0 OR bytes < 0",
-          "region r LEFT JOIN region q ON q.id = r.parent WHERE r.id > 0 AND q.id IS NULL", "process WHERE end_ns < start_ns",
+          "event e LEFT JOIN site s ON s.id = e.site WHERE e.site IS NOT NULL AND s.id IS NULL",
+          "event WHERE duration_ns < 0 OR bytes < 0",
+          "region r LEFT JOIN region q ON q.id = r.parent WHERE r.id > 0 AND q.id IS NULL",
+          "process WHERE end_ns < start_ns",
           "profile f LEFT JOIN op o ON o.id = f.op WHERE o.id IS NULL OR f.calls < 0 OR f.bytes < 0 OR f.time_ns < 0",
           "open_call x LEFT JOIN op o ON o.id = x.op WHERE o.id IS NULL",
           "(SELECT 1 FROM communicator GROUP BY world, label HAVING count(*) > 1)"}) {
       EXPECT_EQ(number(std::string("SELECT count(*) FROM ") + broken), 0) << broken;
     }
-    for (const char* view : {"v_rank", "v_call", "v_step", "v_layer", "v_open_call"}) rows(std::string("SELECT * FROM ") + view);
+    for (const char* view : {"v_rank", "v_call", "v_step", "v_layer", "v_open_call"})
+      rows(std::string("SELECT * FROM ") + view);
     with_loss += number("SELECT count(*) FROM loss") > 0;
     with_victim += number("SELECT count(*) FROM process") == 3;
   }
-  std::printf("%d cases, %d with the damaged process, %d with a loss, peak memory %zu KiB\n", cases, with_victim, with_loss, peak >> 10);
+  std::printf("%d cases, %d with the damaged process, %d with a loss, peak memory %zu KiB\n", cases, with_victim,
+              with_loss, peak >> 10);
   EXPECT_GT(with_victim, cases / 2);
   EXPECT_GT(with_loss, cases / 4);
 }
@@ -125,12 +133,14 @@ TEST_F(IngestFuzz, DamagedRecordsOfGpusStayWithinTheirTables) {
     } catch (const Error&) {
       continue;  // nothing in it could be read
     }
-    for (const char* broken : {"gpu_event WHERE duration_ns < 0 OR launch_duration_ns < 0 OR bytes < 0",
-                               "gpu_event g LEFT JOIN region r ON r.id = g.region WHERE r.id IS NULL",
-                               "gpu_event g LEFT JOIN gpu_name n ON n.id = g.name WHERE n.id IS NULL", "process WHERE end_ns < start_ns"}) {
+    for (const char* broken :
+         {"gpu_event WHERE duration_ns < 0 OR launch_duration_ns < 0 OR bytes < 0",
+          "gpu_event g LEFT JOIN region r ON r.id = g.region WHERE r.id IS NULL",
+          "gpu_event g LEFT JOIN gpu_name n ON n.id = g.name WHERE n.id IS NULL", "process WHERE end_ns < start_ns"}) {
       EXPECT_EQ(number(std::string("SELECT count(*) FROM ") + broken), 0) << broken;
     }
-    for (const char* view : {"v_kernel", "v_memcpy", "v_gpu", "v_link", "v_gpu_layer"}) rows(std::string("SELECT * FROM ") + view);
+    for (const char* view : {"v_kernel", "v_memcpy", "v_gpu", "v_link", "v_gpu_layer"})
+      rows(std::string("SELECT * FROM ") + view);
     const int64_t events = number("SELECT count(*) FROM gpu_event");
     EXPECT_TRUE(i > 0 || events == 400);
     with_events += events > 0;

@@ -1,4 +1,5 @@
-// Runs that are not whole: missing ranks, killed and hung ones, torn spools; what is left is kept and what is gone is said.
+// Runs that are not whole: missing ranks, killed and hung ones, torn spools; what is left is kept and what is gone is
+// said.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -14,7 +15,8 @@ using test::Truth;
 class IngestLossTest : public StoreTest {
  protected:
   int64_t events_of(int rank) {
-    return number("SELECT count(*) FROM event e JOIN process p ON p.id = e.process WHERE p.rank = " + std::to_string(rank));
+    return number("SELECT count(*) FROM event e JOIN process p ON p.id = e.process WHERE p.rank = " +
+                  std::to_string(rank));
   }
 };
 
@@ -31,22 +33,29 @@ TEST_F(IngestLossTest, AKilledRankKeepsAllThatItCompleted) {
   const Truth truth = ingest_run(test::run().ranks(3).steps(10).compute(1_ms).allreduce(1_MiB, 1_ms).killed(1, 6));
   EXPECT_EQ(rows("SELECT rank, ended FROM process ORDER BY rank"), (Rows{{"0", "lost"}, {"1", "lost"}, {"2", "lost"}}));
   EXPECT_EQ(number("SELECT count(*) FROM loss WHERE kind = 'killed' AND rank = 1 AND count = 1"), 1);
-  EXPECT_EQ(number("SELECT count(*) FROM event e JOIN process p ON p.id = e.process WHERE p.rank = 1 AND e.seq IS NOT NULL"), 6)
+  EXPECT_EQ(
+      number("SELECT count(*) FROM event e JOIN process p ON p.id = e.process WHERE p.rank = 1 AND e.seq IS NOT NULL"),
+      6)
       << "steps 0 to 5 were whole";
   ASSERT_TRUE(truth.has_open_call(1));
   EXPECT_EQ(rows("SELECT op, comm, seq, step, start_ns FROM v_open_call WHERE rank = 1"),
             (Rows{{"MPI_Allreduce", "MPI_COMM_WORLD", "7", "6", std::to_string(truth.open_call(1).enter_ns)}}));
-  EXPECT_EQ(number("SELECT count(*) FROM step s JOIN process p ON p.id = s.process WHERE p.rank = 1 AND s.duration_ns IS NULL"), 1)
+  EXPECT_EQ(
+      number(
+          "SELECT count(*) FROM step s JOIN process p ON p.id = s.process WHERE p.rank = 1 AND s.duration_ns IS NULL"),
+      1)
       << "the step it died in";
 }
 
 TEST_F(IngestLossTest, AHungJobShowsWhereEverybodySits) {
   const Truth truth = ingest_run(test::run().ranks(4).steps(8).compute(1_ms).allreduce(1_MiB, 1_ms).hang(2, 5));
   EXPECT_FALSE(truth.has_open_call(2));
-  EXPECT_EQ(rows("SELECT rank, op, seq, step FROM v_open_call ORDER BY rank"),
-            (Rows{{"0", "MPI_Allreduce", "6", "5"}, {"1", "MPI_Allreduce", "6", "5"}, {"3", "MPI_Allreduce", "6", "5"}}));
+  EXPECT_EQ(
+      rows("SELECT rank, op, seq, step FROM v_open_call ORDER BY rank"),
+      (Rows{{"0", "MPI_Allreduce", "6", "5"}, {"1", "MPI_Allreduce", "6", "5"}, {"3", "MPI_Allreduce", "6", "5"}}));
   for (const int rank : {0, 1, 3})
-    EXPECT_EQ(number("SELECT start_ns FROM v_open_call WHERE rank = " + std::to_string(rank)), truth.open_call(rank).enter_ns);
+    EXPECT_EQ(number("SELECT start_ns FROM v_open_call WHERE rank = " + std::to_string(rank)),
+              truth.open_call(rank).enter_ns);
 }
 
 TEST_F(IngestLossTest, AnAbortIsToldWithItsCode) {
@@ -57,10 +66,13 @@ TEST_F(IngestLossTest, AnAbortIsToldWithItsCode) {
 TEST_F(IngestLossTest, AThinnedLogKeepsWholeSteps) {
   ingest_run(test::run().ranks(2).steps(16).compute(1_ms).allreduce(1_KiB, 1_ms).keep_level(1, 2));
   EXPECT_EQ(number("SELECT keep_level FROM process WHERE rank = 1"), 2);
-  EXPECT_EQ(rows("SELECT step FROM event e JOIN process p ON p.id = e.process WHERE p.rank = 1 AND seq IS NOT NULL AND step IS NOT NULL "
-                 "ORDER BY 1"),
-            (Rows{{"0"}, {"4"}, {"8"}, {"12"}}));
-  EXPECT_EQ(number("SELECT calls FROM v_call WHERE rank = 1 AND op = 'MPI_Allreduce'"), 16) << "the profile counts them all";
+  EXPECT_EQ(
+      rows(
+          "SELECT step FROM event e JOIN process p ON p.id = e.process WHERE p.rank = 1 AND seq IS NOT NULL AND step IS NOT NULL "
+          "ORDER BY 1"),
+      (Rows{{"0"}, {"4"}, {"8"}, {"12"}}));
+  EXPECT_EQ(number("SELECT calls FROM v_call WHERE rank = 1 AND op = 'MPI_Allreduce'"), 16)
+      << "the profile counts them all";
   EXPECT_GT(number("SELECT count FROM loss WHERE kind = 'not_kept' AND rank = 1"), 0);
 }
 

@@ -43,12 +43,14 @@ class IngestTest : public StoreTest {
 TEST_F(IngestTest, EveryInstanceOfEveryCollectiveIsThereToTheNanosecond) {
   const Truth truth = ingest_run(mixed_run());
   std::map<std::tuple<std::string, uint32_t, int>, std::vector<std::string>> found;  // communicator, seq, rank
-  for (const auto& r :
-       rows("SELECT c.label, e.seq, p.rank, o.name, e.start_ns, e.start_ns + e.duration_ns, e.bytes, e.step, e.kind FROM event e "
-            "JOIN process p ON p.id = e.process JOIN communicator c ON c.id = e.comm JOIN op o ON o.id = e.op WHERE e.seq IS NOT NULL")) {
-    const bool is_new =
-        found.emplace(std::make_tuple(r[0], static_cast<uint32_t>(std::stoul(r[1])), std::stoi(r[2])), std::vector(r.begin() + 3, r.end()))
-            .second;
+  for (
+      const auto& r : rows(
+          "SELECT c.label, e.seq, p.rank, o.name, e.start_ns, e.start_ns + e.duration_ns, e.bytes, e.step, e.kind FROM event e "
+          "JOIN process p ON p.id = e.process JOIN communicator c ON c.id = e.comm JOIN op o ON o.id = e.op WHERE e.seq IS NOT NULL")) {
+    const bool is_new = found
+                            .emplace(std::make_tuple(r[0], static_cast<uint32_t>(std::stoul(r[1])), std::stoi(r[2])),
+                                     std::vector(r.begin() + 3, r.end()))
+                            .second;
     EXPECT_TRUE(is_new) << r[0] << " " << r[1] << " rank " << r[2] << " twice";
   }
   size_t members = 0;
@@ -77,8 +79,9 @@ TEST_F(IngestTest, TicksOfATscComeOutWithinANanosecond) {
   EXPECT_NEAR(std::stod(text("SELECT ticks_per_second FROM host")), 2.6e9, 50);
   int64_t worst = 0;
   std::map<std::tuple<std::string, uint32_t, int>, std::pair<int64_t, int64_t>> found;
-  for (const auto& r : rows("SELECT c.label, e.seq, p.rank, e.start_ns, e.duration_ns FROM event e JOIN process p ON p.id = e.process "
-                            "JOIN communicator c ON c.id = e.comm WHERE e.seq IS NOT NULL")) {
+  for (const auto& r :
+       rows("SELECT c.label, e.seq, p.rank, e.start_ns, e.duration_ns FROM event e JOIN process p ON p.id = e.process "
+            "JOIN communicator c ON c.id = e.comm WHERE e.seq IS NOT NULL")) {
     found[{r[0], static_cast<uint32_t>(std::stoul(r[1])), std::stoi(r[2])}] = {std::stoll(r[3]), std::stoll(r[4])};
   }
   for (const test::InstanceTruth& instance : truth.instances) {
@@ -103,15 +106,19 @@ TEST_F(IngestTest, TheProfileIsExact) {
       "WITH RECURSIVE path(id, name) AS (SELECT 0, '' UNION ALL SELECT r.id,"
       " CASE WHEN path.name = '' THEN '' ELSE path.name || '/' END || CASE r.kind WHEN 'step' THEN 'step' ELSE r.name END FROM region r"
       " JOIN path ON r.parent = path.id) ";
-  for (const auto& r :
-       rows(paths + "SELECT p.rank, o.name, coalesce(c.label, ''), path.name, sum(f.calls), sum(f.bytes), sum(f.time_ns) FROM profile f "
-                    "JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op JOIN path ON path.id = f.region "
-                    "LEFT JOIN communicator c ON c.id = f.comm GROUP BY 1, 2, 3, 4")) {
+  for (
+      const auto& r : rows(
+          paths +
+          "SELECT p.rank, o.name, coalesce(c.label, ''), path.name, sum(f.calls), sum(f.bytes), sum(f.time_ns) FROM profile f "
+          "JOIN process p ON p.id = f.process JOIN op o ON o.id = f.op JOIN path ON path.id = f.region "
+          "LEFT JOIN communicator c ON c.id = f.comm GROUP BY 1, 2, 3, 4")) {
     found[{std::stoi(r[0]), r[1], r[2], r[3]}] = {std::stoll(r[4]), std::stoll(r[5]), std::stoll(r[6])};
   }
-  for (const auto& r : rows(
-           paths + "SELECT p.rank, r.kind, path.name, f.calls, f.mpi_ns, f.time_ns FROM range_profile f JOIN process p ON p.id = f.process "
-                   "JOIN region r ON r.id = f.region JOIN path ON path.id = f.region")) {
+  for (
+      const auto& r : rows(
+          paths +
+          "SELECT p.rank, r.kind, path.name, f.calls, f.mpi_ns, f.time_ns FROM range_profile f JOIN process p ON p.id = f.process "
+          "JOIN region r ON r.id = f.region JOIN path ON path.id = f.region")) {
     found[{std::stoi(r[0]), r[1], "", r[2]}] = {std::stoll(r[3]), std::stoll(r[4]), std::stoll(r[5])};
   }
   EXPECT_EQ(found, expected);
@@ -123,7 +130,8 @@ TEST_F(IngestTest, StepsRangesAndValues) {
   ASSERT_EQ(truth.steps.size(), 100u);
   EXPECT_EQ(number("SELECT count(*) FROM step"), 100);
   for (const test::StepTruth& s : truth.steps) {
-    const std::string where = " FROM v_step WHERE rank = " + std::to_string(s.rank) + " AND step = " + std::to_string(s.step);
+    const std::string where =
+        " FROM v_step WHERE rank = " + std::to_string(s.rank) + " AND step = " + std::to_string(s.step);
     EXPECT_EQ(number("SELECT start_ns" + where), s.start_ns);
     EXPECT_EQ(number("SELECT duration_ns" + where), s.duration_ns);
   }
@@ -133,8 +141,10 @@ TEST_F(IngestTest, StepsRangesAndValues) {
     return sum;
   }());
   // forward: fc1, fc2; backward: fc2, then fc1 behind a collective, so a phase of its own
-  EXPECT_EQ(number("SELECT count(*) FROM range_event e JOIN region r ON r.id = e.region WHERE r.kind = 'layer' AND e.step IS NOT NULL"),
-            100 * 4);
+  EXPECT_EQ(
+      number(
+          "SELECT count(*) FROM range_event e JOIN region r ON r.id = e.region WHERE r.kind = 'layer' AND e.step IS NOT NULL"),
+      100 * 4);
   EXPECT_EQ(rows("SELECT DISTINCT phase, layer FROM region WHERE kind = 'layer' ORDER BY 1, 2"),
             (Rows{{"backward", "fc1"}, {"backward", "fc2"}, {"forward", "fc1"}, {"forward", "fc2"}}));
   EXPECT_EQ(rows("SELECT count(*), count(DISTINCT step), min(value), max(value), min(name) FROM value"),
@@ -169,7 +179,8 @@ TEST_F(IngestTest, TheSameSpoolsGiveTheSameTables) {
   const auto dump = [&] {
     std::map<std::string, Rows> tables;
     for (const auto& table : rows("SELECT name FROM sqlite_schema WHERE type = 'table'")) {
-      tables[table[0]] = rows("SELECT * FROM \"" + table[0] + "\"" + (table[0] == "meta" ? " WHERE key != 'ingested_at'" : ""));
+      tables[table[0]] =
+          rows("SELECT * FROM \"" + table[0] + "\"" + (table[0] == "meta" ? " WHERE key != 'ingested_at'" : ""));
     }
     return tables;
   };
@@ -196,7 +207,8 @@ TEST_F(IngestTest, LabelsOfCommunicatorsAreUniqueWithinAWorld) {
   std::set<std::string> labels;
   for (const auto& r : rows("SELECT label FROM communicator")) labels.insert(r[0]);
   labels.erase("MPI_COMM_SELF");
-  EXPECT_EQ(labels, (std::set<std::string>{"MPI_COMM_WORLD", "named.0", "named.1", "MPI_Comm_split#1", "MPI_Comm_split#2"}));
+  EXPECT_EQ(labels,
+            (std::set<std::string>{"MPI_COMM_WORLD", "named.0", "named.1", "MPI_Comm_split#1", "MPI_Comm_split#2"}));
   EXPECT_EQ(rows("SELECT m.comm_rank, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator"
                  " WHERE c.label = 'named.1' ORDER BY 1"),
             (Rows{{"0", "2"}, {"1", "3"}}));
@@ -210,7 +222,8 @@ TEST_F(IngestTest, LabelsOfCommunicatorsAreUniqueWithinAWorld) {
 
 TEST_F(IngestTest, TwoHostsWithoutACollectiveAreJoinedByTheirDates) {
   ingest_run(test::run().ranks(4).hosts(2, 3_ms).steps(5).compute(10_ms).message(0, 3, 1_KiB, 20_us));
-  EXPECT_EQ(rows("SELECT method, sigma_ns, drift_ppm FROM host"), (Rows{{"realtime", "NULL", "NULL"}, {"realtime", "NULL", "NULL"}}));
+  EXPECT_EQ(rows("SELECT method, sigma_ns, drift_ppm FROM host"),
+            (Rows{{"realtime", "NULL", "NULL"}, {"realtime", "NULL", "NULL"}}));
   // The second host's date is 3 ms ahead: exactly that shows, because nothing else is known.
   EXPECT_EQ(number("SELECT max(start_ns) - min(start_ns) FROM process"), 3_ms);
   EXPECT_EQ(number("SELECT count(*) FROM loss WHERE kind = 'clock'"), 1);
@@ -242,8 +255,12 @@ TEST_F(IngestTest, TheSameLaunchTwiceIsTwoWorldsToo) {
 TEST_F(IngestTest, AnotherSizeIsAnotherWorldEvenIfTheLauncherGivesNoKey) {
   test::run().ranks(2).steps(1).compute(1_ms).barrier().world(0, 0, 100).write(folder());
   ingest_run(test::run().ranks(4).steps(1).compute(1_ms).barrier().world(0, 1_s, 200));
-  EXPECT_EQ(rows("SELECT world, rank, pid FROM process ORDER BY id"),
-            (Rows{{"0", "0", "100"}, {"0", "1", "101"}, {"1", "0", "200"}, {"1", "1", "201"}, {"1", "2", "202"}, {"1", "3", "203"}}));
+  EXPECT_EQ(rows("SELECT world, rank, pid FROM process ORDER BY id"), (Rows{{"0", "0", "100"},
+                                                                            {"0", "1", "101"},
+                                                                            {"1", "0", "200"},
+                                                                            {"1", "1", "201"},
+                                                                            {"1", "2", "202"},
+                                                                            {"1", "3", "203"}}));
   EXPECT_EQ(number("SELECT count(*) FROM loss"), 0);
 }
 
@@ -251,17 +268,19 @@ TEST_F(IngestTest, ViewsHaveTheColumnsThatTheyPromise) {
   ingest_run(test::run().ranks(2).steps(1).compute(1_ms).barrier());
   const std::map<std::string, std::vector<std::string>> promised = {
       {"v_collective",
-       {"world", "rank", "step", "layer", "op", "comm", "comm_size", "seq", "bytes", "enter_ns", "leave_ns", "duration_ns", "wait_ns",
-        "xfer_ns", "wait_method"}},
+       {"world", "rank", "step", "layer", "op", "comm", "comm_size", "seq", "bytes", "enter_ns", "leave_ns",
+        "duration_ns", "wait_ns", "xfer_ns", "wait_method"}},
       {"v_call", {"world", "rank", "op", "comm", "calls", "bytes", "time_ns", "min_ns", "max_ns", "time_estimated"}},
       {"v_layer", {"world", "rank", "layer", "phase", "calls", "compute_ns", "comm_ns", "exposed_ns", "wait_ns"}},
       {"v_step",
-       {"world", "rank", "step", "start_ns", "duration_ns", "compute_ns", "comm_ns", "exposed_ns", "wait_ns", "xfer_ns", "idle_ns"}},
+       {"world", "rank", "step", "start_ns", "duration_ns", "compute_ns", "comm_ns", "exposed_ns", "wait_ns", "xfer_ns",
+        "idle_ns"}},
       {"v_rank", {"world", "rank", "host", "pid", "node", "local_rank", "cpus", "numa"}},
       {"loss", {"rank", "kind", "count", "note"}}};
   for (const auto& [view, columns] : promised) {
     const std::vector<std::string> there = column_names(view);
-    for (const std::string& column : columns) EXPECT_TRUE(std::count(there.begin(), there.end(), column)) << view << "." << column;
+    for (const std::string& column : columns)
+      EXPECT_TRUE(std::count(there.begin(), there.end(), column)) << view << "." << column;
     rows("SELECT * FROM " + view);
   }
   for (const auto& view : rows("SELECT name FROM sqlite_schema WHERE type = 'view'")) {
@@ -270,7 +289,13 @@ TEST_F(IngestTest, ViewsHaveTheColumnsThatTheyPromise) {
 }
 
 TEST_F(IngestTest, MetaTellsWhatJobJsonTold) {
-  ingest_run(test::run().ranks(2).steps(1).compute(1_ms).barrier().command({"mpirun", "-np", "2", "./my train", "it's"}).job_json(3));
+  ingest_run(test::run()
+                 .ranks(2)
+                 .steps(1)
+                 .compute(1_ms)
+                 .barrier()
+                 .command({"mpirun", "-np", "2", "./my train", "it's"})
+                 .job_json(3));
   EXPECT_EQ(text("SELECT value FROM meta WHERE key = 'command'"), "mpirun -np 2 './my train' 'it'\\''s'");
   EXPECT_EQ(text("SELECT value FROM meta WHERE key = 'exit_code'"), "3");
   EXPECT_EQ(text("SELECT value FROM meta WHERE key = 'schema_version'"), std::to_string(kSchemaVersion));
@@ -280,7 +305,9 @@ TEST_F(IngestTest, MetaTellsWhatJobJsonTold) {
 TEST_F(IngestTest, WhenAJobWasLastSeenIsToldWhereItsEndIsNot) {
   const std::string look = "SELECT max(value) FROM meta WHERE key = 'last_look_realtime_ns'";
   for (const auto& [text_of_file, told] :
-       {std::pair<const char*, const char*>("00001700000000123456\n", "1700000000123456"), {"", "NULL"}, {"soon", "NULL"}}) {
+       {std::pair<const char*, const char*>("00001700000000123456\n", "1700000000123456"),
+        {"", "NULL"},
+        {"soon", "NULL"}}) {
     ingest_run(test::run().ranks(2).steps(1).compute(1_ms).barrier());
     std::ofstream(run().last_look()) << text_of_file;
     EXPECT_GE(run().changed_realtime_ns(), *changed_ns(run().last_look()));
@@ -296,7 +323,14 @@ TEST_F(IngestTest, WhenAJobWasLastSeenIsToldWhereItsEndIsNot) {
 
 TEST_F(IngestTest, IdsOfTheBatchSystemAreThoseThatTheProcessesAgreeOn) {
   const auto job = [](const char* step) {
-    return test::run().ranks(2).steps(1).compute(1_ms).barrier().fact("job_id", "4711").fact("job_step_id", step).fact("cpus", "2-3");
+    return test::run()
+        .ranks(2)
+        .steps(1)
+        .compute(1_ms)
+        .barrier()
+        .fact("job_id", "4711")
+        .fact("job_step_id", step)
+        .fact("cpus", "2-3");
   };
   const std::string ids = "SELECT key, value FROM meta WHERE key LIKE 'job%' ORDER BY key";
   ingest_run(job("0"));
@@ -316,10 +350,12 @@ TEST_F(IngestTest, ABrokenJobJsonIsALossAndNoFailure) {
 
 TEST_F(IngestTest, NamesAreTextWhateverTheyWere) {
   ingest_run(test::run().ranks(2).steps(1).names(test::hostile_names()).compute(1_ms).barrier());
-  EXPECT_EQ(number("SELECT count(*) FROM region WHERE kind = 'layer'"), static_cast<int64_t>(test::hostile_names().size()));
+  EXPECT_EQ(number("SELECT count(*) FROM region WHERE kind = 'layer'"),
+            static_cast<int64_t>(test::hostile_names().size()));
   for (int c = 0; c < 32; ++c) {  // SQLite's own idea of the stored characters
-    EXPECT_EQ(
-        number("SELECT count(*) FROM region WHERE instr(name, char(" + std::to_string(c) + ")) > 0 AND " + std::to_string(c) + " > 0"), 0)
+    EXPECT_EQ(number("SELECT count(*) FROM region WHERE instr(name, char(" + std::to_string(c) + ")) > 0 AND " +
+                     std::to_string(c) + " > 0"),
+              0)
         << c;
   }
 }

@@ -24,7 +24,8 @@ TEST(OrderedWork, ResultsComeInOrder) {
   for (const unsigned threads : {1u, 2u, 5u})
     for (const size_t ahead : {size_t{1}, size_t{3}, size_t{1000}}) {
       OrderedWork<std::string> work(200, threads, ahead, made);
-      for (size_t i = 0; i < 200; ++i) ASSERT_EQ(work.next(), std::to_string(i)) << threads << " threads, " << ahead << " ahead";
+      for (size_t i = 0; i < 200; ++i)
+        ASSERT_EQ(work.next(), std::to_string(i)) << threads << " threads, " << ahead << " ahead";
     }
 }
 

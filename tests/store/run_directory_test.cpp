@@ -106,7 +106,7 @@ TEST_F(RunDirectoryTest, AJobThatMayStillRunIsReadAgain) {
   EXPECT_TRUE(is_ingested(run));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- the store's file
+// ---------------------------------------------------------------------------------------------------- the store's file
 
 TEST_F(RunDirectoryTest, TheStoreIsPrivateAndLeavesNoDraft) {
   small_run().write("x.ddl");
@@ -114,7 +114,8 @@ TEST_F(RunDirectoryTest, TheStoreIsPrivateAndLeavesNoDraft) {
   struct stat status;
   ASSERT_EQ(stat("x.ddl/run.sqlite", &status), 0);
   EXPECT_EQ(status.st_mode & 0777, 0600u);
-  for (const auto& entry : fs::directory_iterator("x.ddl")) EXPECT_EQ(entry.path().filename().string().find(".tmp."), std::string::npos);
+  for (const auto& entry : fs::directory_iterator("x.ddl"))
+    EXPECT_EQ(entry.path().filename().string().find(".tmp."), std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, AForeignDatabaseIsNeitherReadNorReplaced) {
@@ -213,7 +214,8 @@ TEST_F(RunDirectoryTest, WhoStopsTheIngestLeavesTheOldStore) {
   };
   EXPECT_THROW(ingest(run, options), Stop);
   EXPECT_EQ(open_store(run.store).execAndGet("SELECT count(*) FROM process").getInt(), 2);
-  for (const auto& entry : fs::directory_iterator("x.ddl")) EXPECT_EQ(entry.path().filename().string().find(".tmp."), std::string::npos);
+  for (const auto& entry : fs::directory_iterator("x.ddl"))
+    EXPECT_EQ(entry.path().filename().string().find(".tmp."), std::string::npos);
 }
 
 TEST_F(RunDirectoryTest, TheNewStoreTakesItsPlaceWhenItIsFinished) {
@@ -226,7 +228,8 @@ TEST_F(RunDirectoryTest, TheNewStoreTakesItsPlaceWhenItIsFinished) {
   options.finish = [&](SQLite::Database& db) {
     seen = db.execAndGet("SELECT count(*) FROM process").getInt();
     db.exec("INSERT INTO meta VALUES ('finished', 'yes')");
-    EXPECT_EQ(open_store(run.store).execAndGet("SELECT count(*) FROM process").getInt(), 2) << "a reader sees the old one until then";
+    EXPECT_EQ(open_store(run.store).execAndGet("SELECT count(*) FROM process").getInt(), 2)
+        << "a reader sees the old one until then";
   };
   ingest(run, options);
   EXPECT_EQ(seen, 4);
@@ -252,7 +255,8 @@ TEST_F(RunDirectoryTest, ProgressGoesForwardAndEndsAtTheEnd) {
   };
   ingest(find_run("x.ddl"), options);
   EXPECT_GE(calls, 6);
-  for (const char* stage : {"scanning", "reading", "indexing"}) EXPECT_EQ(last.at(stage).done_bytes, last.at(stage).total_bytes) << stage;
+  for (const char* stage : {"scanning", "reading", "indexing"})
+    EXPECT_EQ(last.at(stage).done_bytes, last.at(stage).total_bytes) << stage;
 }
 
 TEST_F(RunDirectoryTest, ADraftThatWasLeftBehindIsRemoved) {
@@ -265,7 +269,7 @@ TEST_F(RunDirectoryTest, ADraftThatWasLeftBehindIsRemoved) {
   EXPECT_TRUE(fs::exists("x.ddl/run.sqlite.tmp.2"));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- job.json
+// ------------------------------------------------------------------------------------------------------------ job.json
 
 class JobTest : public RunDirectoryTest {
  protected:
@@ -287,8 +291,9 @@ TEST_F(JobTest, AllFieldsAreOptional) {
   EXPECT_EQ(job.started_realtime_ns, 5);
   EXPECT_FALSE(job.ended_realtime_ns);
   EXPECT_EQ(job.exit_code, 0);
-  EXPECT_EQ(job.facts, (std::map<std::string, std::string>{
-                           {"launcher", "mpirun"}, {"env.OMP_NUM_THREADS", "4"}, {"libraries.mpi", "4.1"}, {"np", "2"}}));
+  EXPECT_EQ(job.facts,
+            (std::map<std::string, std::string>{
+                {"launcher", "mpirun"}, {"env.OMP_NUM_THREADS", "4"}, {"libraries.mpi", "4.1"}, {"np", "2"}}));
 }
 
 TEST_F(JobTest, OddFilesAreAProblemAndNoFailure) {
@@ -302,7 +307,8 @@ TEST_F(JobTest, OddFilesAreAProblemAndNoFailure) {
 }
 
 TEST(Text, KeepsTextAndReplacesWhatIsNone) {
-  EXPECT_EQ(clean_text("conv1/weights \xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\x80"), "conv1/weights \xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\x80");
+  EXPECT_EQ(clean_text("conv1/weights \xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\x80"),
+            "conv1/weights \xc3\xa9 \xe2\x82\xac \xf0\x9f\x9a\x80");
   const std::string bad = "\xef\xbf\xbd";
   EXPECT_EQ(clean_text(std::string("a\0b", 3)), "a" + bad + "b");
   EXPECT_EQ(clean_text("\x1b[31m\n"), bad + "[31m" + bad);

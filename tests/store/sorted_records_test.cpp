@@ -21,7 +21,8 @@ void compare(size_t count, uint32_t keys, bool nearly_sorted) {
   std::vector<std::pair<uint32_t, uint32_t>> expected;
   SortedRecords<Numbered, ByKey> records;
   for (uint32_t i = 0; i < count; ++i) {
-    const uint32_t key = nearly_sorted ? i / 10 + static_cast<uint32_t>(random() % 5) : static_cast<uint32_t>(random() % keys);
+    const uint32_t key =
+        nearly_sorted ? i / 10 + static_cast<uint32_t>(random() % 5) : static_cast<uint32_t>(random() % keys);
     Numbered record{key, i, {}};
     record.rest[1015] = static_cast<char>(i % 100);
     records.add(record);
@@ -42,7 +43,8 @@ void compare(size_t count, uint32_t keys, bool nearly_sorted) {
 
 TEST(SortedRecords, AreInOrderAndThoseOfOneRankAsTheyCame) {
   constexpr size_t kBlock = (4 << 20) / sizeof(Numbered);
-  for (const size_t count : {size_t{0}, size_t{1}, size_t{2}, kBlock - 1, kBlock, kBlock + 1, 3 * kBlock, 5 * kBlock + 77}) {
+  for (const size_t count :
+       {size_t{0}, size_t{1}, size_t{2}, kBlock - 1, kBlock, kBlock + 1, 3 * kBlock, 5 * kBlock + 77}) {
     compare(count, 1'000'000, false);
     compare(count, 7, false);
     compare(count, 0, true);

@@ -37,7 +37,9 @@ class ThreeRows : public RowSource {
 
 class SpoolTableTest : public ::testing::Test {
  protected:
-  SpoolTableTest() { db_.exec("CREATE TABLE t(process, thread, comm, seq, site, step, peer, tag, datatype, reduction, name, number)"); }
+  SpoolTableTest() {
+    db_.exec("CREATE TABLE t(process, thread, comm, seq, site, step, peer, tag, datatype, reduction, name, number)");
+  }
   static constexpr const char* kPull =
       "INSERT INTO t SELECT ?1, thread, comm, seq, site, step, peer, tag, datatype, reduction, name, number FROM spool_records";
 
@@ -51,11 +53,13 @@ TEST_F(SpoolTableTest, ZeroIdsAndUnsetValuesAreNull) {
   EXPECT_EQ(table_.pull(source, kPull, 9), 3);
   const auto row = [&](int thread) {
     std::string text;
-    SQLite::Statement query(db_,
-                            "SELECT process, comm, seq, site, step, peer, tag, datatype, reduction, name, number FROM t WHERE thread = ?");
+    SQLite::Statement query(
+        db_,
+        "SELECT process, comm, seq, site, step, peer, tag, datatype, reduction, name, number FROM t WHERE thread = ?");
     query.bind(1, thread);
     EXPECT_TRUE(query.executeStep());
-    for (int i = 0; i < query.getColumnCount(); ++i) text += (query.getColumn(i).isNull() ? "-" : query.getColumn(i).getString()) + " ";
+    for (int i = 0; i < query.getColumnCount(); ++i)
+      text += (query.getColumn(i).isNull() ? "-" : query.getColumn(i).getString()) + " ";
     return text;
   };
   EXPECT_EQ(row(0), "9 - - - - - - - - - - ");
@@ -77,7 +81,9 @@ TEST_F(SpoolTableTest, WhatTheSourceThrowsComesOut) {
   EXPECT_THROW(table_.pull(source, "INSERT INTO nowhere SELECT ?1 FROM spool_records", 1), SQLite::Exception);
 }
 
-TEST_F(SpoolTableTest, OutsideOfAPullItIsEmpty) { EXPECT_EQ(db_.execAndGet("SELECT count(*) FROM spool_records").getInt(), 0); }
+TEST_F(SpoolTableTest, OutsideOfAPullItIsEmpty) {
+  EXPECT_EQ(db_.execAndGet("SELECT count(*) FROM spool_records").getInt(), 0);
+}
 
 }  // namespace
 }  // namespace ddl::store

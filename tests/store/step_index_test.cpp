@@ -24,7 +24,8 @@ TEST(StepIndex, ACursorFindsWhatIsFoundWithoutOne) {
   for (int round = 0; round < 20; ++round) {
     std::vector<Step> steps;  // of two threads: some overlap, some leave gaps
     for (uint64_t n = 0; n < 50; ++n)
-      steps.push_back({static_cast<uint32_t>(n % 2), n, n == 0 ? 20 : steps.back().start_ticks + 1 + random() % 40, 1 + random() % 60, 0});
+      steps.push_back({static_cast<uint32_t>(n % 2), n, n == 0 ? 20 : steps.back().start_ticks + 1 + random() % 40,
+                       1 + random() % 60, 0});
     const StepIndex index(steps);
     StepIndex::Cursor forwards(index), anywhere(index);
     const uint64_t end = steps.back().start_ticks + 100;
@@ -38,8 +39,10 @@ TEST(StepIndex, ACursorFindsWhatIsFoundWithoutOne) {
 }
 
 TEST(StepIndex, ANumberNamesItsFirstUse) {
-  const StepIndex epochs({{0, 0, 10, 10, 0}, {0, 1, 20, 10, 0}, {0, 0, 30, 10, 0}, {0, 1, 40, 10, 0}, {0, 2, 50, 10, 0}});
-  for (const auto& [ticks, number] : std::map<uint64_t, std::optional<uint64_t>>{{15, 0}, {25, 1}, {35, {}}, {45, {}}, {55, 2}})
+  const StepIndex epochs(
+      {{0, 0, 10, 10, 0}, {0, 1, 20, 10, 0}, {0, 0, 30, 10, 0}, {0, 1, 40, 10, 0}, {0, 2, 50, 10, 0}});
+  for (const auto& [ticks, number] :
+       std::map<uint64_t, std::optional<uint64_t>>{{15, 0}, {25, 1}, {35, {}}, {45, {}}, {55, 2}})
     EXPECT_EQ(epochs.at(ticks), number) << ticks;
 
   const StepIndex nested({{0, 0, 10, 10, 0}, {0, 1, 20, 30, 0}, {0, 0, 30, 10, 0}});
@@ -52,13 +55,19 @@ TEST(StepIndex, ANumberNamesItsFirstUse) {
 }
 
 TEST(StepIndex, SaysWhichUseIsMeasured) {
-  const StepIndex index({{0, 0, 10, 10, 0}, {0, 1, 20, {}, 0}, {0, 0, 30, 10, 0}, {0, 1, 40, 10, 0}, {1, 1, 40, 10, 0}, {0, 2, 50, {}, 0}});
+  const StepIndex index({{0, 0, 10, 10, 0},
+                         {0, 1, 20, {}, 0},
+                         {0, 0, 30, 10, 0},
+                         {0, 1, 40, 10, 0},
+                         {1, 1, 40, 10, 0},
+                         {0, 2, 50, {}, 0}});
   const bool measured[] = {true, false, false, true, false, true};
   for (size_t i = 0; i < std::size(measured); ++i) EXPECT_EQ(index.is_measured(i), measured[i]) << i;
 }
 
 TEST(StepIndex, AUseThatNeverEndedGivesWayToOneThatDid) {
-  const StepIndex torn({{0, 3, 10, {}, 0}, {0, 3, 30, 10, 0}, {0, 4, 40, {}, 0}, {0, 4, 50, {}, 0}});  // back to step 3 after an error
+  // back to step 3 after an error
+  const StepIndex torn({{0, 3, 10, {}, 0}, {0, 3, 30, 10, 0}, {0, 4, 40, {}, 0}, {0, 4, 50, {}, 0}});
   for (const auto& [ticks, number] : std::map<uint64_t, std::optional<uint64_t>>{{15, {}}, {35, 3}, {45, 4}, {55, {}}})
     EXPECT_EQ(torn.at(ticks), number) << ticks;
 }

@@ -76,7 +76,8 @@ class StoreTest : public ::testing::Test {
   }
   std::vector<std::string> column_names(const std::string& table) {
     std::vector<std::string> names;
-    for (const auto& row : rows("SELECT name FROM pragma_table_info('" + table + "') ORDER BY cid")) names.push_back(row[0]);
+    for (const auto& row : rows("SELECT name FROM pragma_table_info('" + table + "') ORDER BY cid"))
+      names.push_back(row[0]);
     return names;
   }
 

@@ -1,5 +1,6 @@
-// LD_PRELOAD library for tests: the clocks of a host, as CLOCK_SHIM=MONOTONIC_NS:REALTIME_NS:DRIFT_PPM:ORIGIN_NS says. Both clocks are off
-// by their ns, and gain DRIFT_PPM on the machine's since ORIGIN_NS of its CLOCK_MONOTONIC: the same in every process of the host.
+// LD_PRELOAD library for tests: the clocks of a host, as CLOCK_SHIM=MONOTONIC_NS:REALTIME_NS:DRIFT_PPM:ORIGIN_NS says.
+// Both clocks are off by their ns, and gain DRIFT_PPM on the machine's since ORIGIN_NS of its CLOCK_MONOTONIC: the same
+// in every process of the host.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <inttypes.h>
@@ -17,7 +18,9 @@ static int64_t origin_ns;
 __attribute__((constructor)) static void read_settings(void) {
   real = (clock_gettime_t)dlsym(RTLD_NEXT, "clock_gettime");
   const char* text = getenv("CLOCK_SHIM");
-  if (text && sscanf(text, "%" SCNd64 ":%" SCNd64 ":%lf:%" SCNd64, &offset_ns[0], &offset_ns[1], &drift_ppm, &origin_ns) != 4) abort();
+  if (text &&
+      sscanf(text, "%" SCNd64 ":%" SCNd64 ":%lf:%" SCNd64, &offset_ns[0], &offset_ns[1], &drift_ppm, &origin_ns) != 4)
+    abort();
 }
 
 static int64_t ns_of(const struct timespec* t) { return (int64_t)t->tv_sec * 1000000000 + t->tv_nsec; }
@@ -32,7 +35,8 @@ int clock_gettime(clockid_t clock, struct timespec* now) {
     real(CLOCK_MONOTONIC, &monotonic);
     monotonic_ns = ns_of(&monotonic);
   }
-  const int64_t ns = ns_of(now) + offset_ns[clock == CLOCK_REALTIME] + (int64_t)((double)(monotonic_ns - origin_ns) * drift_ppm * 1e-6);
+  const int64_t ns = ns_of(now) + offset_ns[clock == CLOCK_REALTIME] +
+                     (int64_t)((double)(monotonic_ns - origin_ns) * drift_ppm * 1e-6);
   now->tv_sec = ns / 1000000000;
   now->tv_nsec = ns % 1000000000;
   return 0;

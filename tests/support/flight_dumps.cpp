@@ -68,13 +68,16 @@ class DumpOfRank {
     for (size_t g = 0; g < job_.groups.size(); ++g) {
       const FlightGroup& group = job_.groups[g];
       if (std::find(group.ranks.begin(), group.ranks.end(), rank_) == group.ranks.end()) continue;
-      config.insert(config.end(), {group.name, FlightValue::dict({"name", group.name, "desc", group.description, "ranks",
-                                                                  fmt::format("[{}]", fmt::join(group.ranks, ", "))})});
-      status.insert(status.end(), {fmt::format("{}", local_id(g)),
-                                   FlightValue::dict({"last_enqueued_collective", last_[g].first, "last_started_collective", int64_t{-1},
-                                                      "last_completed_collective", last_[g].second})});
+      config.insert(config.end(),
+                    {group.name, FlightValue::dict({"name", group.name, "desc", group.description, "ranks",
+                                                    fmt::format("[{}]", fmt::join(group.ranks, ", "))})});
+      status.insert(status.end(),
+                    {fmt::format("{}", local_id(g)),
+                     FlightValue::dict({"last_enqueued_collective", last_[g].first, "last_started_collective",
+                                        int64_t{-1}, "last_completed_collective", last_[g].second})});
     }
-    std::vector<FlightValue> dump = {"version", job_.version, "pg_config", FlightValue::dict(config), "nccl_version", "2.27.3"};
+    std::vector<FlightValue> dump = {"version",      job_.version, "pg_config", FlightValue::dict(config),
+                                     "nccl_version", "2.27.3"};
     if (job_.status && !old_) dump.insert(dump.end(), {"pg_status", FlightValue::dict(status)});
     dump.insert(dump.end(), {"entries", FlightValue::list(kept)});
     return FlightValue::dict(dump);
@@ -84,7 +87,8 @@ class DumpOfRank {
   int64_t local_id(size_t group) const {  // counts the groups that the rank is in, with gaps
     int64_t id = 0;
     for (size_t g = 0; g < group; ++g)
-      if (std::find(job_.groups[g].ranks.begin(), job_.groups[g].ranks.end(), rank_) != job_.groups[g].ranks.end()) id += 2;
+      if (std::find(job_.groups[g].ranks.begin(), job_.groups[g].ranks.end(), rank_) != job_.groups[g].ranks.end())
+        id += 2;
     return id;
   }
 
@@ -117,14 +121,17 @@ class DumpOfRank {
     if (old_) {
       e.insert(e.end(), {"seq_id", c.collectives + c.messages});
     } else {
-      e.insert(e.end(), {"collective_seq_id", c.collectives, "p2p_seq_id", message ? c.messages : int64_t{0}, "op_id", c.operations,
-                         "is_p2p", FlightValue::boolean(message), "timeout_ms", int64_t{600000}});
+      e.insert(e.end(), {"collective_seq_id", c.collectives, "p2p_seq_id", message ? c.messages : int64_t{0}, "op_id",
+                         c.operations, "is_p2p", FlightValue::boolean(message), "timeout_ms", int64_t{600000}});
     }
-    e.insert(e.end(), {"profiling_name", name, "time_created_ns", created, "input_sizes", sizes_value(op.sizes), "output_sizes",
-                       sizes_value(op.output_sizes.empty() ? op.sizes : op.output_sizes), "state", state_name(state)});
-    if (!old_) e.insert(e.end(), {"input_dtypes", FlightValue::list({op.type}), "output_dtypes", FlightValue::list({op.type})});
+    e.insert(e.end(),
+             {"profiling_name", name, "time_created_ns", created, "input_sizes", sizes_value(op.sizes), "output_sizes",
+              sizes_value(op.output_sizes.empty() ? op.sizes : op.output_sizes), "state", state_name(state)});
+    if (!old_)
+      e.insert(e.end(), {"input_dtypes", FlightValue::list({op.type}), "output_dtypes", FlightValue::list({op.type})});
     const bool done = state == FlightState::kCompleted;
-    e.insert(e.end(), {"time_discovered_started_ns", state == FlightState::kScheduled ? FlightValue() : FlightValue(created + 1000),
+    e.insert(e.end(), {"time_discovered_started_ns",
+                       state == FlightState::kScheduled ? FlightValue() : FlightValue(created + 1000),
                        "time_discovered_completed_ns", done ? FlightValue(created + 2000) : FlightValue(), "retired",
                        FlightValue::boolean(op.retired)});
     if (!op.stack.empty()) {
@@ -132,8 +139,9 @@ class DumpOfRank {
         return FlightValue::dict({"name", function, "filename", file, "line", line});
       };
       e.insert(e.end(),
-               {"frames", FlightValue::list({frame(op.name, "/usr/lib/python3/torch/distributed/distributed_c10d.py", 2696),
-                                             frame(op.stack, "/home/u/train.py", 15), frame("<module>", "/home/u/train.py", 40)})});
+               {"frames", FlightValue::list(
+                              {frame(op.name, "/usr/lib/python3/torch/distributed/distributed_c10d.py", 2696),
+                               frame(op.stack, "/home/u/train.py", 15), frame("<module>", "/home/u/train.py", 40)})});
     }
     entries_.push_back(FlightValue::dict(e));
     done_.push_back(op.state == FlightState::kCompleted);
@@ -277,12 +285,14 @@ std::string as_json(const FlightValue& v) {
   }
 }
 
-std::vector<std::pair<std::string, std::string>> flight_files(const FlightJob& job, int protocol, const std::vector<int64_t>& absent) {
+std::vector<std::pair<std::string, std::string>> flight_files(const FlightJob& job, int protocol,
+                                                              const std::vector<int64_t>& absent) {
   std::vector<std::pair<std::string, std::string>> files;
   for (int64_t rank = 0; rank < static_cast<int64_t>(job.ranks.size()); ++rank) {
     if (std::find(absent.begin(), absent.end(), rank) != absent.end()) continue;
     const FlightValue dump = flight_dump(job, rank);
-    files.emplace_back(fmt::format("nccl_trace_rank_{}", rank), protocol == 0 ? as_json(dump) : as_pickle(dump, protocol));
+    files.emplace_back(fmt::format("nccl_trace_rank_{}", rank),
+                       protocol == 0 ? as_json(dump) : as_pickle(dump, protocol));
   }
   return files;
 }

@@ -1,4 +1,5 @@
-// Dumps of a flight recorder with a known truth: a small job's operations, rank by rank, as PyTorch would have them, as pickles or JSON.
+// Dumps of a flight recorder with a known truth: a small job's operations, rank by rank, as PyTorch would have
+// them, as pickles or JSON.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,7 @@
-// LD_PRELOAD library for tests: the disk is full at the FULL_DISK_AT-th call that needs room on it (1, 2, ...), or with FULL_DISK_STAYS set from that
-// call on; FULL_DISK_ERROR is the errno instead of ENOSPC. Only files below FULL_DISK_UNDER count. At its end a process adds the number of its
-// calls, a line, to FULL_DISK_LOG. Calls of one process are counted by themselves.
+// LD_PRELOAD library for tests: the disk is full at the FULL_DISK_AT-th call that needs room on it (1, 2, ...), or with
+// FULL_DISK_STAYS set from that call on; FULL_DISK_ERROR is the errno instead of ENOSPC. Only files below
+// FULL_DISK_UNDER count. At its end a process adds the number of its calls, a line, to FULL_DISK_LOG. Calls of one
+// process are counted by themselves.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -42,7 +43,8 @@ static int fails_at(int folder, const char* path) {
   char whole[2 * PATH_MAX] = "", link[64];
   if (*path == '/') return fails(path);
   snprintf(link, sizeof link, "/proc/self/fd/%d", folder);
-  const ssize_t length = folder == AT_FDCWD ? readlink("/proc/self/cwd", whole, PATH_MAX) : readlink(link, whole, PATH_MAX);
+  const ssize_t length =
+      folder == AT_FDCWD ? readlink("/proc/self/cwd", whole, PATH_MAX) : readlink(link, whole, PATH_MAX);
   if (length < 0) return 0;
   snprintf(whole + length, sizeof whole - (size_t)length, "/%s", path);
   return fails(whole);
@@ -75,13 +77,17 @@ __attribute__((destructor)) static void tell(void) {
   }
 
 BY_FD(ssize_t, write, (int fd, const void* bytes, size_t count), (fd, bytes, count), int, const void*, size_t)
-BY_FD(ssize_t, writev, (int fd, const struct iovec* pieces, int count), (fd, pieces, count), int, const struct iovec*, int)
-BY_FD(ssize_t, pwrite, (int fd, const void* bytes, size_t count, off_t at), (fd, bytes, count, at), int, const void*, size_t, off_t)
-BY_FD(ssize_t, pwrite64, (int fd, const void* bytes, size_t count, off64_t at), (fd, bytes, count, at), int, const void*, size_t, off64_t)
-BY_FD(ssize_t, pwritev, (int fd, const struct iovec* pieces, int count, off_t at), (fd, pieces, count, at), int, const struct iovec*, int,
-      off_t)
+BY_FD(ssize_t, writev, (int fd, const struct iovec* pieces, int count), (fd, pieces, count), int, const struct iovec*,
+      int)
+BY_FD(ssize_t, pwrite, (int fd, const void* bytes, size_t count, off_t at), (fd, bytes, count, at), int, const void*,
+      size_t, off_t)
+BY_FD(ssize_t, pwrite64, (int fd, const void* bytes, size_t count, off64_t at), (fd, bytes, count, at), int,
+      const void*, size_t, off64_t)
+BY_FD(ssize_t, pwritev, (int fd, const struct iovec* pieces, int count, off_t at), (fd, pieces, count, at), int,
+      const struct iovec*, int, off_t)
 BY_FD(int, fallocate, (int fd, int mode, off_t at, off_t bytes), (fd, mode, at, bytes), int, int, off_t, off_t)
-BY_FD(int, fallocate64, (int fd, int mode, off64_t at, off64_t bytes), (fd, mode, at, bytes), int, int, off64_t, off64_t)
+BY_FD(int, fallocate64, (int fd, int mode, off64_t at, off64_t bytes), (fd, mode, at, bytes), int, int, off64_t,
+      off64_t)
 BY_FD(int, ftruncate, (int fd, off_t bytes), (fd, bytes), int, off_t)
 BY_FD(int, ftruncate64, (int fd, off64_t bytes), (fd, bytes), int, off64_t)
 BY_FD(int, fsync, (int fd), (fd), int)
@@ -113,8 +119,14 @@ OPENS(open64)
 OPENS_AT(openat)
 OPENS_AT(openat64)
 
-int mkdir(const char* path, mode_t mode) { return fails_at(AT_FDCWD, path) ? -1 : REAL(int, mkdir, const char*, mode_t)(path, mode); }
+int mkdir(const char* path, mode_t mode) {
+  return fails_at(AT_FDCWD, path) ? -1 : REAL(int, mkdir, const char*, mode_t)(path, mode);
+}
 
-int rename(const char* from, const char* to) { return fails_at(AT_FDCWD, to) ? -1 : REAL(int, rename, const char*, const char*)(from, to); }
+int rename(const char* from, const char* to) {
+  return fails_at(AT_FDCWD, to) ? -1 : REAL(int, rename, const char*, const char*)(from, to);
+}
 
-int link(const char* from, const char* to) { return fails_at(AT_FDCWD, to) ? -1 : REAL(int, link, const char*, const char*)(from, to); }
+int link(const char* from, const char* to) {
+  return fails_at(AT_FDCWD, to) ? -1 : REAL(int, link, const char*, const char*)(from, to);
+}

@@ -68,7 +68,8 @@ void change_header(const std::filesystem::path& spool, const std::function<void(
   write_bytes(spool, bytes);
 }
 
-void change_chunks(const std::filesystem::path& spool, ChunkKind kind, const std::function<void(ChunkHeader&)>& change) {
+void change_chunks(const std::filesystem::path& spool, ChunkKind kind,
+                   const std::function<void(ChunkHeader&)>& change) {
   std::vector<unsigned char> bytes = read_bytes(spool);
   const SpoolReader reader(spool.string());
   for (const SpoolChunk& chunk : reader.chunks(kind)) {

@@ -21,8 +21,8 @@ class GrowingRun {
   /// Nothing is in `to` yet.
   GrowingRun(const std::filesystem::path& from, std::filesystem::path to);
 
-  /// The logs hold the first `share` of their records (of each spool its own share: `shares`, in the order of the file names). Descriptions
-  /// are all there. The processes have ended when share is 1.
+  /// The logs hold the first `share` of their records (of each spool its own share: `shares`, in the order of the file
+  /// names). Descriptions are all there. The processes have ended when share is 1.
   void grow(double share) { grow(std::vector<double>(spools_.size(), share)); }
   void grow(const std::vector<double>& shares);
   size_t size() const { return spools_.size(); }

@@ -1,5 +1,5 @@
-// LD_PRELOAD library for tests: a kernel that keeps no account of its scheduler. Without NO_SCHEDSTAT_ZEROS there is no schedstat to open, with it the file
-// is there and says nothing but 0, as where accounting is off.
+// LD_PRELOAD library for tests: a kernel that keeps no account of its scheduler. Without NO_SCHEDSTAT_ZEROS there is no
+// schedstat to open, with it the file is there and says nothing but 0, as where accounting is off.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>

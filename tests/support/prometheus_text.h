@@ -1,5 +1,5 @@
-// Prometheus' text format, read as strictly as its own parser does: the grammar of names, labels and escapes, one HELP and one TYPE before
-// the samples of a family, which stand together, and no two samples of the same labels.
+// Prometheus' text format, read as strictly as its own parser does: the grammar of names, labels and escapes, one HELP
+// and one TYPE before the samples of a family, which stand together, and no two samples of the same labels.
 #pragma once
 
 #include <gtest/gtest.h>

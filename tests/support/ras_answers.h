@@ -1,4 +1,5 @@
-// A job as NCCL's RAS sees it, and what it answers about that job: as JSON, and as text of several versions. Written from the format.
+// A job as NCCL's RAS sees it, and what it answers about that job: as JSON, and as text of several versions.
+// Written from the format.
 #pragma once
 
 #include <fmt/format.h>
@@ -15,7 +16,8 @@ namespace ddl::test {
 enum class RasState { kInit = 2, kRunning = 4, kFinalize = 8, kAbort = 16, kNoMember = 1, kSilent = 0 };
 
 struct RasMember {
-  int64_t gpu = 0;                          ///< in the job: 8 processes of one GPU on each node, unless gpus_per_process says otherwise
+  /// in the job: 8 processes of one GPU on each node, unless gpus_per_process says otherwise
+  int64_t gpu = 0;
   std::map<std::string, int64_t> launched;  ///< by operation
   RasState state = RasState::kRunning;
   bool async_error = false;
@@ -30,7 +32,9 @@ struct RasJob {
   int64_t gpus = 8, per_node = 8;
   std::vector<RasJobCommunicator> communicators;
 
-  std::string host(int64_t gpu) const { return fmt::format("10.0.{}.{}", gpu / per_node / 250, gpu / per_node % 250 + 1); }
+  std::string host(int64_t gpu) const {
+    return fmt::format("10.0.{}.{}", gpu / per_node / 250, gpu / per_node % 250 + 1);
+  }
   int64_t pid(int64_t gpu) const { return 1000 + gpu; }
 
   RasJobCommunicator& add(uint64_t hash, const std::vector<int64_t>& members, const std::string& op, int64_t launched) {
@@ -52,20 +56,22 @@ inline std::string ras_json(const RasJob& job) {
     std::string there, missing;
     for (size_t r = 0; r < c.members.size(); ++r) {
       const RasMember& m = c.members[r];
-      const std::string who = fmt::format("{{\"rank\": {}, \"host\": \"{}\", \"pid\": {}, \"cuda_dev\": {}, \"status\": ", r,
-                                          job.host(m.gpu), job.pid(m.gpu), m.gpu % job.per_node);
+      const std::string who =
+          fmt::format("{{\"rank\": {}, \"host\": \"{}\", \"pid\": {}, \"cuda_dev\": {}, \"status\": ", r,
+                      job.host(m.gpu), job.pid(m.gpu), m.gpu % job.per_node);
       if (m.state == RasState::kSilent || m.state == RasState::kNoMember) {
-        missing += fmt::format("{}{}{{\"unresponsive\": {}, \"considered_dead\": false}}}}", missing.empty() ? "" : ",\n", who,
-                               m.state == RasState::kSilent);
+        missing += fmt::format("{}{}{{\"unresponsive\": {}, \"considered_dead\": false}}}}",
+                               missing.empty() ? "" : ",\n", who, m.state == RasState::kSilent);
         continue;
       }
       std::string counts;
-      for (const auto& [op, count] : m.launched) counts += fmt::format("{}\"{}\": {}", counts.empty() ? "" : ", ", op, count);
+      for (const auto& [op, count] : m.launched)
+        counts += fmt::format("{}\"{}\": {}", counts.empty() ? "" : ", ", op, count);
       there += fmt::format(
           "{}{}{{\"init_state\": {}, \"async_error\": {}, \"finalize_called\": {}, \"destroy_flag\": false, \"abort_flag\": {}}}, "
           "\"collective_counts\": {{{}}}}}",
-          there.empty() ? "" : ",\n", who, m.state == RasState::kInit ? 7 : 0, m.async_error ? 6 : 0, m.state == RasState::kFinalize,
-          m.state == RasState::kAbort, counts);
+          there.empty() ? "" : ",\n", who, m.state == RasState::kInit ? 7 : 0, m.async_error ? 6 : 0,
+          m.state == RasState::kFinalize, m.state == RasState::kAbort, counts);
     }
     text += fmt::format("{}{{\"hash\": \"0x{:x}\", \"size\": {}, \"ranks\": [\n{}\n], \"missing_ranks\": [\n{}\n]}}",
                         &c == &job.communicators.front() ? "" : ",\n", c.hash, c.members.size(), there, missing);
@@ -79,7 +85,8 @@ class RasTextWriter {
   RasTextWriter(const RasJob& job, int minor, bool verbose) : job_(job), minor_(minor), verbose_(verbose) {}
 
   std::string text() {
-    out_ = fmt::format("NCCL version 2.{}.2 compiled with CUDA 12.8\nCUDA runtime version 12080, driver version 12080\n\n", minor_);
+    out_ = fmt::format(
+        "NCCL version 2.{}.2 compiled with CUDA 12.8\nCUDA runtime version 12080, driver version 12080\n\n", minor_);
     const int64_t nodes = (job_.gpus + job_.per_node - 1) / job_.per_node;
     out_ += fmt::format(
         "Job summary\n===========\n\n  Nodes  Processes         GPUs  Processes     GPUs\n(total)   per node  per process    (total)  (total)\n"
@@ -92,8 +99,8 @@ class RasTextWriter {
     each([&](const RasJobCommunicator& c, const std::string& name) { errors(c, name); });
     out_ += "Warnings\n========\n\n";
     if (silent_ > 0)
-      out_ += fmt::format("TIMEOUT\n  Encountered {} communication timeout{} while gathering communicator data\n\n", silent_,
-                          silent_ > 1 ? "s" : "");
+      out_ += fmt::format("TIMEOUT\n  Encountered {} communication timeout{} while gathering communicator data\n\n",
+                          silent_, silent_ > 1 ? "s" : "");
     each([&](const RasJobCommunicator& c, const std::string& name) { warnings(c, name); });
     return out_;
   }
@@ -109,7 +116,9 @@ class RasTextWriter {
     while (bits >>= 1) ++top;
     return top;
   }
-  static int64_t count_if(const RasJobCommunicator& c, auto&& is) { return std::count_if(c.members.begin(), c.members.end(), is); }
+  static int64_t count_if(const RasJobCommunicator& c, auto&& is) {
+    return std::count_if(c.members.begin(), c.members.end(), is);
+  }
   static bool is_there(const RasMember& m) { return static_cast<int>(m.state) > 1; }
   static int states(const RasJobCommunicator& c) {
     int bits = 0;
@@ -129,7 +138,8 @@ class RasTextWriter {
     for (const RasMember& m : c.members) {
       if (!is_there(m)) continue;
       for (const auto& [op, count] : counts(m))
-        if (first.try_emplace(op, count).first->second != count && std::find(ops.begin(), ops.end(), op) == ops.end()) ops.push_back(op);
+        if (first.try_emplace(op, count).first->second != count && std::find(ops.begin(), ops.end(), op) == ops.end())
+          ops.push_back(op);
     }
     return ops;
   }
@@ -152,20 +162,27 @@ class RasTextWriter {
     out_ +=
         "Group     Comms     Nodes     Ranks     Ranks     Ranks    Status  Errors\n    #  in group  per comm  per node  per comm  in group\n";
     static const char* const kStatus[] = {"NOCOMM", "INIT", "RUNNING", "FINALIZE", "ABORT"};
-    static const char* const kErrors[] = {
-        "OK", "MISMATCH", "ERROR", "ERROR,MISMATCH", "INCOMPLETE", "INCOMPLETE,MISMATCH", "INCOMPLETE,ERROR", "INCOMPLETE,ERROR,MISMATCH"};
+    static const char* const kErrors[] = {"OK",
+                                          "MISMATCH",
+                                          "ERROR",
+                                          "ERROR,MISMATCH",
+                                          "INCOMPLETE",
+                                          "INCOMPLETE,MISMATCH",
+                                          "INCOMPLETE,ERROR",
+                                          "INCOMPLETE,ERROR,MISMATCH"};
     for (const auto& [k, members] : groups) {
       int64_t there = 0;
       for (const RasJobCommunicator* c : members) there += count_if(*c, is_there);
-      out_ += fmt::format("{:5}  {:8}  {:8}  {:>8}  {:8}  {:8}  {:>8}  {:>6}\n", groups_.size(), members.size(), k.nodes,
-                          k.size > k.nodes ? "1-4" : "1", k.size, there, minor_ < 26 && k.status == 0 ? "UNKNOWN" : kStatus[k.status],
-                          kErrors[k.errors]);
+      out_ += fmt::format("{:5}  {:8}  {:8}  {:>8}  {:8}  {:8}  {:>8}  {:>6}\n", groups_.size(), members.size(),
+                          k.nodes, k.size > k.nodes ? "1-4" : "1", k.size, there,
+                          minor_ < 26 && k.status == 0 ? "UNKNOWN" : kStatus[k.status], kErrors[k.errors]);
       groups_.push_back(members);
     }
   }
   void each(auto&& tell) {
     for (size_t g = 0; g < groups_.size(); ++g)
-      for (size_t i = 0; i < groups_[g].size(); ++i) tell(*groups_[g][i], fmt::format("#{}-{} ({:016x})", g, i, groups_[g][i]->hash));
+      for (size_t i = 0; i < groups_[g].size(); ++i)
+        tell(*groups_[g][i], fmt::format("#{}-{} ({:016x})", g, i, groups_[g][i]->hash));
   }
 
   bool is_outlier(int64_t count, int64_t of = -1) const {
@@ -174,7 +191,8 @@ class RasTextWriter {
     return count <= 10 && (of == -1 || count * 4 <= of);
   }
   std::string gpu_of(const RasMember& m) const {
-    return fmt::format("GPU {} managed by process {} on node {}", m.gpu % job_.per_node, job_.pid(m.gpu), job_.host(m.gpu));
+    return fmt::format("GPU {} managed by process {} on node {}", m.gpu % job_.per_node, job_.pid(m.gpu),
+                       job_.host(m.gpu));
   }
   static const char* s(int64_t count) { return count > 1 ? "s" : ""; }
 
@@ -184,10 +202,12 @@ class RasTextWriter {
       if (job_.is_silent(gpu)) silent.push_back(gpu);
     silent_ = static_cast<int64_t>(silent.size());
     if (silent.empty()) return;
-    out_ += fmt::format("INCOMPLETE\n  Missing communicator data from {} job process{}\n", silent_, silent_ > 1 ? "es" : "");
+    out_ += fmt::format("INCOMPLETE\n  Missing communicator data from {} job process{}\n", silent_,
+                        silent_ > 1 ? "es" : "");
     if (is_outlier(silent_))
       for (const int64_t gpu : silent)
-        out_ += fmt::format("  Process {} on node {} managing GPU {}\n", job_.pid(gpu), job_.host(gpu), gpu % job_.per_node);
+        out_ += fmt::format("  Process {} on node {} managing GPU {}\n", job_.pid(gpu), job_.host(gpu),
+                            gpu % job_.per_node);
     out_ += "\n";
   }
 
@@ -201,13 +221,14 @@ class RasTextWriter {
   void errors(const RasJobCommunicator& c, const std::string& name) {
     const Kind k = kind(c);
     if (k.errors & 4) {
-      const int64_t missing =
-          count_if(c, [&](const RasMember& m) { return m.state == RasState::kSilent || (minor_ < 26 && !is_there(m)); });
+      const int64_t missing = count_if(
+          c, [&](const RasMember& m) { return m.state == RasState::kSilent || (minor_ < 26 && !is_there(m)); });
       out_ += fmt::format("{} INCOMPLETE\n  Missing communicator data from {} rank{}\n", name, missing, s(missing));
       if (is_outlier(missing)) {
         if (minor_ < 26) out_ += fmt::format("  The missing rank{}: {}\n", s(missing), numbers(c));
         for (size_t r = 0; r < c.members.size() && minor_ >= 26; ++r)
-          if (c.members[r].state == RasState::kSilent) out_ += fmt::format("  Rank {} -- {}\n", r, gpu_of(c.members[r]));
+          if (c.members[r].state == RasState::kSilent)
+            out_ += fmt::format("  Rank {} -- {}\n", r, gpu_of(c.members[r]));
       }
       out_ += "\n";
     }
@@ -217,7 +238,8 @@ class RasTextWriter {
       if (errors > 1) out_ += fmt::format("  {} ranks reported Remote process error\n", errors);
       for (size_t r = 0; r < c.members.size() && is_outlier(errors); ++r)
         if (c.members[r].async_error)
-          out_ += fmt::format("  Rank {} {}-- {}\n", r, errors > 1 ? "" : "reported Remote process error ", gpu_of(c.members[r]));
+          out_ += fmt::format("  Rank {} {}-- {}\n", r, errors > 1 ? "" : "reported Remote process error ",
+                              gpu_of(c.members[r]));
       out_ += "\n";
     }
   }
@@ -234,8 +256,8 @@ class RasTextWriter {
       if (several) out_ += fmt::format("  {} ranks {}\n", ranks.size(), words(value, true));
       if (!is_outlier(static_cast<int64_t>(ranks.size()), static_cast<int64_t>(c.members.size()))) continue;
       if (numbers_only && value == static_cast<int>(RasState::kNoMember)) {
-        out_ +=
-            several ? fmt::format("  The unknown ranks: {}\n", numbers(c)) : fmt::format("  Rank {} {}\n", numbers(c), words(value, false));
+        out_ += several ? fmt::format("  The unknown ranks: {}\n", numbers(c))
+                        : fmt::format("  Rank {} {}\n", numbers(c), words(value, false));
         continue;
       }
       for (const size_t r : ranks)
@@ -284,6 +306,8 @@ class RasTextWriter {
   int64_t silent_ = 0;
 };
 
-inline std::string ras_text(const RasJob& job, int minor = 30, bool verbose = true) { return RasTextWriter(job, minor, verbose).text(); }
+inline std::string ras_text(const RasJob& job, int minor = 30, bool verbose = true) {
+  return RasTextWriter(job, minor, verbose).text();
+}
 
 }  // namespace ddl::test

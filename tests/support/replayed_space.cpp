@@ -60,19 +60,22 @@ ReplayedSpace::ReplayedSpace(const std::filesystem::path& file, Rounds rounds) {
   for (size_t i = 0; i < rows.names.size(); ++i) {
     tune::Tunable& tunable = tunables.emplace_back(tune::Tunable{rows.names[i], {}, false});
     for (const auto& values : rows.order)
-      if (values.size() == rows.names.size() && std::find(tunable.values.begin(), tunable.values.end(), values[i]) == tunable.values.end())
+      if (values.size() == rows.names.size() &&
+          std::find(tunable.values.begin(), tunable.values.end(), values[i]) == tunable.values.end())
         tunable.values.push_back(values[i]);
   }
   if (rows.order.empty()) throw std::runtime_error(file.string() + ": no measured space");
   space_ = std::make_unique<tune::Space>(tunables);
-  if (space_->size() != rows.order.size()) throw std::runtime_error(file.string() + ": not every point was measured once");
+  if (space_->size() != rows.order.size())
+    throw std::runtime_error(file.string() + ": not every point was measured once");
   for (size_t point = 0; point < space_->size(); ++point) {
     std::vector<std::string> values;
     for (size_t i = 0; i < tunables.size(); ++i) values.push_back(space_->value(point, i));
     const auto row = rows.ms.find(values);
     std::vector<double>& seconds = seconds_.emplace_back();
     if (row != rows.ms.end())
-      for (size_t round = rounds.first; round < row->second.size(); round += rounds.every) seconds.push_back(row->second[round] * 1e-3);
+      for (size_t round = rounds.first; round < row->second.size(); round += rounds.every)
+        seconds.push_back(row->second[round] * 1e-3);
     if (seconds.empty() || seconds.size() != seconds_[0].size())
       throw std::runtime_error(file.string() + ": not as many times of each point");
     std::vector<double> times = seconds;
@@ -104,8 +107,8 @@ std::optional<tune::Outcome> ReplayedBench::measure(size_t round, tune::Stage, s
 tune::SearchResult tune_replayed(const ReplayedSpace& space, uint64_t seed, size_t trials) {
   ReplayedBench bench(space, seed, trials);
   const tune::Trial first = {0, tune::Stage::kCalibrate, 0, *bench.measure(0, tune::Stage::kCalibrate, 0)};
-  return tune::search(space.space(), std::vector<double>(space.space().size(), 0.0), std::vector<bool>(space.space().size(), true), {first},
-                      bench, {.seed = seed});
+  return tune::search(space.space(), std::vector<double>(space.space().size(), 0.0),
+                      std::vector<bool>(space.space().size(), true), {first}, bench, {.seed = seed});
 }
 
 }  // namespace ddl::testing

@@ -1,5 +1,5 @@
-// A space of which every point was measured many times: a search is shown these measurements again. What a point truly costs is the median
-// of its own.
+// A space of which every point was measured many times: a search is shown these measurements again. What a point truly
+// costs is the median of its own.
 #pragma once
 
 #include <filesystem>
@@ -14,10 +14,11 @@ namespace ddl::testing {
 
 class ReplayedSpace {
  public:
-  /// A line "tunables NAME...", then for each point "VALUE... : MILLISECONDS...", a time for each recorded round; the first point is the default, and
-  /// comes once more, with what it took when it was measured twice in a round
-  /// (bench/measure_space.py). Or lines "RAW ALGORITHM FUSION_MB MILLISECONDS...", with (default, 64) as default. `rounds`: only each
-  /// `rounds.every`-th one from `rounds.first` on. Throws std::runtime_error if the file is another.
+  /// A line "tunables NAME...", then for each point "VALUE... : MILLISECONDS...", a time for each recorded
+  /// round; the first point is the default, and comes once more, with what it took when it was measured twice
+  /// in a round (bench/measure_space.py). Or lines "RAW ALGORITHM FUSION_MB MILLISECONDS...", with (default,
+  /// 64) as default. `rounds`: only each `rounds.every`-th one from `rounds.first` on. Throws
+  /// std::runtime_error if the file is another.
   struct Rounds {
     size_t first = 0, every = 1;
   };
@@ -26,8 +27,8 @@ class ReplayedSpace {
 
   const tune::Space& space() const { return *space_; }
   size_t rounds() const { return seconds_[0].size(); }
-  /// What a point took in a recorded round, measured there for the first time (`time` 0) or again: what was recorded of the default's second trial;
-  /// for lack of it the time of the next round.
+  /// What a point took in a recorded round, measured there for the first time (`time` 0) or again: what was recorded of
+  /// the default's second trial; for lack of it the time of the next round.
   double seconds(size_t point, size_t round, size_t time) const;
   /// Median of the point over that of the best one, less 1.
   double regret(size_t point) const { return medians_[point] / best_ - 1; }
@@ -40,11 +41,12 @@ class ReplayedSpace {
   double best_ = 0;
 };
 
-/// A round of the search is a recorded one, drawn anew each time: all its trials are times of that round, so that what they suffered
-/// together they suffer together here.
+/// A round of the search is a recorded one, drawn anew each time: all its trials are times of that round, so that what
+/// they suffered together they suffer together here.
 class ReplayedBench : public tune::Bench {
  public:
-  ReplayedBench(const ReplayedSpace& space, uint64_t seed, size_t trials) : space_(space), random_(seed), left_(trials) {}
+  ReplayedBench(const ReplayedSpace& space, uint64_t seed, size_t trials)
+      : space_(space), random_(seed), left_(trials) {}
   std::optional<tune::Outcome> measure(size_t round, tune::Stage stage, size_t point) override;
   size_t trials_left() const override { return left_; }
 

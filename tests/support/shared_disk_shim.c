@@ -1,6 +1,7 @@
-// LD_PRELOAD library for tests: the files of a run directory seem to lie on NFS, and what is written with pwrite or pwritev into its *.spool and
-// *.live files also goes to files of the same names in SHARED_DISK. What is stored into mapped pages does not: the worst that a network
-// file system may do. Only SHARED_DISK is looked at by the reader under test.
+// LD_PRELOAD library for tests: the files of a run directory seem to lie on NFS, and what is written with pwrite or
+// pwritev into its *.spool and *.live files also goes to files of the same names in SHARED_DISK. What is stored
+// into mapped pages does not: the worst that a network file system may do. Only SHARED_DISK is looked at by the
+// reader under test.
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,7 +44,8 @@ static const char* copy_of(int fd, char* copy, size_t bytes) {
 }
 
 ssize_t pwritev(int fd, const struct iovec* pieces, int count, off_t offset) {
-  ssize_t (*real)(int, const struct iovec*, int, off_t) = (ssize_t(*)(int, const struct iovec*, int, off_t))dlsym(RTLD_NEXT, "pwritev");
+  ssize_t (*real)(int, const struct iovec*, int, off_t) =
+      (ssize_t(*)(int, const struct iovec*, int, off_t))dlsym(RTLD_NEXT, "pwritev");
   const ssize_t written = real(fd, pieces, count, offset);
   const int saved_errno = errno;
   char copy[8192];

@@ -13,11 +13,18 @@ namespace {
 using tune::Tunable;
 
 constexpr double kMib = 1024.0 * 1024.0;
-const std::vector<std::string> kAlgorithms = {"default", "linear", "recursive_doubling", "ring", "segmented_ring:128K", "rabenseifner"};
+const std::vector<std::string> kAlgorithms = {
+    "default", "linear", "recursive_doubling", "ring", "segmented_ring:128K", "rabenseifner"};
 
-double uniform(std::mt19937_64& random, double lo, double hi) { return std::uniform_real_distribution<double>(lo, hi)(random); }
-double between(std::mt19937_64& random, double lo, double hi) { return std::exp(uniform(random, std::log(lo), std::log(hi))); }
-double lognormal(std::mt19937_64& random, double sigma) { return std::exp(std::normal_distribution<double>(0, sigma)(random)); }
+double uniform(std::mt19937_64& random, double lo, double hi) {
+  return std::uniform_real_distribution<double>(lo, hi)(random);
+}
+double between(std::mt19937_64& random, double lo, double hi) {
+  return std::exp(uniform(random, std::log(lo), std::log(hi)));
+}
+double lognormal(std::mt19937_64& random, double sigma) {
+  return std::exp(std::normal_distribution<double>(0, sigma)(random));
+}
 bool chance(std::mt19937_64& random, double probability) { return uniform(random, 0, 1) < probability; }
 
 }  // namespace
@@ -50,7 +57,8 @@ SimulatedSystem::SimulatedSystem(uint64_t system, bool nothing_helps) : system_(
     double now = lognormal(random, 0.2);
     for (int decade = 0; decade < 10; ++decade) better_[algorithm].push_back(now *= lognormal(random, 0.12));
   }
-  // Computing and communication of the same order, or there would be nothing to choose; or next to no communication at all.
+  // Computing and communication of the same order, or there would be nothing to choose; or next to no
+  // communication at all.
   double comm_s = 0;
   for (const Tensor& tensor : tensors_) comm_s += allreduce_seconds("default", tensor.bytes);
   const double compute_s = comm_s * (nothing_helps ? 2000 : between(random, 0.5, 4));
@@ -69,18 +77,21 @@ SimulatedSystem::SimulatedSystem(uint64_t system, bool nothing_helps) : system_(
   if (!batch || chance(random, 0.5)) {
     tunables.push_back({"threads", {"1", "2", "4", "8", "16"}, false});
     double factor = 1;
-    for (int i = 0; i < 5; ++i, factor *= lognormal(random, 0.08)) user_["threads"].push_back(nothing_helps ? 1 + 0.004 * i : factor);
+    for (int i = 0; i < 5; ++i, factor *= lognormal(random, 0.08))
+      user_["threads"].push_back(nothing_helps ? 1 + 0.004 * i : factor);
   }
   if (chance(random, 0.3)) {
     tunables.push_back({"pinning", {"none", "core", "socket"}, false});
-    for (int i = 0; i < 3; ++i) user_["pinning"].push_back(i == 0 ? 1 : nothing_helps ? 1.003 : lognormal(random, 0.05));
+    for (int i = 0; i < 3; ++i)
+      user_["pinning"].push_back(i == 0 ? 1 : nothing_helps ? 1.003 : lognormal(random, 0.05));
   }
   space_ = std::make_unique<tune::Space>(tunables);
 
   for (size_t point = 0; point < space_->size(); ++point) {
     const double samples = space_->has(tune::kBatch) ? std::stod(space_->value(point, tune::kBatch)) : default_batch_;
     const double p = static_cast<double>(ranks_);
-    costs_.push_back(step_seconds(point) / (samples * p * tune::relative_efficiency(samples * p, default_batch_ * p, noise_scale_)));
+    costs_.push_back(step_seconds(point) /
+                     (samples * p * tune::relative_efficiency(samples * p, default_batch_ * p, noise_scale_)));
   }
   if (nothing_helps)
     for (double& cost : costs_) cost = std::max(cost, costs_[0]);
@@ -116,7 +127,8 @@ double SimulatedSystem::step_seconds(size_t point) const {
     if (const auto factors = user_.find(space_->tunables()[i].name); factors != user_.end())
       compute_s *= factors->second[space_->value_index(point, i)];
   std::vector<models::Gradient> gradients;
-  for (const Tensor& tensor : tensors_) gradients.push_back({static_cast<int64_t>(tensor.bytes), tensor.ready_share * compute_s});
+  for (const Tensor& tensor : tensors_)
+    gradients.push_back({static_cast<int64_t>(tensor.bytes), tensor.ready_share * compute_s});
   const double cap = std::stod(space_->value(point, tune::kBucketMb)) * kMib;
   const std::string& algorithm = space_->value(point, tune::kAlgorithm);
   double over_s = 0, comm_s = 0, hidden_s = 0;
@@ -133,16 +145,19 @@ double SimulatedSystem::step_seconds(size_t point) const {
 }
 
 std::string SimulatedSystem::words() const {
-  return fmt::format("system {}: {} ranks, {} points, overlap {}, best {:.1f} % cheaper than the default ({})", system_, ranks_,
-                     space_->size(), overlap_ ? "yes" : "no", 100 * (costs_[0] / costs_[best_] - 1), space_->words(best_));
+  return fmt::format("system {}: {} ranks, {} points, overlap {}, best {:.1f} % cheaper than the default ({})", system_,
+                     ranks_, space_->size(), overlap_ ? "yes" : "no", 100 * (costs_[0] / costs_[best_] - 1),
+                     space_->words(best_));
 }
 
 double SimulatedSystem::round_noise(std::mt19937_64& random) const {
-  return std::normal_distribution<double>(0, 0.03)(random) + (chance(random, 0.15) ? std::log(uniform(random, 1.2, 4)) : 0);
+  return std::normal_distribution<double>(0, 0.03)(random) +
+         (chance(random, 0.15) ? std::log(uniform(random, 1.2, 4)) : 0);
 }
 
 double SimulatedSystem::trial_noise(std::mt19937_64& random) const {
-  return std::normal_distribution<double>(0, trial_noise_)(random) + (chance(random, 0.02) ? std::log(uniform(random, 1.02, 1.3)) : 0);
+  return std::normal_distribution<double>(0, trial_noise_)(random) +
+         (chance(random, 0.02) ? std::log(uniform(random, 1.02, 1.3)) : 0);
 }
 
 tune::Calibration SimulatedSystem::calibrate(std::mt19937_64& random, std::vector<tune::Trial>& trials) const {
@@ -154,7 +169,8 @@ tune::Calibration SimulatedSystem::calibrate(std::mt19937_64& random, std::vecto
   size_t other = 0;  // the largest batch, and tensors one by one
   for (size_t i = 0; i < space_->tunables().size(); ++i) {
     const Tunable& tunable = space_->tunables()[i];
-    const auto value = std::find(tunable.values.begin(), tunable.values.end(), tunable.name == tune::kBatch ? "128" : "0");
+    const auto value =
+        std::find(tunable.values.begin(), tunable.values.end(), tunable.name == tune::kBatch ? "128" : "0");
     if ((tunable.name == tune::kBatch || tunable.name == tune::kBucketMb) && value != tunable.values.end())
       other = space_->with(other, i, static_cast<size_t>(value - tunable.values.begin()));
   }
@@ -169,10 +185,12 @@ tune::Calibration SimulatedSystem::calibrate(std::mt19937_64& random, std::vecto
   result.compute_s = (compute_fixed_s_ + compute_s_per_sample_ * default_batch_) * measured;
   result.compute_fixed_s = compute_fixed_s_ * measured * lognormal(random, 0.1);
   for (const Tensor& tensor : tensors_)
-    result.gradients.push_back({static_cast<int64_t>(tensor.bytes), tensor.ready_share * result.compute_s * lognormal(random, 0.01)});
+    result.gradients.push_back(
+        {static_cast<int64_t>(tensor.bytes), tensor.ready_share * result.compute_s * lognormal(random, 0.01)});
   for (const std::string& algorithm : kAlgorithms)
     for (double bytes = 256; bytes < 3e8; bytes *= 4)
-      result.allreduce[algorithm].add(bytes, allreduce_seconds(algorithm, bytes) * std::exp(round) * lognormal(random, 0.03));
+      result.allreduce[algorithm].add(bytes,
+                                      allreduce_seconds(algorithm, bytes) * std::exp(round) * lognormal(random, 0.03));
   return result;
 }
 
@@ -189,8 +207,8 @@ tune::SearchResult tune_system(const SimulatedSystem& system, uint64_t seed, siz
   std::vector<tune::Trial> calibrating;
   const tune::Calibration calibration = system.calibrate(bench.random(), calibrating);
   bench.spend(SimulatedSystem::kCalibratingTrials);
-  return tune::search(system.space(), tune::predict(system.space(), calibration), std::vector<bool>(system.space().size(), true),
-                      calibrating, bench, {.seed = seed});
+  return tune::search(system.space(), tune::predict(system.space(), calibration),
+                      std::vector<bool>(system.space().size(), true), calibrating, bench, {.seed = seed});
 }
 
 }  // namespace ddl::testing

@@ -1,7 +1,8 @@
-// Systems with a known best configuration, for the search: a training job whose step time follows from its tensors, its network and its
-// tunables by rules that are richer than what the predictor knows - algorithms that are better or worse at some sizes than their model,
-// communication that slows the computing it hides behind, copies into fusion buffers, a user's tunable that nobody predicted - and trials
-// with noise: of each trial, of whole rounds, and now and then of a single trial.
+// Systems with a known best configuration, for the search: a training job whose step time follows from its tensors,
+// its network and its tunables by rules that are richer than what the predictor knows - algorithms that are better
+// or worse at some sizes than their model, communication that slows the computing it hides behind, copies into
+// fusion buffers, a user's tunable that nobody predicted - and trials with noise: of each trial, of whole rounds,
+// and now and then of a single trial.
 #pragma once
 
 #include <cstdint>
@@ -29,7 +30,8 @@ class SimulatedSystem {
   double regret(size_t point) const { return costs_[point] / costs_[best_] - 1; }
   std::string words() const;
 
-  /// What a tuner is told by its calibrating trials, with noise; and those trials. The sweep of algorithms takes the time of one more.
+  /// What a tuner is told by its calibrating trials, with noise; and those trials. The sweep of algorithms takes the
+  /// time of one more.
   tune::Calibration calibrate(std::mt19937_64& random, std::vector<tune::Trial>& trials) const;
   static constexpr size_t kCalibratingTrials = 3;
 
@@ -62,7 +64,8 @@ class SimulatedSystem {
 /// A bench over a system: `trials` may be made, all drawn from one seed.
 class SimulatedBench : public tune::Bench {
  public:
-  SimulatedBench(const SimulatedSystem& system, uint64_t seed, size_t trials) : system_(system), random_(seed), left_(trials) {}
+  SimulatedBench(const SimulatedSystem& system, uint64_t seed, size_t trials)
+      : system_(system), random_(seed), left_(trials) {}
   std::optional<tune::Outcome> measure(size_t round, tune::Stage stage, size_t point) override;
   size_t trials_left() const override { return left_; }
   std::mt19937_64& random() { return random_; }

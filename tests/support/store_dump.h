@@ -11,7 +11,8 @@ namespace ddl::test {
 /// All rows of all tables in the order of their keys, but for the moment of the ingest.
 inline std::string store_dump(SQLite::Database& db) {
   std::string text;
-  SQLite::Statement tables(db, "SELECT name, sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE type = 'table' ORDER BY name");
+  SQLite::Statement tables(
+      db, "SELECT name, sql LIKE '%WITHOUT ROWID%' FROM sqlite_master WHERE type = 'table' ORDER BY name");
   while (tables.executeStep()) {
     const std::string name = tables.getColumn(0).getString();
     text += name + "\n";

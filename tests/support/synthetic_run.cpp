@@ -241,7 +241,8 @@ SyntheticRun& SyntheticRun::job_json(int exit_code) {
 }
 
 Truth SyntheticRun::write(const std::filesystem::path& folder) const {
-  if (std::filesystem::create_directories(folder)) std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
+  if (std::filesystem::create_directories(folder))
+    std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
   return synthetic::simulate(plan_, &folder);
 }
 

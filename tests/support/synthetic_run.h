@@ -1,25 +1,31 @@
-// Builds run directories in words: a virtual job on an exact virtual clock, written as the spools that it would have left.
+// Builds run directories in words: a virtual job on an exact virtual clock, written as the spools that it would have
+// left.
 //
-//     using namespace ddl::test;
-//     const Truth truth = run().ranks(16).steps(20).compute(30_ms).allreduce(4_MiB, 2_ms).slow(11, 38_ms).write(folder);
-//     EXPECT_EQ(truth.step(0, 3).wait_ns, 38_ms);
+//     using namespace ddl::test; const Truth truth = run().ranks(16).steps(20).compute(30_ms).allreduce(4_MiB,
+//     2_ms).slow(11, 38_ms).write(folder); EXPECT_EQ(truth.step(0, 3).wait_ns, 38_ms);
 //
-// The files are made from core/format.h alone (synthetic_run_spool.h), none of the recorder's code is used; what the product finds in them
-// is compared with the Truth, which is the generator's own arithmetic.
+// The files are made from core/format.h alone (synthetic_run_spool.h), none of the recorder's code is used; what the
+// product finds in them is compared with the Truth, which is the generator's own arithmetic.
 //
-// The program. Calls append items to what every rank does in every step, in that order. Times are ns, sizes are bytes: plain int64_t.
+// The program. Calls append items to what every rank does in every step, in that order. Times are ns, sizes are
+// bytes: plain int64_t.
 //
 // The time model. Ranges and values cost nothing. Computing costs what it says (plus jitter, slow ranks, delays).
-//   blocking symmetric   leaves everywhere at max(enter) + transfer; so do scans, neighbourhoods and what synchronises windows
+//   blocking symmetric   leaves everywhere at max(enter) + transfer; so do scans, neighbourhoods and what
+//                        synchronises windows
 //   bcast, scatter       root: enter + transfer. Others: max(own enter, root's enter) + transfer
-//   reduce, gather       root: max(enter) + transfer. Others: enter + kCallNs; by rendezvous as the root (a chain), in a gather
-//                        max(own enter, root's enter) + transfer
-//   non-blocking         the post takes kCallNs. Bytes move from when the last rank has posted and the members' earlier transfers are over
+//   reduce, gather       root: max(enter) + transfer. Others: enter + kCallNs; by rendezvous as the root (a chain), in
+//                        a gather max(own enter, root's enter) + transfer
+//   non-blocking         the post takes kCallNs. Bytes move from when the last rank has posted and the members' earlier
+//                        transfers are over
 //   Wait, Waitall        leaves when what it waits for is over, but takes kCallNs at least
-//   messages             eager: a send takes `transfer`; a receive leaves at max(own enter, send's enter) + transfer. A synchronous send
-//                        leaves when its receive does, an isend() after kCallNs. By rendezvous bytes of rings and halos move from when both
-//                        ends were posted, and are over for both at once
-//   MPI_Init             [10 us, 2 ms] on all ranks; the first step begins at 2.1 ms; MPI_Finalize is entered 100 us after the last item
+//   messages             eager: a send takes `transfer`; a receive leaves at max(own enter, send's enter) + transfer. A
+//                        synchronous send leaves when its receive does, an isend() after kCallNs. By rendezvous bytes
+//                        of rings and halos move from when both ends were posted, and are over for both at once
+//                        leaves when its receive does, an isend() after kCallNs. By rendezvous bytes of rings and halos
+//                        move from when both ends were posted, and are over for both at once
+//   MPI_Init             [10 us, 2 ms] on all ranks; the first step begins at 2.1 ms; MPI_Finalize is entered 100 us
+//                        after the last item
 // A rank that is hung, killed or aborted goes no further; whoever needs it stays in its call for good.
 #pragma once
 
@@ -49,7 +55,8 @@ constexpr int64_t operator""_GiB(unsigned long long n) { return static_cast<int6
 }  // namespace literals
 
 constexpr int64_t kCallNs = 1000;  ///< what a call takes that need not wait for anything
-constexpr int64_t kInitEnterNs = 10000, kInitLeaveNs = 2000000, kFirstStepNs = 2100000, kFinalizeGapNs = 100000, kFinalizeNs = 1000000;
+constexpr int64_t kInitEnterNs = 10000, kInitLeaveNs = 2000000, kFirstStepNs = 2100000, kFinalizeGapNs = 100000,
+                  kFinalizeNs = 1000000;
 
 enum class ItemKind {
   kCompute,
@@ -158,7 +165,8 @@ class SyntheticRun {
   SyntheticRun& no_steps() { return set(plan_.annotated, false); }
   /// Time between the end of a step and the begin of the next.
   SyntheticRun& gap(int64_t ns) { return set(plan_.gap_ns, ns); }
-  /// MPI_Comm_split of the world after MPI_Init: blocks of ranks, or every n_groups-th rank. Named with MPI_Comm_set_name; "" has no name.
+  /// MPI_Comm_split of the world after MPI_Init: blocks of ranks, or every n_groups-th rank. Named with
+  /// MPI_Comm_set_name; "" has no name.
   SyntheticRun& split(const std::string& name, int n_groups, bool strided = false, bool named = true);
 
   // ---------------------------------------------------------------- the program
@@ -187,14 +195,22 @@ class SyntheticRun {
   SyntheticRun& on_rank(int rank) { return set(next_.only_rank, rank); }
   SyntheticRun& rendezvous() { return set(next_.synchronous, true); }
 
-  /// Any collective of the table in synthetic_run_ops.cpp. `bytes`: what a rank sends; of rooted ones what the root (bcast, scatter: all of
-  /// it) or a member (reduce, gather) sends.
+  /// Any collective of the table in synthetic_run_ops.cpp. `bytes`: what a rank sends; of rooted ones what the root
+  /// (bcast, scatter: all of it) or a member (reduce, gather) sends.
   SyntheticRun& collective(const std::string& op, int64_t bytes, int64_t transfer_ns, int root = -1);
-  SyntheticRun& allreduce(int64_t bytes, int64_t transfer_ns) { return collective("MPI_Allreduce", bytes, transfer_ns); }
-  SyntheticRun& bcast(int64_t bytes, int64_t transfer_ns, int root = 0) { return collective("MPI_Bcast", bytes, transfer_ns, root); }
-  SyntheticRun& reduce(int64_t bytes, int64_t transfer_ns, int root = 0) { return collective("MPI_Reduce", bytes, transfer_ns, root); }
+  SyntheticRun& allreduce(int64_t bytes, int64_t transfer_ns) {
+    return collective("MPI_Allreduce", bytes, transfer_ns);
+  }
+  SyntheticRun& bcast(int64_t bytes, int64_t transfer_ns, int root = 0) {
+    return collective("MPI_Bcast", bytes, transfer_ns, root);
+  }
+  SyntheticRun& reduce(int64_t bytes, int64_t transfer_ns, int root = 0) {
+    return collective("MPI_Reduce", bytes, transfer_ns, root);
+  }
   SyntheticRun& barrier(int64_t ns = kCallNs) { return collective("MPI_Barrier", 0, ns); }
-  SyntheticRun& iallreduce(int64_t bytes, int64_t transfer_ns) { return collective("MPI_Iallreduce", bytes, transfer_ns); }
+  SyntheticRun& iallreduce(int64_t bytes, int64_t transfer_ns) {
+    return collective("MPI_Iallreduce", bytes, transfer_ns);
+  }
   SyntheticRun& waitall();
   /// The oldest request.
   SyntheticRun& wait();
@@ -213,7 +229,8 @@ class SyntheticRun {
   SyntheticRun& polls(int64_t count, int64_t each_ns);
 
   // ---------------------------------------------------------------- what goes wrong
-  /// Every compute() takes up to `ns` more or less (never less than 0), by rank, step and place: the same for the same seed.
+  /// Every compute() takes up to `ns` more or less (never less than 0), by rank, step and place: the same
+  /// for the same seed.
   SyntheticRun& jitter(int64_t ns, uint64_t seed = 1);
   /// Computes longer before its first communication, in steps [from_step, until_step).
   SyntheticRun& slow(int rank, int64_t extra_ns, uint64_t from_step = 0, uint64_t until_step = UINT64_MAX);
@@ -232,15 +249,16 @@ class SyntheticRun {
   SyntheticRun& window(uint64_t first, uint64_t last);
   /// From that step on the rank keeps only every 2^level-th step, as if its log had filled.
   SyntheticRun& keep_level(int rank, uint32_t level, uint64_t from_step = 0);
-  /// Ranks in blocks; each host has its boot id and base of CLOCK_MONOTONIC and TSC; its realtime clock is off by host * skew.
+  /// Ranks in blocks; each host has its boot id and base of CLOCK_MONOTONIC and TSC; its realtime clock is
+  /// off by host * skew.
   SyntheticRun& hosts(int count, int64_t skew_ns = 3000000);
   /// All clocks of a host are off by `offset_ns` when the run begins and run `drift_ppm` too fast.
   SyntheticRun& host_clock(int host, int64_t offset_ns, double drift_ppm);
   /// They jump by `ns` at a moment of the run, or run `ppm` faster from then on.
   SyntheticRun& host_clock_step(int host, int64_t at_ns, int64_t ns);
   SyntheticRun& host_clock_bend(int host, int64_t at_ns, double ppm);
-  /// As with ddl record --clock-sync: when MPI_Init is left and before MPI_Finalize is entered the first rank of each host exchanges a few
-  /// messages with rank 0; half of the round trip is the way there.
+  /// As with ddl record --clock-sync: when MPI_Init is left and before MPI_Finalize is entered the first rank of each
+  /// host exchanges a few messages with rank 0; half of the round trip is the way there.
   SyntheticRun& clock_sync(int64_t round_trip_ns) { return set(plan_.sync_ns, round_trip_ns); }
   /// Hosts are containers on one machine: one boot id, and the same CLOCK_MONOTONIC and TSC but for host_clock().
   SyntheticRun& one_boot() { return set(plan_.one_boot, true); }
@@ -277,7 +295,8 @@ class SyntheticRun {
 
 inline SyntheticRun run() { return {}; }
 
-/// Names that break naive printers: control and escape sequences, markup, quotes, broken UTF-8, right-to-left, empty, long.
+/// Names that break naive printers: control and escape sequences, markup, quotes, broken UTF-8,
+/// right-to-left, empty, long.
 const std::vector<std::string>& hostile_names();
 
 /// A folder of its own under the test's temporary folder; removed with everything in it.

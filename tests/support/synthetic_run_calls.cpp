@@ -6,7 +6,7 @@
 
 namespace ddl::test::synthetic {
 
-// ---------------------------------------------------------------------------------------------------------------- calls
+// --------------------------------------------------------------------------------------------------------------- calls
 
 std::string Simulation::region(int r) const {
   std::string path;
@@ -25,20 +25,23 @@ std::vector<Comm*> Simulation::groups(const std::string& name) {
   return found;
 }
 
-Simulation::Call Simulation::enter(int r, const Op& op, uint32_t site, const Comm* comm, uint32_t sequence, int32_t peer,
-                                   uint64_t payload) {
-  return at(r).process->enter(at(r).now, op.id, site, comm ? comm->index : kNoComm, op.is_numbered(), sequence, peer, payload);
+Simulation::Call Simulation::enter(int r, const Op& op, uint32_t site, const Comm* comm, uint32_t sequence,
+                                   int32_t peer, uint64_t payload) {
+  return at(r).process->enter(at(r).now, op.id, site, comm ? comm->index : kNoComm, op.is_numbered(), sequence, peer,
+                              payload);
 }
 
 void Simulation::leave(int r, Call& call, const Op& op, const Comm* comm, int64_t t, uint64_t payload) {
-  ledger_.call(r, std::string(op.name), comm ? comm->label : "", region(r), static_cast<int64_t>(payload_bytes(payload)), at(r).now, t);
+  ledger_.call(r, std::string(op.name), comm ? comm->label : "", region(r),
+               static_cast<int64_t>(payload_bytes(payload)), at(r).now, t);
   at(r).process->leave(call, t, payload);
   at(r).now = t;
 }
 
 void Simulation::stay(int r, const Call& call, const Op& op, const Comm* comm) {
   const bool counts = op.is_numbered() || op.op_class == OpClass::kCompletion;
-  ledger_.open_call({r, std::string(op.name), comm ? comm->label : "", counts ? call.record.sequence : 0, at(r).step, at(r).now});
+  ledger_.open_call(
+      {r, std::string(op.name), comm ? comm->label : "", counts ? call.record.sequence : 0, at(r).step, at(r).now});
   at(r).stopped = true;
 }
 
@@ -63,7 +66,8 @@ void Simulation::collective(const Item& item, uint32_t site, Comm& comm) {
     }
     instance.step = at(r).step;
     const bool sends = op.size != Size::kSentByRoot || static_cast<int>(i) == item.root;
-    instance.members.push_back({r, static_cast<int>(i), at(r).now, std::nullopt, sends ? item.bytes : 0, std::nullopt, std::nullopt});
+    instance.members.push_back(
+        {r, static_cast<int>(i), at(r).now, std::nullopt, sends ? item.bytes : 0, std::nullopt, std::nullopt});
   }
   if (op.nonblocking) {
     post(item, op, site, comm, number);
@@ -154,13 +158,16 @@ void Simulation::complete(uint32_t site, bool all) {
     for (const Pending& p : waited) {
       if (p.instance && (!shown->instance || p.post.record.sequence > shown->post.record.sequence)) shown = &p;
       std::optional<int64_t> end = p.done;
-      if (p.instance && ledger_.instance(*p.instance).moved_until_ns > 0) end = ledger_.instance(*p.instance).moved_until_ns;
+      if (p.instance && ledger_.instance(*p.instance).moved_until_ns > 0)
+        end = ledger_.instance(*p.instance).moved_until_ns;
       done = done && end ? std::optional(std::max(*done, *end)) : std::nullopt;
     }
     const Comm* comm = nullptr;
     for (auto& group : comms_) {
       for (Comm& c : group) {
-        if (shown && c.index == shown->post.record.comm && std::find(c.members.begin(), c.members.end(), r) != c.members.end()) comm = &c;
+        if (shown && c.index == shown->post.record.comm &&
+            std::find(c.members.begin(), c.members.end(), r) != c.members.end())
+          comm = &c;
       }
     }
     const bool is_collective = shown && shown->instance;

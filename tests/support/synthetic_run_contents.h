@@ -53,14 +53,17 @@ struct Contents : MetaVisitor {
     if (context == 0) return "";
     const ContextMeta& c = contexts.at(context);
     if (c.kind == static_cast<uint32_t>(ContextKind::kSite)) return region(c.parent);
-    const std::string outer = region(c.parent), name = c.kind == static_cast<uint32_t>(ContextKind::kStep) ? "step" : strings.at(c.name);
+    const std::string outer = region(c.parent),
+                      name = c.kind == static_cast<uint32_t>(ContextKind::kStep) ? "step" : strings.at(c.name);
     return outer.empty() ? name : outer + "/" + name;
   }
   std::string op_name(uint32_t op) const {
     static const char* const kRanges[] = {"", "step", "phase", "layer"};
     return op < kFirstCallOp ? kRanges[op] : ops.at(op);
   }
-  std::string comm_name(uint32_t comm) const { return comm == kNoComm ? "" : comm == 1 ? "MPI_COMM_WORLD" : comm_names.at(comm); }
+  std::string comm_name(uint32_t comm) const {
+    return comm == kNoComm ? "" : comm == 1 ? "MPI_COMM_WORLD" : comm_names.at(comm);
+  }
   std::vector<Record> of_kind(RecordKind kind) const {
     std::vector<Record> found;
     for (const Record& r : records) {
@@ -96,16 +99,19 @@ struct WrittenRun {
 
 /// Compares all that the spools say with the truth. For CLOCK_MONOTONIC, where ticks are ns.
 inline void expect_same(const WrittenRun& job) {
-  std::map<std::tuple<int, std::string, std::string, std::string>, std::tuple<int64_t, int64_t, int64_t>> expected, found;
+  std::map<std::tuple<int, std::string, std::string, std::string>, std::tuple<int64_t, int64_t, int64_t>> expected,
+      found;
   for (const ProfileTruth& p : job.truth.profile) {
-    if (job.ranks[static_cast<size_t>(p.rank)]) expected[{p.rank, p.op, p.comm, p.region}] = {p.calls, p.bytes, p.time_ns};
+    if (job.ranks[static_cast<size_t>(p.rank)])
+      expected[{p.rank, p.op, p.comm, p.region}] = {p.calls, p.bytes, p.time_ns};
   }
   for (size_t r = 0; r < job.ranks.size(); ++r) {
     if (!job.ranks[r]) continue;
     const Contents& c = *job.ranks[r];
     EXPECT_EQ(c.reader.header().rank, static_cast<int>(r));
     for (const ProfileEntry& e : c.profile) {
-      auto& [calls, bytes, ns] = found[{static_cast<int>(r), c.op_name(e.op), c.comm_name(e.comm), c.region(e.context)}];
+      auto& [calls, bytes, ns] =
+          found[{static_cast<int>(r), c.op_name(e.op), c.comm_name(e.comm), c.region(e.context)}];
       calls += static_cast<int64_t>(all_calls(e));
       bytes += static_cast<int64_t>(e.bytes);
       ns += static_cast<int64_t>(e.ticks);
@@ -125,7 +131,8 @@ inline void expect_same(const WrittenRun& job) {
       for (const Record& record : *records) {
         const RecordKind kind = record_kind(record.word);
         if (kind > RecordKind::kRequest) continue;
-        index[r][{kind, c.op_name(record_op(record.word)), c.comm_name(record.comm), record.sequence}].push_back(record);
+        index[r][{kind, c.op_name(record_op(record.word)), c.comm_name(record.comm), record.sequence}].push_back(
+            record);
       }
     }
   }
@@ -133,10 +140,13 @@ inline void expect_same(const WrittenRun& job) {
     for (const MemberTruth& m : instance.members) {
       const size_t r = static_cast<size_t>(m.rank);
       if (!job.ranks[r]) continue;
-      const RecordKind kind = instance.nonblocking ? RecordKind::kRequest : m.leave_ns ? RecordKind::kCall : RecordKind::kOpen;
+      const RecordKind kind = instance.nonblocking ? RecordKind::kRequest
+                              : m.leave_ns         ? RecordKind::kCall
+                                                   : RecordKind::kOpen;
       const std::vector<Record>& found_records = index[r][{kind, instance.op, instance.comm, instance.seq}];
       // A request that was never completed leaves no record but its post.
-      ASSERT_EQ(found_records.size(), m.leave_ns || !instance.nonblocking ? 1u : 0u) << instance.op << " " << instance.seq << " rank " << r;
+      ASSERT_EQ(found_records.size(), m.leave_ns || !instance.nonblocking ? 1u : 0u)
+          << instance.op << " " << instance.seq << " rank " << r;
       for (const Record& record : found_records) {
         const CommunicatorMeta& comm = job.ranks[r]->communicators.at(record.comm);
         EXPECT_EQ(comm.uid, instance.comm_uid);

@@ -7,7 +7,7 @@
 
 namespace ddl::test::synthetic {
 
-// ---------------------------------------------------------------------------------------------------------------- entries
+// ------------------------------------------------------------------------------------------------------------- entries
 
 void Ledger::begin_step(int rank, uint64_t, int64_t t) {
   BookRank& book = ranks_[static_cast<size_t>(rank)];
@@ -39,8 +39,8 @@ void Ledger::close_range(int rank, const std::string& kind, const std::string& r
   to.time_ns += t - range.start;
 }
 
-void Ledger::call(int rank, const std::string& op, const std::string& comm, const std::string& region, int64_t bytes, int64_t enter_ns,
-                  int64_t leave_ns) {
+void Ledger::call(int rank, const std::string& op, const std::string& comm, const std::string& region, int64_t bytes,
+                  int64_t enter_ns, int64_t leave_ns) {
   BookRank& book = ranks_[static_cast<size_t>(rank)];
   book.in_calls += leave_ns - enter_ns;
   book.calls.push_back({enter_ns, leave_ns});
@@ -57,7 +57,8 @@ void Ledger::polls(int rank, const std::string& op, const std::string& region, i
   to.time_ns += count * each_ns;
 }
 
-void Ledger::remember_receive(uint64_t post, int rank, const std::string& op, const std::string& comm, const std::string& region) {
+void Ledger::remember_receive(uint64_t post, int rank, const std::string& op, const std::string& comm,
+                              const std::string& region) {
   receives_[post] = {rank, op, comm, region};
 }
 
@@ -78,7 +79,7 @@ void Ledger::leave_instance(size_t number, int rank, int64_t t) {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------- the close
+// ----------------------------------------------------------------------------------------------------------- the close
 
 namespace {
 
@@ -138,7 +139,9 @@ void Ledger::split_messages() {
         MessageTruth& m = truth_.messages[number];
         std::optional<int64_t>& wait = received ? m.late_sender_wait_ns : m.late_receiver_wait_ns;
         wait = 0;
-        const int64_t wait_ns = received ? std::min(m.send_ns, leave_ns) - enter_ns : leave_ns > m.receive_ns ? m.receive_ns - enter_ns : 0;
+        const int64_t wait_ns = received                  ? std::min(m.send_ns, leave_ns) - enter_ns
+                                : leave_ns > m.receive_ns ? m.receive_ns - enter_ns
+                                                          : 0;
         if (wait_ns <= longest_ns) continue;
         longest = &wait;
         longest_ns = wait_ns;
@@ -153,11 +156,13 @@ void Ledger::split_messages() {
 /// Length of the time in `window` that is in a call and waiting.
 int64_t Ledger::overlap(const std::vector<Interval>& calls, const std::vector<Interval>& waiting, Interval window) {
   int64_t sum = 0;
-  auto call = std::lower_bound(calls.begin(), calls.end(), window.begin, [](const Interval& c, int64_t t) { return c.end <= t; });
+  auto call = std::lower_bound(calls.begin(), calls.end(), window.begin,
+                               [](const Interval& c, int64_t t) { return c.end <= t; });
   for (; call != calls.end() && call->begin < window.end; ++call) {
     int64_t covered = std::max(call->begin, window.begin);  // everything before it is counted
     const int64_t end = std::min(call->end, window.end);
-    auto wait = std::lower_bound(waiting.begin(), waiting.end(), covered, [](const Interval& w, int64_t t) { return w.end <= t; });
+    auto wait = std::lower_bound(waiting.begin(), waiting.end(), covered,
+                                 [](const Interval& w, int64_t t) { return w.end <= t; });
     for (; wait != waiting.end() && wait->begin < end; ++wait) {
       const int64_t from = std::max(covered, wait->begin), until = std::min(end, wait->end);
       if (until <= from) continue;
@@ -173,13 +178,15 @@ Truth Ledger::close() {
   for (InstanceTruth& instance : instances_) {
     split(instance);
     for (const MemberTruth& m : instance.members) {
-      if (m.wait_ns.value_or(0) > 0) ranks_[static_cast<size_t>(m.rank)].waiting.push_back({m.enter_ns, m.enter_ns + *m.wait_ns});
+      if (m.wait_ns.value_or(0) > 0)
+        ranks_[static_cast<size_t>(m.rank)].waiting.push_back({m.enter_ns, m.enter_ns + *m.wait_ns});
     }
     truth_.instances.push_back(std::move(instance));
   }
   for (BookRank& book : ranks_) {  // merged, so that they are in order of their ends too
     std::vector<Interval> merged;
-    std::sort(book.waiting.begin(), book.waiting.end(), [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
+    std::sort(book.waiting.begin(), book.waiting.end(),
+              [](const Interval& a, const Interval& b) { return a.begin < b.begin; });
     for (const Interval& w : book.waiting) {
       if (!merged.empty() && w.begin <= merged.back().end) {
         merged.back().end = std::max(merged.back().end, w.end);

@@ -22,13 +22,14 @@ class Ledger {
   void open_range(int rank, int64_t t);
   /// For the innermost open range; steps are opened by begin_step().
   void close_range(int rank, const std::string& kind, const std::string& region, int64_t t);
-  void call(int rank, const std::string& op, const std::string& comm, const std::string& region, int64_t bytes, int64_t enter_ns,
-            int64_t leave_ns);
+  void call(int rank, const std::string& op, const std::string& comm, const std::string& region, int64_t bytes,
+            int64_t enter_ns, int64_t leave_ns);
   void polls(int rank, const std::string& op, const std::string& region, int64_t count, int64_t each_ns);
   void open_call(const OpenCallTruth& call) { truth_.open_calls.push_back(call); }
 
   /// Bytes of a receive are known when it is over and belong to the row of its post.
-  void remember_receive(uint64_t post, int rank, const std::string& op, const std::string& comm, const std::string& region);
+  void remember_receive(uint64_t post, int rank, const std::string& op, const std::string& comm,
+                        const std::string& region);
   void add_bytes(uint64_t post, int64_t bytes) { row(receives_.at(post)).bytes += bytes; }
 
   size_t add_instance();
@@ -72,7 +73,8 @@ class Ledger {
   std::deque<InstanceTruth> instances_;  ///< references stay valid
   std::map<Key, ProfileTruth> profile_;
   std::map<uint64_t, Key> receives_;
-  std::map<std::tuple<int, int64_t, int64_t>, std::vector<std::pair<size_t, bool>>> message_calls_;  ///< by rank, enter, leave
+  /// by rank, enter, leave
+  std::map<std::tuple<int, int64_t, int64_t>, std::vector<std::pair<size_t, bool>>> message_calls_;
   Truth truth_;
 };
 

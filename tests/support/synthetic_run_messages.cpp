@@ -10,10 +10,12 @@ constexpr uint32_t kTag = 7;
 
 }  // namespace
 
-// ---------------------------------------------------------------------------------------------------------------- messages
+// ------------------------------------------------------------------------------------------------------------ messages
 
-size_t Simulation::add_message(int from, int to, const Comm& comm, uint32_t tag, int64_t bytes, int64_t send_ns, int64_t receive_ns) {
-  return ledger_.add_message({from, to, comm.label, static_cast<int>(tag), bytes, send_ns, receive_ns, at(to).step, {}, {}});
+size_t Simulation::add_message(int from, int to, const Comm& comm, uint32_t tag, int64_t bytes, int64_t send_ns,
+                               int64_t receive_ns) {
+  return ledger_.add_message(
+      {from, to, comm.label, static_cast<int>(tag), bytes, send_ns, receive_ns, at(to).step, {}, {}});
 }
 
 void Simulation::ring(const Item& item, uint32_t site) {
@@ -65,7 +67,9 @@ void Simulation::post_ring(const Item& item, uint32_t site, std::span<const int>
   };
   for (Comm* comm : groups(item.comm)) {
     const size_t n = comm->members.size();
-    const auto neighbour = [n](size_t i, int steps) { return static_cast<size_t>(static_cast<int>(i + n) + steps) % n; };
+    const auto neighbour = [n](size_t i, int steps) {
+      return static_cast<size_t>(static_cast<int>(i + n) + steps) % n;
+    };
     std::vector<std::vector<Posted>> sent(directions.size(), std::vector<Posted>(n)), received = sent;
     for (size_t i = 0; i < n; ++i) {
       const int r = comm->members[i];
@@ -82,7 +86,8 @@ void Simulation::post_ring(const Item& item, uint32_t site, std::span<const int>
         ledger_.remember_receive(posts_, r, "MPI_Irecv", comm->label, region(r));
       }
       for (size_t d = 0; d < directions.size() && alive(r); ++d) {
-        Call call = enter(r, send, site, comm, kTag + static_cast<uint32_t>(d), static_cast<int32_t>(neighbour(i, directions[d])), payload);
+        Call call = enter(r, send, site, comm, kTag + static_cast<uint32_t>(d),
+                          static_cast<int32_t>(neighbour(i, directions[d])), payload);
         sent[d][i] = {at(r).now, at(r).pending.size()};
         const auto over_ns = item.synchronous ? std::nullopt : std::optional(at(r).now + item.time_ns);
         at(r).pending.push_back({call, std::nullopt, over_ns, payload, false, ++posts_});
@@ -100,8 +105,8 @@ void Simulation::post_ring(const Item& item, uint32_t site, std::span<const int>
         Pending& pending = at(receiver).pending[receiving.pending];
         pending.done = std::max(*sending.at, *receiving.at) + item.time_ns;
         if (item.synchronous) at(sender).pending[sending.pending].done = pending.done;
-        pending.message = at(sender).pending[sending.pending].message =
-            add_message(sender, receiver, *comm, kTag + static_cast<uint32_t>(d), item.bytes, *sending.at, *receiving.at);
+        pending.message = at(sender).pending[sending.pending].message = add_message(
+            sender, receiver, *comm, kTag + static_cast<uint32_t>(d), item.bytes, *sending.at, *receiving.at);
       }
     }
   }

@@ -1,4 +1,5 @@
-// The operations that synthetic runs can contain. A table of its own: ids and order differ from the recorder's on purpose.
+// The operations that synthetic runs can contain. A table of its own: ids and order differ from the
+// recorder's on purpose.
 #pragma once
 
 #include <cstdint>

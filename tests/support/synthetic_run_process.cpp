@@ -15,7 +15,8 @@ constexpr uint32_t kMaxLogChunkBytes = 256 << 10, kFirstProfileEntries = 256;
 constexpr uint32_t kSequencesPerUnit = 64;
 
 uint32_t profile_bytes(uint32_t entries) {
-  return (kProfileOffset + entries * static_cast<uint32_t>(sizeof(ProfileEntry)) + kPageBytes - 1) / kPageBytes * kPageBytes;
+  return (kProfileOffset + entries * static_cast<uint32_t>(sizeof(ProfileEntry)) + kPageBytes - 1) / kPageBytes *
+         kPageBytes;
 }
 
 template <size_t N>
@@ -49,10 +50,11 @@ SyntheticProcess::SyntheticProcess(const ProcessSettings& settings) : settings_(
 }
 
 std::string SyntheticProcess::file_name() const {
-  return settings_.host + "." + std::to_string(settings_.pid) + "." + std::to_string(settings_.process_start) + ".spool";
+  return settings_.host + "." + std::to_string(settings_.pid) + "." + std::to_string(settings_.process_start) +
+         ".spool";
 }
 
-// ---------------------------------------------------------------------------------------------------------------- names
+// --------------------------------------------------------------------------------------------------------------- names
 
 uint32_t SyntheticProcess::string_id(const std::string& text) {
   const auto [found, is_new] = strings_.try_emplace(text, static_cast<uint32_t>(strings_.size() + 1));
@@ -61,21 +63,22 @@ uint32_t SyntheticProcess::string_id(const std::string& text) {
 }
 
 uint32_t SyntheticProcess::context_id(uint32_t parent, ContextKind kind, uint32_t name, uint64_t site) {
-  const auto [found, is_new] =
-      contexts_.try_emplace({parent, static_cast<uint32_t>(kind), name, site}, static_cast<uint32_t>(contexts_.size() + 1));
+  const auto [found, is_new] = contexts_.try_emplace({parent, static_cast<uint32_t>(kind), name, site},
+                                                     static_cast<uint32_t>(contexts_.size() + 1));
   if (is_new) spool_.context({found->second, parent, static_cast<uint32_t>(kind), name, site});
   return found->second;
 }
 
 uint32_t SyntheticProcess::site_context(uint32_t site) {
-  return context_id(context_, ContextKind::kSite, 0, kProgramBegin + uint64_t{settings_.pid} * kProgramBytes + 0x100 + 16 * uint64_t{site});
+  return context_id(context_, ContextKind::kSite, 0,
+                    kProgramBegin + uint64_t{settings_.pid} * kProgramBytes + 0x100 + 16 * uint64_t{site});
 }
 
 uint32_t SyntheticProcess::intern(uint32_t parent, ContextKind kind, const std::string& name) {
   return context_id(parent, kind, kind == ContextKind::kStep ? 0 : string_id(name), 0);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- records
+// ------------------------------------------------------------------------------------------------------------- records
 
 bool SyntheticProcess::keep(bool collective, uint32_t sequence) const {
   if (steps_seen_ || settings_.has_window) return step_open_ ? keep_step_ : !settings_.has_window && kept_unit(1);
@@ -104,8 +107,8 @@ void SyntheticProcess::put_again(const Call& call, const Record& record) {
   spool_.put(call.chunk, static_cast<uint32_t>(call.to_log ? call.slot : call.slot % ring_slots), record);
 }
 
-SyntheticProcess::Call SyntheticProcess::enter(int64_t t, uint32_t op, uint32_t site, uint32_t comm, bool collective, uint32_t sequence,
-                                               int32_t peer, uint64_t payload) {
+SyntheticProcess::Call SyntheticProcess::enter(int64_t t, uint32_t op, uint32_t site, uint32_t comm, bool collective,
+                                               uint32_t sequence, int32_t peer, uint64_t payload) {
   set_time(t);
   const uint32_t context = site_context(site);
   const Record record = {ticks(t), record_word(RecordKind::kOpen, op, 0), payload, comm, context, sequence, peer};
@@ -143,7 +146,8 @@ void SyntheticProcess::polls(int64_t t, uint32_t op, uint32_t site, int64_t coun
 
 void SyntheticProcess::launch(int64_t t, int64_t duration_ns, LaunchKind kind, uint32_t correlation) {
   set_time(t);
-  const uint64_t word = record_word(RecordKind::kLaunch, static_cast<uint32_t>(kind), ticks(t + duration_ns) - ticks(t));
+  const uint64_t word =
+      record_word(RecordKind::kLaunch, static_cast<uint32_t>(kind), ticks(t + duration_ns) - ticks(t));
   put({ticks(t), word, correlation, 0, context_, 0, -1}, keep(false, 0));
 }
 
@@ -153,14 +157,15 @@ void SyntheticProcess::device(const DeviceRecord& record) {
   spool_.append_device(device_, record);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- ranges
+// -------------------------------------------------------------------------------------------------------------- ranges
 
 void SyntheticProcess::write_range(const Range& range, RecordKind kind, int64_t t) {
   const bool is_step = range.kind == ContextKind::kStep;
   const uint64_t start = ticks(range.start);
   const uint64_t duration = kind == RecordKind::kStepBegin ? 0 : ticks(t) - start;
   const uint64_t in_calls = kind == RecordKind::kStepBegin ? 0 : call_ticks_ - range.call_ticks;
-  Record record = {start, record_word(kind, static_cast<uint32_t>(range.kind), duration), in_calls, 0, range.context, 0, -1};
+  Record record = {start, record_word(kind, static_cast<uint32_t>(range.kind), duration), in_calls, 0, range.context, 0,
+                   -1};
   if (is_step) {
     record.comm = static_cast<uint32_t>(range.step >> 32);
     record.sequence = static_cast<uint32_t>(range.step);
@@ -173,7 +178,8 @@ void SyntheticProcess::push(int64_t t, ContextKind kind, const std::string& name
   ranges_.push_back({kind, context_, intern(context_, kind, name), t, call_ticks_, step});
   context_ = ranges_.back().context;
   if (kind != ContextKind::kStep) return;
-  keep_step_ = kept_unit(step) && (!settings_.has_window || (step >= settings_.first_kept && step <= settings_.last_kept));
+  keep_step_ =
+      kept_unit(step) && (!settings_.has_window || (step >= settings_.first_kept && step <= settings_.last_kept));
   steps_seen_ = step_open_ = true;
   write_range(ranges_.back(), RecordKind::kStepBegin, t);
 }
@@ -185,7 +191,8 @@ void SyntheticProcess::pop(int64_t t, ContextKind kind) {
   const Range range = ranges_.back();
   ranges_.pop_back();
   context_ = range.outer;
-  add(entry(range.context, kNoComm, static_cast<uint32_t>(kind), 0), call_ticks_ - range.call_ticks, ticks(t) - ticks(range.start));
+  add(entry(range.context, kNoComm, static_cast<uint32_t>(kind), 0), call_ticks_ - range.call_ticks,
+      ticks(t) - ticks(range.start));
   write_range(range, kind == ContextKind::kStep ? RecordKind::kStep : RecordKind::kRange, t);
   if (kind == ContextKind::kStep) step_open_ = false;
   refresh(t);
@@ -198,7 +205,7 @@ void SyntheticProcess::value(int64_t t, const std::string& name, double value) {
   put(record, keep(false, 0));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- totals
+// -------------------------------------------------------------------------------------------------------------- totals
 
 ProfileEntry& SyntheticProcess::entry(uint32_t context, uint32_t comm, uint32_t op, uint64_t bytes) {
   const uint32_t size_class = size_class_of(bytes);
@@ -233,7 +240,8 @@ void SyntheticProcess::write_clock(int64_t t) {
 }
 
 void SyntheticProcess::finish() {
-  // In tables of the recorder's sizes; not in the order of their first use, and with free entries in between, which a reader must bear too.
+  // In tables of the recorder's sizes; not in the order of their first use, and with free entries in between, which a
+  // reader must bear too.
   size_t table = profile_chunk_;
   uint32_t slot = 0, capacity = kFirstProfileEntries;
   for (const auto& [key, e] : profile_) {

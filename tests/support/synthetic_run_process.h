@@ -1,4 +1,5 @@
-// One rank's spool, written along a virtual clock: what goes into which record, table and meta entry, as core/format.h describes it.
+// One rank's spool, written along a virtual clock: what goes into which record, table and meta entry, as
+// core/format.h describes it.
 #pragma once
 
 #include <array>
@@ -23,7 +24,8 @@ struct VirtualClock {
 
   uint64_t ticks(int64_t t) const {
     if (tsc_hz == 0) return monotonic_base + static_cast<uint64_t>(local(t));
-    return tsc_base + static_cast<uint64_t>(static_cast<long double>(local(t)) * static_cast<long double>(tsc_hz) / 1e9L + 0.5L);
+    return tsc_base +
+           static_cast<uint64_t>(static_cast<long double>(local(t)) * static_cast<long double>(tsc_hz) / 1e9L + 0.5L);
   }
   ClockPair pair(int64_t t) const {
     const uint64_t now = static_cast<uint64_t>(local(t));
@@ -66,7 +68,8 @@ class SyntheticProcess {
     uint64_t slot;  ///< ring: number of the record
   };
   /// `site`: number of the place in the program; every place is a call site of its own.
-  Call enter(int64_t t, uint32_t op, uint32_t site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer, uint64_t payload);
+  Call enter(int64_t t, uint32_t op, uint32_t site, uint32_t comm, bool collective, uint32_t sequence, int32_t peer,
+             uint64_t payload);
   void leave(Call& call, int64_t t, uint64_t payload);
   /// A non-blocking operation that is over, with the posting call that began it.
   void request(const Call& post, int64_t t, uint64_t payload);

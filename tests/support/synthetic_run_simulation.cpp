@@ -18,7 +18,7 @@ uint64_t mix(uint64_t x) {  // splitmix64
 
 }  // namespace
 
-// ---------------------------------------------------------------------------------------------------------------- the job
+// ------------------------------------------------------------------------------------------------------------- the job
 
 void Simulation::make_ranks() {
   ranks_.resize(static_cast<size_t>(plan_.ranks));
@@ -44,7 +44,10 @@ void Simulation::make_ranks() {
     s.has_window = plan_.has_window;
     s.first_kept = plan_.first_kept;
     s.last_kept = plan_.last_kept;
-    s.facts = {{"exe", "/opt/app/train"}, {"command", "./train --batch 32"}, {"cwd", "/home/user"}, {"cpus", std::to_string(r)}};
+    s.facts = {{"exe", "/opt/app/train"},
+               {"command", "./train --batch 32"},
+               {"cwd", "/home/user"},
+               {"cpus", std::to_string(r)}};
     s.facts.insert(s.facts.end(), plan_.facts.begin(), plan_.facts.end());
     at(r).process = std::make_unique<SyntheticProcess>(s);
     at(r).now = plan_.begin_ns + kInitEnterNs;
@@ -142,7 +145,8 @@ void Simulation::sync_clocks(int64_t t) {
     for (int i = 0; i < 4; ++i) {
       const int64_t sent = t + i * plan_.sync_ns;
       const uint64_t answered = at(0).process->ticks(sent + plan_.sync_ns / 2);
-      at(r).process->spool().clock_sync({at(r).process->ticks(sent), answered, at(r).process->ticks(sent + plan_.sync_ns), 0, 0});
+      at(r).process->spool().clock_sync(
+          {at(r).process->ticks(sent), answered, at(r).process->ticks(sent + plan_.sync_ns), 0, 0});
     }
   }
 }
@@ -175,7 +179,7 @@ void Simulation::finalize() {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------- steps
+// --------------------------------------------------------------------------------------------------------------- steps
 
 void Simulation::begin_step(uint64_t step) {
   for (int r = 0; r < plan_.ranks; ++r) {
@@ -232,8 +236,9 @@ void Simulation::play(const std::vector<Item>& items, uint32_t first_site, std::
     const Item& item = items[place];
     if (step && *step % item.every != 0) continue;
     const bool communicates = item.kind == ItemKind::kCollective || item.kind == ItemKind::kSendrecvRing ||
-                              item.kind == ItemKind::kIsendrecvRing || item.kind == ItemKind::kHalo || item.kind == ItemKind::kMessage ||
-                              item.kind == ItemKind::kIsend || item.kind == ItemKind::kReceive || item.kind == ItemKind::kCollect;
+                              item.kind == ItemKind::kIsendrecvRing || item.kind == ItemKind::kHalo ||
+                              item.kind == ItemKind::kMessage || item.kind == ItemKind::kIsend ||
+                              item.kind == ItemKind::kReceive || item.kind == ItemKind::kCollect;
     if (communicates && step && !communicated) {
       communicated = true;
       meet_fate(*step);
@@ -283,7 +288,8 @@ void Simulation::play(const std::vector<Item>& items, uint32_t first_site, std::
         break;
       case ItemKind::kValue:
         for (int r = 0; r < plan_.ranks; ++r) {
-          if (alive(r) && (item.only_rank < 0 || item.only_rank == r)) at(r).process->value(at(r).now, item.name, item.value);
+          if (alive(r) && (item.only_rank < 0 || item.only_rank == r))
+            at(r).process->value(at(r).now, item.name, item.value);
         }
         break;
     }

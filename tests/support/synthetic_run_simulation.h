@@ -1,7 +1,8 @@
 // Runs a plan on the virtual clock (the time model is described in synthetic_run.h).
 //
-// All ranks do the same items in the same order, so the simulation goes item by item over all of them: when a collective is reached,
-// everybody's moment of entering it is known. There is no queue of events. A rank that stops is skipped from then on.
+// All ranks do the same items in the same order, so the simulation goes item by item over all of them: when a
+// collective is reached, everybody's moment of entering it is known. There is no queue of events. A rank that stops is
+// skipped from then on.
 #pragma once
 
 #include <deque>
@@ -83,7 +84,8 @@ class Simulation {
   void isend(const Item& item, uint32_t site);
   void receive(const Item& item, uint32_t site);
   void collect(const Item& item, uint32_t site);
-  size_t add_message(int from, int to, const Comm& comm, uint32_t tag, int64_t bytes, int64_t send_ns, int64_t receive_ns);
+  size_t add_message(int from, int to, const Comm& comm, uint32_t tag, int64_t bytes, int64_t send_ns,
+                     int64_t receive_ns);
   void polls(const Item& item, uint32_t site);
   void range(const Item& item);
 

@@ -65,7 +65,9 @@ void SpoolBuilder::set_time(uint64_t ticks, uint64_t monotonic_ns) {
 }
 
 // The vector's memory comes from operator new, which aligns it for any of the structs.
-ChunkHeader& SpoolBuilder::chunk(size_t number) { return *reinterpret_cast<ChunkHeader*>(chunks_[number].bytes.data()); }
+ChunkHeader& SpoolBuilder::chunk(size_t number) {
+  return *reinterpret_cast<ChunkHeader*>(chunks_[number].bytes.data());
+}
 
 uint64_t SpoolBuilder::offset(size_t number) const {
   uint64_t offset = std::max<uint64_t>(header_.header_bytes, sizeof(FileHeader));
@@ -110,16 +112,19 @@ void SpoolBuilder::string(uint32_t id, std::string_view text) {
 
 void SpoolBuilder::communicator(CommunicatorMeta meta, const std::vector<RankRun>& runs) {
   meta.runs = static_cast<uint32_t>(runs.size());
-  meta_entry(MetaKind::kCommunicator, {bytes_of(meta), {reinterpret_cast<const char*>(runs.data()), runs.size() * sizeof(RankRun)}});
+  meta_entry(MetaKind::kCommunicator,
+             {bytes_of(meta), {reinterpret_cast<const char*>(runs.data()), runs.size() * sizeof(RankRun)}});
 }
 
 void SpoolBuilder::operation(uint32_t op, OpClass op_class, bool nonblocking, std::string_view name) {
-  const OperationMeta meta = {op, static_cast<uint32_t>(op_class), nonblocking ? 1u : 0u, static_cast<uint32_t>(name.size())};
+  const OperationMeta meta = {op, static_cast<uint32_t>(op_class), nonblocking ? 1u : 0u,
+                              static_cast<uint32_t>(name.size())};
   meta_entry(MetaKind::kOperation, {bytes_of(meta), name});
 }
 
 void SpoolBuilder::module(uint64_t begin, uint64_t end, uint64_t file_offset, std::string_view path) {
-  meta_entry(MetaKind::kModule, {bytes_of(ModuleMeta{begin, end, file_offset, static_cast<uint32_t>(path.size()), 0}), path});
+  meta_entry(MetaKind::kModule,
+             {bytes_of(ModuleMeta{begin, end, file_offset, static_cast<uint32_t>(path.size()), 0}), path});
 }
 
 void SpoolBuilder::thread(uint32_t thread, uint32_t tid, std::string_view name) {
@@ -127,7 +132,8 @@ void SpoolBuilder::thread(uint32_t thread, uint32_t tid, std::string_view name) 
 }
 
 void SpoolBuilder::fact(std::string_view key, std::string_view value) {
-  meta_entry(MetaKind::kFact, {bytes_of(FactMeta{static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value.size())}), key, value});
+  meta_entry(MetaKind::kFact,
+             {bytes_of(FactMeta{static_cast<uint32_t>(key.size()), static_cast<uint32_t>(value.size())}), key, value});
 }
 
 void SpoolBuilder::meta_entry(MetaKind kind, std::initializer_list<std::string_view> parts) {

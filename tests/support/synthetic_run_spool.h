@@ -1,5 +1,5 @@
-// Puts a spool together byte by byte from core/format.h alone. It shares no code with the recorder, so that a misunderstanding between the
-// two sides shows in a test. It checks nothing: odd spools are what it is for.
+// Puts a spool together byte by byte from core/format.h alone. It shares no code with the recorder, so that a
+// misunderstanding between the two sides shows in a test. It checks nothing: odd spools are what it is for.
 //
 //     SpoolBuilder spool;
 //     spool.header().rank = 0;
@@ -29,7 +29,8 @@ class SpoolBuilder {
   FileHeader& header() { return header_; }
   const FileHeader& header() const { return header_; }
 
-  /// Appends a zeroed chunk with a valid header. Its number is its position in the file. `bytes` may be anything that holds the header.
+  /// Appends a zeroed chunk with a valid header. Its number is its position in the file. `bytes` may be anything that
+  /// holds the header.
   size_t add_chunk(ChunkKind kind, uint32_t bytes = kMinChunkBytes, uint32_t thread = 0);
   /// The begin of chunks that are added from now on.
   void set_time(uint64_t ticks, uint64_t monotonic_ns);
@@ -42,7 +43,9 @@ class SpoolBuilder {
   uint64_t offset(size_t number) const;
   void seal(size_t number) { chunk(number).check = chunk_check(chunk(number)); }
 
-  static uint32_t record_slots(uint32_t chunk_bytes) { return static_cast<uint32_t>((chunk_bytes - sizeof(ChunkHeader)) / sizeof(Record)); }
+  static uint32_t record_slots(uint32_t chunk_bytes) {
+    return static_cast<uint32_t>((chunk_bytes - sizeof(ChunkHeader)) / sizeof(Record));
+  }
   /// Writes one record. False: no such slot.
   bool put(size_t number, uint32_t slot, const Record& record);
   /// Behind the records that append() wrote so far. False: the chunk is full.

@@ -43,7 +43,8 @@ TEST(SyntheticRun, AJobComesBackAsItWasWritten) {
     EXPECT_EQ(rank->of_kind(RecordKind::kStepBegin).size(), 10u);
     EXPECT_EQ(rank->of_kind(RecordKind::kRequest).size(), 50u);
     EXPECT_EQ(rank->of_kind(RecordKind::kOpen).size(), 0u);
-    EXPECT_EQ(rank->of_kind(RecordKind::kRange).size(), 10u * (3 + 4));  // phases: the post parts the backward phase in two
+    // phases: the post parts the backward phase in two
+    EXPECT_EQ(rank->of_kind(RecordKind::kRange).size(), 10u * (3 + 4));
     EXPECT_EQ(rank->reader.header().flags, kMpiInitialized | kMpiFinalized | kExited);
     EXPECT_EQ(rank->facts.at("mpi"), "Synthetic MPI 1.0");
     const std::vector<Record> values = rank->of_kind(RecordKind::kValue);
@@ -146,7 +147,15 @@ TEST(SyntheticRun, RootedCollectivesWaitForOneSide) {
 }
 
 TEST(SyntheticRun, TransfersInTheBackgroundComeOneAfterTheOther) {
-  const Truth truth = run().ranks(2).steps(1).iallreduce(4_MiB, 3_ms).compute(1_ms).iallreduce(4_MiB, 3_ms).compute(2_ms).waitall().truth();
+  const Truth truth = run()
+                          .ranks(2)
+                          .steps(1)
+                          .iallreduce(4_MiB, 3_ms)
+                          .compute(1_ms)
+                          .iallreduce(4_MiB, 3_ms)
+                          .compute(2_ms)
+                          .waitall()
+                          .truth();
   const InstanceTruth& first = truth.instances[0];
   const InstanceTruth& second = truth.instances[1];
   EXPECT_EQ(first.moved_from_ns, first.members[0].enter_ns);
@@ -236,7 +245,8 @@ TEST(SyntheticRun, LongRunsFillSeveralChunksAndOutgrowTheProfile) {
 }
 
 TEST(SyntheticRun, HostsAndClocks) {
-  const WrittenRun job(run().ranks(6).steps(100).compute(50_ms).allreduce(1_KiB, 1_ms).hosts(3).host_clock(2, 7_s, 50).tsc(2.6e9));
+  const WrittenRun job(
+      run().ranks(6).steps(100).compute(50_ms).allreduce(1_KiB, 1_ms).hosts(3).host_clock(2, 7_s, 50).tsc(2.6e9));
   const FileHeader& a = job.ranks[0]->reader.header();
   const FileHeader& b = job.ranks[1]->reader.header();
   const FileHeader& c = job.ranks[2]->reader.header();
@@ -247,7 +257,9 @@ TEST(SyntheticRun, HostsAndClocks) {
   EXPECT_EQ(a.begin.ticks, b.begin.ticks);
   EXPECT_EQ(c.begin.realtime_ns - a.begin.realtime_ns, static_cast<uint64_t>(3_ms));
   EXPECT_EQ(d.begin.realtime_ns - a.begin.realtime_ns, static_cast<uint64_t>(7_s + 6_ms));
-  const auto lived = [](const FileHeader& h) { return static_cast<double>(h.latest.monotonic_ns - h.begin.monotonic_ns); };
+  const auto lived = [](const FileHeader& h) {
+    return static_cast<double>(h.latest.monotonic_ns - h.begin.monotonic_ns);
+  };
   EXPECT_EQ(lived(a), lived(c));
   EXPECT_NEAR(lived(d) / lived(a), 1 + 50e-6, 1e-9);
   EXPECT_EQ(a.clock, static_cast<uint32_t>(ClockKind::kTsc));
@@ -281,8 +293,14 @@ TEST(SyntheticRun, WithoutStepsNothingIsAnnotated) {
 }
 
 TEST(SyntheticRun, ARunDirectoryHoldsWhatItShould) {
-  const WrittenRun job(
-      run().ranks(3).steps(2).allreduce(1_KiB, 1_us).missing(1).job_json(3).command({"mpirun", "a\"b"}).loss(0, kLossMeta, 5));
+  const WrittenRun job(run()
+                           .ranks(3)
+                           .steps(2)
+                           .allreduce(1_KiB, 1_us)
+                           .missing(1)
+                           .job_json(3)
+                           .command({"mpirun", "a\"b"})
+                           .loss(0, kLossMeta, 5));
   expect_same(job);
   EXPECT_EQ(job.ranks[1], nullptr);
   EXPECT_EQ(job.ranks[0]->reader.header().loss[kLossMeta], 5u);
@@ -300,10 +318,12 @@ TEST(SyntheticRun, RanksKnowTheSameThingsByDifferentIds) {
 TEST(SyntheticRun, TheSameWordsGiveTheSameBytes) {
   const SyntheticRun plan = run().ranks(2).steps(3).compute(1_ms).gap(200_us).allreduce(1_KiB, 1_us).jitter(100_us, 7);
   const WrittenRun first(plan), second(plan);
-  EXPECT_EQ(first.truth.step(0, 1).start_ns, first.truth.step(0, 0).start_ns + first.truth.step(0, 0).duration_ns + 200_us);
+  EXPECT_EQ(first.truth.step(0, 1).start_ns,
+            first.truth.step(0, 0).start_ns + first.truth.step(0, 0).duration_ns + 200_us);
   for (const std::string& spool : first.truth.spools) {
     std::ifstream a(first.folder / spool, std::ios::binary), b(second.folder / spool, std::ios::binary);
-    EXPECT_EQ(std::string((std::istreambuf_iterator<char>(a)), {}), std::string((std::istreambuf_iterator<char>(b)), {}));
+    EXPECT_EQ(std::string((std::istreambuf_iterator<char>(a)), {}),
+              std::string((std::istreambuf_iterator<char>(b)), {}));
   }
 }
 

@@ -30,8 +30,9 @@ const InstanceTruth& Truth::instance(const std::string& comm, uint32_t seq) cons
 }
 
 const StepTruth& Truth::step(int rank, uint64_t number) const {
-  const auto found = std::lower_bound(steps.begin(), steps.end(), std::tie(rank, number),
-                                      [](const StepTruth& s, const auto& key) { return std::tie(s.rank, s.step) < key; });
+  const auto found =
+      std::lower_bound(steps.begin(), steps.end(), std::tie(rank, number),
+                       [](const StepTruth& s, const auto& key) { return std::tie(s.rank, s.step) < key; });
   if (found != steps.end() && found->rank == rank && found->step == number) return *found;
   throw std::out_of_range("no finished step " + std::to_string(number) + " on rank " + std::to_string(rank));
 }
@@ -73,7 +74,8 @@ int64_t Truth::blame_ns(int waiter, int late) const {
     const synthetic::Op& op = synthetic::operation(i.op);
     for (const MemberTruth& m : i.members) {
       if (m.rank != waiter) continue;
-      const bool for_root = op.op_class == OpClass::kRootToAll || (op.is_rooted() && m.rank != root && m.leave_ns <= last_ns);
+      const bool for_root =
+          op.op_class == OpClass::kRootToAll || (op.is_rooted() && m.rank != root && m.leave_ns <= last_ns);
       const std::vector<int> awaited = for_root ? std::vector{root} : i.last_ranks;
       if (std::find(awaited.begin(), awaited.end(), late) != awaited.end())
         sum += m.wait_ns.value_or(0) / static_cast<int64_t>(awaited.size());

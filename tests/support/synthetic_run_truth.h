@@ -1,4 +1,5 @@
-// What a synthetic run should come out as, by the generator's own arithmetic. Times are ns since the run's first sign of life.
+// What a synthetic run should come out as, by the generator's own arithmetic. Times are ns since the run's
+// first sign of life.
 #pragma once
 
 #include <cstdint>
@@ -16,8 +17,9 @@ struct MemberTruth {
   std::optional<int64_t> leave_ns;  ///< non-blocking: of the completing call; nothing: never left
   int64_t payload_bytes = 0;        ///< as recorded for this rank
   // Nothing while a member is missing or never left.
-  std::optional<int64_t>
-      wait_ns;  ///< for the last to enter; of one to all for the root; of all to one, who leaves before the last enters, for the root if it stays for that
+  /// for the last to enter; of one to all for the root; of all to one, who leaves before the last enters, for the root
+  /// if it stays for that
+  std::optional<int64_t> wait_ns;
   std::optional<int64_t> transfer_ns;  ///< leave - enter - wait. Non-blocking: an upper bound of the transfer
 };
 
@@ -50,8 +52,8 @@ struct MessageTruth {
   int64_t bytes = 0;
   int64_t send_ns = 0, receive_ns = 0;  ///< when each was posted
   std::optional<uint64_t> step;         ///< of the receiver
-  // Nothing while an end is not over. Among several messages that end in one call only the longest wait counts, a late sender's if a late
-  // receiver's is as long.
+  // Nothing while an end is not over. Among several messages that end in one call only the longest wait counts, a late
+  // sender's if a late receiver's is as long.
   std::optional<int64_t> late_sender_wait_ns;    ///< of the receiver, in the call in which the receive ended
   std::optional<int64_t> late_receiver_wait_ns;  ///< of the sender, in the call in which the send ended
 };
@@ -89,7 +91,8 @@ struct OpenCallTruth {
 struct Truth {
   std::vector<InstanceTruth> instances;  ///< in the order of the program
   std::vector<MessageTruth> messages;    ///< in the order in which they were posted in the program
-  std::vector<StepTruth> steps;          ///< finished ones, by rank, then step. With no_steps(): the program's iterations
+  /// finished ones, by rank, then step. With no_steps(): the program's iterations
+  std::vector<StepTruth> steps;
   std::vector<ProfileTruth> profile;
   std::vector<OpenCallTruth> open_calls;
   std::vector<std::string> spools;  ///< file name by rank; "" for missing ranks

@@ -17,9 +17,11 @@ constexpr int kMostSmallTensors = 120, kFewestSmallTensors = 12;
 
 int64_t share_of(double share, double ns) { return static_cast<int64_t>(share * ns); }
 
-bool has(const std::vector<Fault>& faults, Fault kind) { return std::find(faults.begin(), faults.end(), kind) != faults.end(); }
+bool has(const std::vector<Fault>& faults, Fault kind) {
+  return std::find(faults.begin(), faults.end(), kind) != faults.end();
+}
 
-// ---------------------------------------------------------------------------------------------------------------- healthy jobs
+// -------------------------------------------------------------------------------------------------------- healthy jobs
 
 /// Layers of unlike size, forwards a third of the time.
 void draw_layers(TrainingJob& job, double compute_ns, Dice& dice) {
@@ -38,7 +40,8 @@ void draw_buckets(TrainingJob& job, double xfer_ns, Dice& dice) {
   const TrainingJob::Link& link = job.nodes > 1 ? job.between : job.inside;
   const double p = job.ranks();
   const double bytes = std::max(400e3, xfer_ns / (2 * (p - 1) / p * link.ns_per_byte));
-  const int count = std::min({std::max(2, static_cast<int>(bytes / 300e3)), static_cast<int>(job.backward_ns.size()), dice.between(2, 6)});
+  const int count = std::min(
+      {std::max(2, static_cast<int>(bytes / 300e3)), static_cast<int>(job.backward_ns.size()), dice.between(2, 6)});
   std::vector<double> weight;
   for (int b = 0; b < count; ++b) weight.push_back(dice.uniform(0.6, 1.4));
   const double all = std::accumulate(weight.begin(), weight.end(), 0.0);
@@ -62,7 +65,8 @@ void draw_pipeline(TrainingJob& job, double compute_ns, Dice& dice) {
   job.pipeline.stages = job.ranks();
   job.pipeline.microbatches = job.pipeline.usual_microbatches = (job.ranks() - 1) * dice.between(26, 36);
   const TrainingJob::Link& link = job.nodes > 1 ? job.between : job.inside;
-  job.pipeline.activation_bytes = share_of(dice.uniform(0.005, 0.02), compute_ns / job.pipeline.microbatches / link.ns_per_byte) + 1024;
+  job.pipeline.activation_bytes =
+      share_of(dice.uniform(0.005, 0.02), compute_ns / job.pipeline.microbatches / link.ns_per_byte) + 1024;
   job.loss_every_step = true;
 }
 
@@ -83,13 +87,16 @@ TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults, bool l
   job.nodes = dice.between(has(faults, Fault::kClockJump) ? 2 : 1, 3);
   job.ranks_per_node = job.nodes == 1 ? dice.between(2, 6) : dice.between(1, 3);
   if (has(faults, Fault::kSlowNode)) job.nodes = dice.between(2, 3), job.ranks_per_node = dice.between(2, 3);
-  if (has(faults, Fault::kSlowRanks)) job.ranks_per_node = job.nodes == 1 ? dice.between(5, 8) : dice.between(5 - job.nodes, 6 - job.nodes);
+  if (has(faults, Fault::kSlowRanks))
+    job.ranks_per_node = job.nodes == 1 ? dice.between(5, 8) : dice.between(5 - job.nodes, 6 - job.nodes);
   if (large) job.nodes = dice.between(3, 8), job.ranks_per_node = 8;
   job.steps = static_cast<uint64_t>(dice.between(22, 40));
   job.named_layers = dice.chance(0.5);
-  const double compute_ns = has(faults, Fault::kSmallTensors) ? dice.log_uniform(8e6, 30e6) : dice.log_uniform(8e6, 400e6);
+  const double compute_ns =
+      has(faults, Fault::kSmallTensors) ? dice.log_uniform(8e6, 30e6) : dice.log_uniform(8e6, 400e6);
   static constexpr std::array kInputNames = {"data", "load_batch", "DataLoader",
-                                             "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__", "next_batch"};
+                                             "enumerate(DataLoader)#_MultiProcessingDataLoaderIter.__next__",
+                                             "next_batch"};
   job.input_phase = kInputNames[static_cast<size_t>(dice.between(0, kInputNames.size() - 1))];
   job.input_ns = share_of(dice.uniform(0.0005, 0.008), compute_ns);
   job.optimizer_ns = share_of(dice.uniform(0.01, 0.05), compute_ns);
@@ -103,19 +110,23 @@ TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults, bool l
   job.hiccup_chance = dice.uniform(0, 0.03);
   job.hiccup_ns = share_of(dice.uniform(0.01, 0.05), compute_ns);
   job.loss_every_step = dice.chance(0.7);
-  if (has(faults, Fault::kBubble) || (faults.empty() && !large && dice.chance(0.15))) draw_pipeline(job, compute_ns, dice);
+  if (has(faults, Fault::kBubble) || (faults.empty() && !large && dice.chance(0.15)))
+    draw_pipeline(job, compute_ns, dice);
   for (int node = 0; node < job.nodes; ++node) {
     job.clock_offset_ns.push_back(node == 0 ? 0 : static_cast<int64_t>(dice.uniform(-1e9, 1e9)));
     job.clock_drift_ppm.push_back(node == 0 ? 0 : dice.uniform(-60, 60));
   }
   if (job.pipeline.stages > 1) return job;
   job.reduction = draw_reduction(job, has(faults, Fault::kSlowLink), dice);
-  if (has(faults, Fault::kSlowAlgorithm)) job.reduction = dice.chance(0.5) ? Reduction::kAfterBackward : Reduction::kInBackward;
+  if (has(faults, Fault::kSlowAlgorithm))
+    job.reduction = dice.chance(0.5) ? Reduction::kAfterBackward : Reduction::kInBackward;
   if (has(faults, Fault::kExposedTail)) job.reduction = Reduction::kOverlapped;
   if (has(faults, Fault::kLayerImbalance)) job.named_layers = true;
-  const bool gpu = has(faults, Fault::kHostBound) || has(faults, Fault::kSlowCopies) || (faults.empty() && dice.chance(0.2));
+  const bool gpu =
+      has(faults, Fault::kHostBound) || has(faults, Fault::kSlowCopies) || (faults.empty() && dice.chance(0.2));
   if (gpu) draw_gpu(job, compute_ns, dice);
-  if (has(faults, Fault::kSmallBatch)) job.reduction = dice.chance(0.5) ? Reduction::kAfterBackward : Reduction::kInBackward;
+  if (has(faults, Fault::kSmallBatch))
+    job.reduction = dice.chance(0.5) ? Reduction::kAfterBackward : Reduction::kInBackward;
   if (has(faults, Fault::kSmallBatch) || (faults.empty() && dice.chance(0.3))) job.samples = dice.between(1, 256);
   const bool overlapped = job.reduction == Reduction::kOverlapped;
   if (gpu) return draw_buckets(job, compute_ns * dice.uniform(0.01, 0.03), dice), job;
@@ -124,7 +135,7 @@ TrainingJob draw_healthy(uint64_t seed, const std::vector<Fault>& faults, bool l
   return job;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- faults
+// -------------------------------------------------------------------------------------------------------------- faults
 
 InjectedFault draw_fault(TrainingJob& job, Fault kind, Dice& dice) {
   const double step_ns = step_ns_of(job);
@@ -202,12 +213,14 @@ void set_small_tensors(TrainingJob& job) {
 }
 
 void measure(TrainingJob& job, InjectedFault& fault) {
-  // With other calls in a step the same dice fall for other things: then the mean of more steps tells what is not chance.
+  // With other calls in a step the same dice fall for other things: then the mean of more steps tells what is not
+  // chance.
   TrainingJob with = job;
   if (fault.kind == Fault::kBubble || fault.kind == Fault::kSmallTensors)
     with.steps *= std::clamp<uint64_t>(kMeanOf / static_cast<uint64_t>(job.ranks()), 1, 8);
   const double with_ns = step_ns_of(with, fault.from_step);
-  if (fault.kind == Fault::kSmallBatch) {  // as many samples in steps of twice the batch, which the system takes away as much time of
+  // as many samples in steps of twice the batch, which the system takes away as much time of
+  if (fault.kind == Fault::kSmallBatch) {
     TrainingJob twice = job;
     twice.input_ns *= 2;
     for (auto* layers : {&twice.forward_ns, &twice.backward_ns}) {
@@ -218,7 +231,8 @@ void measure(TrainingJob& job, InjectedFault& fault) {
     return;
   }
   TrainingJob without = with.without(fault.kind);
-  if (fault.kind == Fault::kBubble && job.pipeline.flush_every == 0) {  // too few micro-batches: what twice as many of half the size save
+  // too few micro-batches: what twice as many of half the size save
+  if (fault.kind == Fault::kBubble && job.pipeline.flush_every == 0) {
     without.pipeline.microbatches = 2 * job.pipeline.microbatches;
     without.pipeline.activation_bytes = job.pipeline.activation_bytes / 2;
   }
@@ -228,9 +242,9 @@ void measure(TrainingJob& job, InjectedFault& fault) {
 }  // namespace
 
 const char* name_of(Fault fault) {
-  static constexpr std::array kNames = {"slow rank",    "slow ranks",  "slow node",  "slow link",       "small tensors",
-                                        "input stall",  "bubble",      "clock jump", "layer imbalance", "slow algorithm",
-                                        "exposed tail", "small batch", "host bound", "slow copies"};
+  static constexpr std::array kNames = {
+      "slow rank",  "slow ranks",      "slow node",      "slow link",    "small tensors", "input stall", "bubble",
+      "clock jump", "layer imbalance", "slow algorithm", "exposed tail", "small batch",   "host bound",  "slow copies"};
   return kNames[static_cast<size_t>(fault)];
 }
 
@@ -255,7 +269,9 @@ const InjectedFault* TrainingJob::fault(Fault kind) const {
 }
 
 bool TrainingJob::is_recorded(int rank) const {
-  const auto has_it = [rank](const std::vector<int>& ranks) { return std::find(ranks.begin(), ranks.end(), rank) != ranks.end(); };
+  const auto has_it = [rank](const std::vector<int>& ranks) {
+    return std::find(ranks.begin(), ranks.end(), rank) != ranks.end();
+  };
   return !has_it(removed) && !has_it(torn) && !has_it(damaged);
 }
 
@@ -312,7 +328,9 @@ TrainingJob draw_job(uint64_t seed, const std::vector<Fault>& faults, bool large
 }  // namespace
 
 TrainingJob draw_training_job(uint64_t seed, const std::vector<Fault>& faults) { return draw_job(seed, faults, false); }
-TrainingJob draw_large_training_job(uint64_t seed, const std::vector<Fault>& faults) { return draw_job(seed, faults, true); }
+TrainingJob draw_large_training_job(uint64_t seed, const std::vector<Fault>& faults) {
+  return draw_job(seed, faults, true);
+}
 
 void lose_ranks(TrainingJob& job, double share) {
   Dice dice = Dice(job.seed).of(kLoss);

@@ -1,19 +1,25 @@
-// A distributed training job simulated in time, with noise, and with faults whose cost is known because the same job is simulated without
-// them: what findings are measured against (tests/analyzer/injected). Written through SyntheticProcess as the spools that it would have
-// left.
+// A distributed training job simulated in time, with noise, and with faults whose cost is known because the same job is
+// simulated without them: what findings are measured against (tests/analyzer/injected). Written through
+// SyntheticProcess as the spools that it would have left.
 //
 //     TrainingJob job = draw_training_job(seed, {Fault::kSlowRank});
 //     job.faults[0].rank, job.faults[0].cost      // the truth
 //     write_training_job(job, folder);
 //
 // It knows nothing of the analyzer's rules. The model:
-//   computing     every layer of every rank in every step: its time, times a lognormal factor of the moment, one of the step and one of the
-//                 rank for good (no two chips are equal); now and then the operating system takes a rank's core away for a while
-//   collectives   the cost model of a ring within or between nodes, alpha and beta, times a lognormal factor; nobody leaves before all
-//                 entered, and not all at the same moment. With overlap: posted in backward, bytes move when all members have posted and
-//                 the link is free; a Waitall at the end
+//   computing     every layer of every rank in every step: its time, times a lognormal factor of the moment, one of the
+//                 step and one of the rank for good (no two chips are equal); now and then the operating system takes a
+//                 rank's core away for a while
+//                 rank for good (no two chips are equal); now and then the operating system takes a rank's
+//                 core away for a while
+//   collectives   the cost model of a ring within or between nodes, alpha and beta, times a lognormal factor; nobody
+//                 leaves before all entered, and not all at the same moment. With overlap: posted in backward, bytes
+//                 move when all members have posted and the link is free; a Waitall at the end
+//                 entered, and not all at the same moment. With overlap: posted in backward, bytes move when all
+//                 members have posted and the link is free; a Waitall at the end
 //   messages      of pipelines: an eager send takes its bytes over the link; a receive waits for it
-//   GPUs          one stream: what is launched runs when everything before it has; the host waits for it before and after the reductions
+//   GPUs          one stream: what is launched runs when everything before it has; the host waits for it before and
+//                 after the reductions
 //   clocks        of each node off by up to a second and by up to 60 ppm
 // Units: ns and bytes. The same job gives the same spools.
 #pragma once
@@ -45,9 +51,10 @@ const char* name_of(Fault fault);
 
 struct InjectedFault {
   Fault kind;
-  int64_t size_ns = 0;      ///< what it adds to where it strikes, per step; of clocks, the jump
-  double cost = 0;          ///< share of the step that would be won without it: by simulation, not by a rule
-  int rank = -1;            ///< slow rank; of slow links the group, of slow nodes and clocks the node, of imbalance the layer
+  int64_t size_ns = 0;  ///< what it adds to where it strikes, per step; of clocks, the jump
+  double cost = 0;      ///< share of the step that would be won without it: by simulation, not by a rule
+  /// slow rank; of slow links the group, of slow nodes and clocks the node, of imbalance the layer
+  int rank = -1;
   int second = -1;          ///< slow ranks: the other one
   double second_share = 0;  ///< of size_ns, what that one takes longer
   uint64_t from_step = 0;   ///< before it all is well
@@ -99,7 +106,8 @@ struct TrainingJob {
   std::vector<int64_t> clock_offset_ns;  ///< by node
   std::vector<double> clock_drift_ppm;
   std::vector<InjectedFault> faults;
-  std::vector<int> removed, torn, damaged;  ///< ranks whose spool is not there, only its first part, or altered (tests/core/damage.h)
+  /// ranks whose spool is not there, only its first part, or altered (tests/core/damage.h)
+  std::vector<int> removed, torn, damaged;
 
   /// Computing of a rank in a step, without faults and noise.
   double computing_ns() const;
@@ -117,10 +125,12 @@ TrainingJob draw_training_job(uint64_t seed, const std::vector<Fault>& faults);
 constexpr double kLeastCost = 0.05;
 /// The same on 24 to 64 ranks.
 TrainingJob draw_large_training_job(uint64_t seed, const std::vector<Fault>& faults);
-/// Takes the spools of `share` of the ranks away, of one at least, tears or damages them: which ones, and how, the job's seed says.
+/// Takes the spools of `share` of the ranks away, of one at least, tears or damages them: which ones, and how,
+/// the job's seed says.
 void lose_ranks(TrainingJob& job, double share);
-/// A job of any size: nodes of 8 ranks with clocks of their own; 20 steps of 14.4 ms with ten collectives each, on the world, on the node and
-/// on a data-parallel group (a rank of every node). One rank in the middle computes 3 ms longer. `ranks`: a multiple of 8.
+/// A job of any size: nodes of 8 ranks with clocks of their own; 20 steps of 14.4 ms with ten collectives each, on the
+/// world, on the node and on a data-parallel group (a rank of every node). One rank in the middle computes 3 ms longer.
+/// `ranks`: a multiple of 8.
 TrainingJob many_ranks_job(int ranks);
 
 /// Makes the folder and one spool per rank.

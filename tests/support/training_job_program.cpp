@@ -30,7 +30,9 @@ class Program {
   void open(const std::string& name, ContextKind kind = ContextKind::kPhase) {
     actions_.push_back({.kind = Action::Kind::kOpen, .range = kind, .name = name});
   }
-  void close(ContextKind kind = ContextKind::kPhase) { actions_.push_back({.kind = Action::Kind::kClose, .range = kind}); }
+  void close(ContextKind kind = ContextKind::kPhase) {
+    actions_.push_back({.kind = Action::Kind::kClose, .range = kind});
+  }
   void compute(int64_t ns) { actions_.push_back({.kind = Action::Kind::kCompute, .ns = ns}); }
   void collective(const char* op, int64_t bytes, uint32_t site, size_t comm = kWorldComm) {
     actions_.push_back({.kind = Action::Kind::kCollective, .bytes = bytes, .comm = comm, .op = op, .site = site});
@@ -52,7 +54,8 @@ class Program {
       const int place = kind == Fault::kSlowNode ? rank_ / job_.ranks_per_node : rank_;
       if (slow == nullptr || step_ < slow->from_step) continue;
       const double share = slow->rank == place ? 1 : slow->second == place ? slow->second_share : 0;
-      ns += static_cast<int64_t>(share * static_cast<double>(slow->size_ns) * static_cast<double>(ns) / job_.computing_ns());
+      ns += static_cast<int64_t>(share * static_cast<double>(slow->size_ns) * static_cast<double>(ns) /
+                                 job_.computing_ns());
     }
     const InjectedFault* uneven = job_.fault(Fault::kLayerImbalance);
     if (uneven != nullptr && uneven->rank == static_cast<int>(l)) {
@@ -104,12 +107,15 @@ class Program {
     for (const TrainingJob::Bucket& bucket : job_.buckets) {
       if (!at_once) reduce(bucket);
     }
-    if (job_.reduction == Reduction::kOverlapped) actions_.push_back({.kind = Action::Kind::kWaitall, .site = kWaitSite});
+    if (job_.reduction == Reduction::kOverlapped)
+      actions_.push_back({.kind = Action::Kind::kWaitall, .site = kWaitSite});
     close();
     finish();
   }
 
-  void copy(int64_t bytes, bool from_gpu) { actions_.push_back({.kind = Action::Kind::kLaunch, .bytes = bytes, .peer = from_gpu ? 1 : 0}); }
+  void copy(int64_t bytes, bool from_gpu) {
+    actions_.push_back({.kind = Action::Kind::kLaunch, .bytes = bytes, .peer = from_gpu ? 1 : 0});
+  }
   void kernels(size_t l, int64_t ns) {
     if (job_.named_layers) open("layer" + std::to_string(l), ContextKind::kLayer);
     for (int i = 0; i < job_.gpu.kernels_per_layer; ++i)
@@ -168,8 +174,10 @@ class Program {
     if (slow != nullptr && slow->rank == rank_ && step_ >= slow->from_step) ns += slow->size_ns / (2 * p.microbatches);
     compute(ns);
     if (to >= 0 && to < p.stages)
-      actions_.push_back(
-          {.kind = Action::Kind::kSend, .bytes = p.activation_bytes, .peer = to, .site = kSendSite + (forwards ? 10u : 12u)});
+      actions_.push_back({.kind = Action::Kind::kSend,
+                          .bytes = p.activation_bytes,
+                          .peer = to,
+                          .site = kSendSite + (forwards ? 10u : 12u)});
     close();
   }
 
@@ -181,6 +189,8 @@ class Program {
 
 }  // namespace
 
-std::vector<Action> program_of(const TrainingJob& job, int rank, uint64_t step) { return Program(job, rank, step).build(); }
+std::vector<Action> program_of(const TrainingJob& job, int rank, uint64_t step) {
+  return Program(job, rank, step).build();
+}
 
 }  // namespace ddl::test

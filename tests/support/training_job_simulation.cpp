@@ -57,7 +57,7 @@ TrainingSimulation::TrainingSimulation(const TrainingJob& job, bool recorded) : 
   make_groups();
 }
 
-// ---------------------------------------------------------------------------------------------------------------- the job
+// ------------------------------------------------------------------------------------------------------------- the job
 
 void TrainingSimulation::make_ranks(bool recorded) {
   const InjectedFault* jump = recorded ? job_.fault(Fault::kClockJump) : nullptr;
@@ -149,7 +149,8 @@ void TrainingSimulation::initialize() {
       h.world_size = job_.ranks();
       h.thread_level = 0;
       h.flags |= kMpiInitialized;
-      for (const Op& op : synthetic::operations()) process.spool().operation(op.id, op.op_class, op.nonblocking, op.name);
+      for (const Op& op : synthetic::operations())
+        process.spool().operation(op.id, op.op_class, op.nonblocking, op.name);
       process.spool().communicator({1, 0, 1, job_.ranks(), r, 0, kCommWorld, 0, 0}, {});
       process.spool().communicator({2, 0, 2, 1, 0, 0, kCommSelf, 0, 0}, {});
       for (const size_t comm : {kNodeComm, kColumnComm}) {
@@ -161,9 +162,11 @@ void TrainingSimulation::initialize() {
         const int own = static_cast<int>(std::find(members.begin(), members.end(), r) - members.begin());
         const auto index = static_cast<uint32_t>(2 + comm);
         const uint64_t uid = (0xabcdefull + group) | 1ull << 63;
-        process.spool().communicator({index, 1, uid, size, own, operation("MPI_Comm_split").id, 0, 0, 0}, {{members[0], stride, size}});
-        process.name_communicator(index, (comm == kNodeComm ? "node." : "column.") +
-                                             std::to_string(comm == kNodeComm ? r / job_.ranks_per_node : r % job_.ranks_per_node));
+        process.spool().communicator({index, 1, uid, size, own, operation("MPI_Comm_split").id, 0, 0, 0},
+                                     {{members[0], stride, size}});
+        process.name_communicator(
+            index, (comm == kNodeComm ? "node." : "column.") +
+                       std::to_string(comm == kNodeComm ? r / job_.ranks_per_node : r % job_.ranks_per_node));
       }
       process.spool().fact("mpi", "Synthetic MPI 1.0");
       process.leave(call, leave_ns, 0);
@@ -180,7 +183,8 @@ void TrainingSimulation::finalize() {
   for (Rank& rank : ranks_) {
     if (rank.process == nullptr) continue;
     rank.now += kFinalizeGapNs;
-    auto call = rank.process->enter(rank.now, operation("MPI_Finalize").id, kFinalizeSite, kNoComm, false, kNoSequence, -1, 0);
+    auto call =
+        rank.process->enter(rank.now, operation("MPI_Finalize").id, kFinalizeSite, kNoComm, false, kNoSequence, -1, 0);
     FileHeader& h = rank.process->header();
     h.mpi_finalize_enter_ticks = call.record.start_ticks;
     h.flags |= kMpiFinalized | kExited;
@@ -194,7 +198,9 @@ void TrainingSimulation::write(const std::filesystem::path& folder) {
   std::filesystem::create_directories(folder);
   std::filesystem::permissions(folder, std::filesystem::perms::owner_all);
   for (int r = 0; r < job_.ranks(); ++r) {
-    const auto is_in = [r](const std::vector<int>& ranks) { return std::find(ranks.begin(), ranks.end(), r) != ranks.end(); };
+    const auto is_in = [r](const std::vector<int>& ranks) {
+      return std::find(ranks.begin(), ranks.end(), r) != ranks.end();
+    };
     if (is_in(job_.removed)) continue;
     SyntheticProcess& process = *at(r).process;
     process.finish();
@@ -205,7 +211,7 @@ void TrainingSimulation::write(const std::filesystem::path& folder) {
   }
 }
 
-// ---------------------------------------------------------------------------------------------------------------- steps
+// --------------------------------------------------------------------------------------------------------------- steps
 
 void TrainingSimulation::run_step(uint64_t step) {
   std::vector<int64_t> begin_ns;
@@ -277,7 +283,8 @@ bool TrainingSimulation::advance(int r, uint64_t step) {
 
 int64_t TrainingSimulation::computing_ns(int r, uint64_t step, const Action& action, size_t place) const {
   const auto rank = static_cast<uint64_t>(r);
-  const double pace = dice_.of(kRankPace, rank).lognormal(job_.rank_noise) * dice_.of(kStepPace, rank, step).lognormal(job_.step_noise) *
+  const double pace = dice_.of(kRankPace, rank).lognormal(job_.rank_noise) *
+                      dice_.of(kStepPace, rank, step).lognormal(job_.step_noise) *
                       dice_.of(kMoment, rank, step, place).lognormal(action.irregular ? kIrregular : job_.moment_noise);
   double ns = static_cast<double>(action.ns) * pace;
   Dice hiccup = dice_.of(kHiccup, rank, step, place);
@@ -286,29 +293,34 @@ int64_t TrainingSimulation::computing_ns(int r, uint64_t step, const Action& act
   return static_cast<int64_t>(ns);
 }
 
-int64_t TrainingSimulation::transfer_ns(const Group& group, const Action& action, uint32_t sequence, uint64_t step) const {
+int64_t TrainingSimulation::transfer_ns(const Group& group, const Action& action, uint32_t sequence,
+                                        uint64_t step) const {
   const auto p = static_cast<double>(group.members.size());
   const std::string_view op = action.op;
   const bool both_ways = op == "MPI_Allreduce" || op == "MPI_Iallreduce";
   const double rounds = (both_ways ? 2 : 1) * lg(group.members.size());
-  const double bytes = op == "MPI_Allgather" ? static_cast<double>(action.bytes) * p : static_cast<double>(action.bytes);
+  const double bytes =
+      op == "MPI_Allgather" ? static_cast<double>(action.bytes) * p : static_cast<double>(action.bytes);
   const double factor = action.bytes > 64 && step >= group.slow_from ? group.slow_by : 1;
-  double ns = rounds * group.link.alpha_ns + (both_ways ? 2 : 1) * (p - 1) / p * bytes * group.link.ns_per_byte * factor;
-  if (const InjectedFault* slow = job_.fault(Fault::kSlowAlgorithm); slow != nullptr && is_largest_bucket(job_, action.bytes))
+  double ns =
+      rounds * group.link.alpha_ns + (both_ways ? 2 : 1) * (p - 1) / p * bytes * group.link.ns_per_byte * factor;
+  if (const InjectedFault* slow = job_.fault(Fault::kSlowAlgorithm);
+      slow != nullptr && is_largest_bucket(job_, action.bytes))
     ns += static_cast<double>(slow->size_ns);
   Dice dice = dice_.of(kTransfer, static_cast<uint64_t>(&group - groups_.data()), sequence);
   return 1 + static_cast<int64_t>(ns * dice.lognormal(job_.network_noise));
 }
 
-// ---------------------------------------------------------------------------------------------------------------- calls
+// --------------------------------------------------------------------------------------------------------------- calls
 
-SyntheticProcess::Call TrainingSimulation::enter(int r, const Action& action, const char* op, uint32_t sequence, int peer,
-                                                 uint64_t payload) {
+SyntheticProcess::Call TrainingSimulation::enter(int r, const Action& action, const char* op, uint32_t sequence,
+                                                 int peer, uint64_t payload) {
   if (at(r).process == nullptr) return {};
   const Op& known = operation(op);
   const bool has_comm = known.op_class != OpClass::kCompletion || sequence != kNoSequence;
   const auto comm = action.comm == kWorldComm ? 1u : static_cast<uint32_t>(2 + action.comm);
-  return at(r).process->enter(at(r).now, known.id, action.site, has_comm ? comm : kNoComm, known.is_collective(), sequence, peer, payload);
+  return at(r).process->enter(at(r).now, known.id, action.site, has_comm ? comm : kNoComm, known.is_collective(),
+                              sequence, peer, payload);
 }
 
 void TrainingSimulation::leave(int r, SyntheticProcess::Call& call, int64_t t, uint64_t payload) {
@@ -322,8 +334,9 @@ void TrainingSimulation::meet(int r, const Action& action, uint64_t step) {
   Group& group = groups_[g];
   const uint32_t sequence = ++sequence_[g][static_cast<size_t>(r)];
   Meeting& meeting = open_[{g, sequence}];
-  const uint64_t payload =
-      action.bytes == 0 ? 0 : record_payload(static_cast<uint64_t>(action.bytes), kMpiFloat, operation(action.op).reduces ? kMpiSum : 0);
+  const uint64_t payload = action.bytes == 0 ? 0
+                                             : record_payload(static_cast<uint64_t>(action.bytes), kMpiFloat,
+                                                              operation(action.op).reduces ? kMpiSum : 0);
   SyntheticProcess::Call call = enter(r, action, action.op, sequence, -1, payload);
   meeting.entered.emplace_back(r, rank.now);
   const bool posts = action.kind == Action::Kind::kPost;
@@ -346,7 +359,8 @@ void TrainingSimulation::meet(int r, const Action& action, uint64_t step) {
     Dice dice = dice_.of(kLeaving, g, sequence, static_cast<uint64_t>(member));
     at(member).in_collective = false;
     leave(member, at(member).call,
-          last_ns + moving_ns + static_cast<int64_t>(dice.exponential(500 + 0.005 * static_cast<double>(moving_ns))), payload);
+          last_ns + moving_ns + static_cast<int64_t>(dice.exponential(500 + 0.005 * static_cast<double>(moving_ns))),
+          payload);
   }
   open_.erase({g, sequence});
 }
@@ -376,7 +390,8 @@ void TrainingSimulation::launch(int r, const Action& action, uint64_t step, size
   const InjectedFault* slow_host = job_.fault(Fault::kHostBound);
   const InjectedFault* slow_copies = job_.fault(Fault::kSlowCopies);
   Action host = {.ns = job_.gpu.launch_ns};
-  if (slow_host != nullptr) host.ns += slow_host->size_ns / static_cast<int64_t>(2 * job_.forward_ns.size()) / job_.gpu.kernels_per_layer;
+  if (slow_host != nullptr)
+    host.ns += slow_host->size_ns / static_cast<int64_t>(2 * job_.forward_ns.size()) / job_.gpu.kernels_per_layer;
   Action device = action;
   if (copies) {
     device.ns = static_cast<int64_t>(static_cast<double>(action.bytes) * job_.gpu.copy_ns_per_byte);
@@ -395,9 +410,10 @@ void TrainingSimulation::launch(int r, const Action& action, uint64_t step, size
   record.start = rank.process->ticks(begin_ns);
   record.end = rank.process->ticks(rank.gpu_free_ns);
   record.bytes = static_cast<uint64_t>(action.bytes);
-  record.what = !copies            ? device_what(DeviceKind::kKernel, 0, 0, 0, 0)
-                : action.peer == 0 ? device_what(DeviceKind::kMemcpy, static_cast<uint32_t>(DeviceCopy::kHtoD), memory, own, 0)
-                                   : device_what(DeviceKind::kMemcpy, static_cast<uint32_t>(DeviceCopy::kDtoH), own, memory, 0);
+  record.what = !copies ? device_what(DeviceKind::kKernel, 0, 0, 0, 0)
+                : action.peer == 0
+                    ? device_what(DeviceKind::kMemcpy, static_cast<uint32_t>(DeviceCopy::kHtoD), memory, own, 0)
+                    : device_what(DeviceKind::kMemcpy, static_cast<uint32_t>(DeviceCopy::kDtoH), own, memory, 0);
   record.cuda_context = 1;
   record.stream = 7;
   record.correlation = correlation;
@@ -407,10 +423,12 @@ void TrainingSimulation::launch(int r, const Action& action, uint64_t step, size
 }
 
 void TrainingSimulation::send(int r, const Action& action, uint64_t step) {
-  const TrainingJob::Link& link = r / job_.ranks_per_node == action.peer / job_.ranks_per_node ? job_.inside : job_.between;
+  const TrainingJob::Link& link =
+      r / job_.ranks_per_node == action.peer / job_.ranks_per_node ? job_.inside : job_.between;
   auto& mail = mail_[{r, action.peer}];
   Dice dice = dice_.of(kMessage, static_cast<uint64_t>(r), step, at(r).at);
-  const double ns = (link.alpha_ns + static_cast<double>(action.bytes) * link.ns_per_byte) * dice.lognormal(job_.network_noise);
+  const double ns =
+      (link.alpha_ns + static_cast<double>(action.bytes) * link.ns_per_byte) * dice.lognormal(job_.network_noise);
   const uint64_t payload = record_payload(static_cast<uint64_t>(action.bytes), kMpiFloat, 0);
   SyntheticProcess::Call call = enter(r, action, "MPI_Send", kTag, action.peer, payload);
   leave(r, call, at(r).now + static_cast<int64_t>(ns), payload);
@@ -423,7 +441,8 @@ bool TrainingSimulation::receive(int r, const Action& action) {
   const auto [arrival_ns, bytes] = mail.front();
   mail.pop_front();
   SyntheticProcess::Call call = enter(r, action, "MPI_Recv", kTag, action.peer, 0);
-  leave(r, call, std::max(at(r).now + kShortCallNs, arrival_ns + kShortCallNs), record_payload(static_cast<uint64_t>(bytes), kMpiFloat, 0));
+  leave(r, call, std::max(at(r).now + kShortCallNs, arrival_ns + kShortCallNs),
+        record_payload(static_cast<uint64_t>(bytes), kMpiFloat, 0));
   return true;
 }
 

@@ -87,7 +87,8 @@ class TrainingSimulation {
   void send(int rank, const Action& action, uint64_t step);
   int64_t computing_ns(int rank, uint64_t step, const Action& action, size_t place) const;
   int64_t transfer_ns(const Group& group, const Action& action, uint32_t sequence, uint64_t step) const;
-  synthetic::SyntheticProcess::Call enter(int rank, const Action& action, const char* op, uint32_t sequence, int peer, uint64_t payload);
+  synthetic::SyntheticProcess::Call enter(int rank, const Action& action, const char* op, uint32_t sequence, int peer,
+                                          uint64_t payload);
   void leave(int rank, synthetic::SyntheticProcess::Call& call, int64_t t, uint64_t payload);
   Rank& at(int rank) { return ranks_[static_cast<size_t>(rank)]; }
   size_t group_of(int rank, size_t comm) const;
@@ -95,10 +96,11 @@ class TrainingSimulation {
   const TrainingJob& job_;
   Dice dice_;
   std::vector<Rank> ranks_;
-  std::vector<Group> groups_;                                                    ///< world, nodes, columns
-  std::vector<std::vector<uint32_t>> sequence_;                                  ///< by group and rank
-  std::map<std::pair<size_t, uint32_t>, Meeting> open_;                          ///< by group and number
-  std::map<std::pair<int, int>, std::deque<std::pair<int64_t, int64_t>>> mail_;  ///< by sender and receiver: arrival, bytes
+  std::vector<Group> groups_;                            ///< world, nodes, columns
+  std::vector<std::vector<uint32_t>> sequence_;          ///< by group and rank
+  std::map<std::pair<size_t, uint32_t>, Meeting> open_;  ///< by group and number
+  /// by sender and receiver: arrival, bytes
+  std::map<std::pair<int, int>, std::deque<std::pair<int64_t, int64_t>>> mail_;
   std::vector<int64_t> step_ns_;
 };
 

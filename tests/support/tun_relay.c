@@ -2,8 +2,9 @@
  *
  *   tun_relay NAMESPACE_A NAMESPACE_B MICROSECONDS MBIT
  *
- * Makes a TUN device "cable" in each, says "ready", and carries packets from one to the other: each waits until the one before it is out at
- * MBIT, then travels for MICROSECONDS. A queue that is full drops what comes, as a router's does. Ends when it is killed. */
+ * Makes a TUN device "cable" in each, says "ready", and carries packets from one to the other: each waits until the one
+ * before it is out at MBIT, then travels for MICROSECONDS. A queue that is full drops what comes, as a router's does.
+ * Ends when it is killed. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
@@ -67,8 +68,10 @@ int main(int argc, char** argv) {
     int64_t wake_ns = INT64_MAX;
     for (int i = 0; i < 2; ++i) {
       struct way* way = &ways[i];
-      for (; way->count > 0 && way->queue[way->head].due_ns <= now_ns(); way->head = (way->head + 1) % kMost, --way->count)
-        if (write(way->to, way->queue[way->head].data, (size_t)way->queue[way->head].bytes) < 0 && errno == EBADFD) return 1;
+      for (; way->count > 0 && way->queue[way->head].due_ns <= now_ns();
+           way->head = (way->head + 1) % kMost, --way->count)
+        if (write(way->to, way->queue[way->head].data, (size_t)way->queue[way->head].bytes) < 0 && errno == EBADFD)
+          return 1;
       if (way->count > 0 && way->queue[way->head].due_ns < wake_ns) wake_ns = way->queue[way->head].due_ns;
     }
     const int64_t left_ns = wake_ns == INT64_MAX ? 1000000000 : wake_ns - now_ns();

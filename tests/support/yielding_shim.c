@@ -1,5 +1,6 @@
-/* Preloaded into jobs of MPICH: ranks that wait let go of the processor, which MPICH over UCX never does - three ranks on two cores otherwise burn 20 ms
- * in every collective. A poll that found nothing yields; nothing that a program can see depends on it. */
+/* Preloaded into jobs of MPICH: ranks that wait let go of the processor, which MPICH over UCX never does - three ranks
+ * on two cores otherwise burn 20 ms in every collective. A poll that found nothing yields; nothing that a program can
+ * see depends on it. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stddef.h>

@@ -35,7 +35,8 @@
 #ifdef OPEN_MPI
 #define LIBRARY "libmpi.so.40"
 #undef OMPI_PREDEFINED_GLOBAL
-#define OMPI_PREDEFINED_GLOBAL(type, global) ((type)symbol_in(RTLD_DEFAULT, #global)) /* a program may hold the copy that all use */
+#define OMPI_PREDEFINED_GLOBAL(type, global) \
+  ((type)symbol_in(RTLD_DEFAULT, #global)) /* a program may hold the copy that all use */
 #else
 #define LIBRARY "libmpich.so.12"
 #endif
@@ -52,7 +53,7 @@ static void* symbol_in(void* scope, const char* name) {
 }
 #define REAL(NAME) ((__typeof__(&NAME))symbol_in(RTLD_NEXT, #NAME))
 
-/* ---------------------------------------------------------------------------------------------------------------- counts */
+/* ----------------------------------------------------------------------------------------------------------- counts */
 
 struct row {
   const char *op, *where;
@@ -108,7 +109,7 @@ static int library_calls(void) {
   int result = real ARGUMENTS; \
   inside--
 
-/* ---------------------------------------------------------------------------------------------------------------- communicators */
+/* ---------------------------------------------------------------------------------------------------- communicators */
 
 static const char nowhere[] = "-";
 
@@ -190,7 +191,7 @@ static const char* on_file(MPI_File file) {
   return learn('f', (long)file, members("file:", group));
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- bytes */
+/* ------------------------------------------------------------------------------------------------------------ bytes */
 
 static long of(long n, MPI_Datatype type) {
   static __typeof__(&PMPI_Type_size) type_size;
@@ -250,7 +251,7 @@ static long arrived(const MPI_Status* status) {
   return cancelled ? 0 : was_read(status);
 }
 
-/* ---------------------------------------------------------------------------------------------------------------- requests */
+/* --------------------------------------------------------------------------------------------------------- requests */
 
 enum { RECEIVES = -1, READS = -2 };
 /* Only requests whose bytes are not known when they are made: receives, and persistent operations. */
@@ -288,7 +289,8 @@ static long freed(MPI_Request handle) {
 static void completed(MPI_Request handle, const MPI_Status* status) {
   struct tracked* request = tracked(handle);
   if (!request) return;
-  if (request->send_bytes == RECEIVES) request->row->bytes += arrived(status); /* 0 for a persistent one that was not started */
+  if (request->send_bytes == RECEIVES)
+    request->row->bytes += arrived(status); /* 0 for a persistent one that was not started */
   if (request->send_bytes == READS) request->row->bytes += was_read(status);
   if (!request->persistent) forget(request);
 }
@@ -315,7 +317,7 @@ static MPI_Status* room_for(int n, MPI_Status* statuses, MPI_Status** own) {
   return result;                                                                     \
   }
 
-/* ---------------------------------------------------------------------------------------------------------------- calls */
+/* ------------------------------------------------------------------------------------------------------------ calls */
 
 #define CALL(NAME, PARAMETERS, ARGUMENTS, WHERE, BYTES) \
   DEFINE(NAME, PARAMETERS, ARGUMENTS)                   \

@@ -1,5 +1,5 @@
-/* Collectives on 3 ranks in which every argument that MPI ignores on a rank is rubbish: reading it would show in the bytes, or crash.
- * Prints nothing; exit code 0 if all data arrived. */
+/* Collectives on 3 ranks in which every argument that MPI ignores on a rank is rubbish: reading it would show in the
+ * bytes, or crash. Prints nothing; exit code 0 if all data arrived. */
 #include <mpi.h>
 #include <stdint.h>
 #include <stdlib.h>
@@ -28,12 +28,12 @@ int main(int argc, char** argv) {
   const int root = rank == 1;
   MPI_Gather(own, N, MPI_DOUBLE, root ? all : nowhere, root ? N : -7, root ? MPI_DOUBLE : rubbish, 1, MPI_COMM_WORLD);
   CHECK(!root || (all[0] == 1 && all[3 * N - 1] == N));
-  MPI_Gatherv(own, N, MPI_DOUBLE, root ? all : nowhere, root ? counts : nowhere, root ? places : nowhere, root ? MPI_DOUBLE : rubbish, 1,
-              MPI_COMM_WORLD);
+  MPI_Gatherv(own, N, MPI_DOUBLE, root ? all : nowhere, root ? counts : nowhere, root ? places : nowhere,
+              root ? MPI_DOUBLE : rubbish, 1, MPI_COMM_WORLD);
   MPI_Scatter(root ? all : nowhere, root ? N : -7, root ? MPI_DOUBLE : rubbish, into, N, MPI_DOUBLE, 1, MPI_COMM_WORLD);
   CHECK(into[N - 1] == N);
-  MPI_Scatterv(root ? all : nowhere, root ? counts : nowhere, root ? places : nowhere, root ? MPI_DOUBLE : rubbish, into, N, MPI_DOUBLE, 1,
-               MPI_COMM_WORLD);
+  MPI_Scatterv(root ? all : nowhere, root ? counts : nowhere, root ? places : nowhere, root ? MPI_DOUBLE : rubbish,
+               into, N, MPI_DOUBLE, 1, MPI_COMM_WORLD);
   MPI_Reduce(own, root ? into : nowhere, N, MPI_DOUBLE, MPI_SUM, 1, MPI_COMM_WORLD);
   CHECK(!root || into[N - 1] == 3 * N);
 

@@ -1,4 +1,5 @@
-// What several spools tell of one collective of background threads: whether it only coordinates is decided from all its members.
+// What several spools tell of one collective of background threads: whether it only coordinates is decided
+// from all its members.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -77,7 +78,8 @@ TEST(Coordination, IsWhatNoMemberContradictsAndOneTells) {
       ASSERT_EQ(step.collectives.size(), 1u) << what;
       EXPECT_EQ(step.collectives.front().coordination, c.coordination) << what;
       EXPECT_EQ(step.collectives.front().wait_ns, 3'000'000) << what << ": two and one ms";
-      EXPECT_EQ(step.by_thread.late.size(), c.coordination ? 0u : 1u) << what << ": nobody is late for what only coordinates";
+      EXPECT_EQ(step.by_thread.late.size(), c.coordination ? 0u : 1u)
+          << what << ": nobody is late for what only coordinates";
       EXPECT_EQ(step.by_thread.blamed.size(), c.coordination ? 0u : 1u) << what;
     } while (std::next_permutation(c.votes.begin(), c.votes.end()));
   }

@@ -1,4 +1,5 @@
-// What a running job's GPUs did: joined from records that come in any order, cut when all has come, and not known where it has not.
+// What a running job's GPUs did: joined from records that come in any order, cut when all has come, and not known
+// where it has not.
 #include "tui/devices.h"
 
 #include <gtest/gtest.h>
@@ -180,7 +181,8 @@ TEST(Devices, AStepWaitsForWhatMayStillCome) {
   ASSERT_EQ(steps.count(), 1u) << "of the second step one launch is not answered";
   look(1'000'000'000);
   EXPECT_EQ(steps.count(), 1u);
-  for (tui::SpoolDevices& spool : spools.of) spool.take(kernel(kStart + kStepTicks, kStart + kStepTicks + 100'000, 1001, 1));
+  for (tui::SpoolDevices& spool : spools.of)
+    spool.take(kernel(kStart + kStepTicks, kStart + kStepTicks + 100'000, 1001, 1));
   look(1'100'000'000);
   EXPECT_EQ(steps.count(), 4u) << "and of the last two nothing is awaited";
   EXPECT_EQ(steps.finished()[1].parts[0].compute_ns, 100'000);
@@ -198,7 +200,8 @@ TEST(Devices, WhatHasNotComeIsNotIdle) {
   }
   for (uint64_t number = 4; number < 8; ++number) {
     for (tui::Rank& rank : job.ranks) rank.steps.push_back(step_of(number));
-    for (tui::SpoolDevices& spool : spools.of) spool.take_launch(launch(step_of(number).start_ticks, static_cast<uint32_t>(1000 + number)));
+    for (tui::SpoolDevices& spool : spools.of)
+      spool.take_launch(launch(step_of(number).start_ticks, static_cast<uint32_t>(1000 + number)));
   }
   job.now_ns = static_cast<int64_t>(kStart + 8 * kStepTicks) + 6'000'000'000;
   spools.join(job);
@@ -211,7 +214,8 @@ TEST(Devices, WhatHasNotComeIsNotIdle) {
   EXPECT_EQ(s.ranks[0].trend.back(), std::nullopt);
 }
 
-/// The records of one rank never come, as of a host whose live files have none: the other is shown, the step is as long as it was.
+/// The records of one rank never come, as of a host whose live files have none: the other is shown, the step is
+/// as long as it was.
 TEST(Devices, OneRankMayBeUnknown) {
   tui::Job job = job_of_two();
   Spools spools;
@@ -227,7 +231,8 @@ TEST(Devices, OneRankMayBeUnknown) {
       const auto correlation = static_cast<uint32_t>(number + 1);
       spools.of[r].take_call(call(correlation, 4000), 0, 0, tui::kNone);
       spools.of[r].take_launch(launch(step_of(number).start_ticks, correlation, correlation));
-      if (r == 0) spools.of[r].take(kernel(step_of(number).start_ticks, step_of(number).start_ticks + 400'000, correlation, 2));
+      if (r == 0)
+        spools.of[r].take(kernel(step_of(number).start_ticks, step_of(number).start_ticks + 400'000, correlation, 2));
       job.ranks[static_cast<size_t>(r)].steps.push_back(step_of(number));
     }
   }
@@ -240,7 +245,8 @@ TEST(Devices, OneRankMayBeUnknown) {
   EXPECT_EQ(s.ranks[0].wait_ns, std::nullopt) << "who came last is not known";
 }
 
-/// A copy of nothing is launched and never heard of again: what was launched after the step shows that it would have come.
+/// A copy of nothing is launched and never heard of again: what was launched after the step shows that it would have
+/// come.
 TEST(Devices, ALaunchWithoutWorkHoldsUpNothing) {
   tui::Job job = job_of_two();
   Spools spools;
@@ -274,7 +280,8 @@ TEST(Devices, AreShownWithoutCollectives) {
   EXPECT_EQ(s.ranks[0].compute_ns, 250'000);
 }
 
-/// CUPTI hands over a second's work stream by stream: where the log was joined in between, what the first streams did is missing from steps until a flush later.
+/// CUPTI hands over a second's work stream by stream: where the log was joined in between, what the first streams did
+/// is missing from steps until a flush later.
 TEST(Devices, StepsOfTheFlushThatWasJoinedAreLeftOut) {
   tui::Job job = job_of_two();
   Spools spools;
@@ -314,7 +321,8 @@ TEST(Devices, WhatWasHandedOverIsNotIdle) {
   EXPECT_EQ(steps.finished()[1].unknown, std::vector<int64_t>{1});
 }
 
-/// A captured collective runs with every launch of its graph; where the first runs were left out, nobody knows which run is which.
+/// A captured collective runs with every launch of its graph; where the first runs were left out, nobody knows
+/// which run is which.
 TEST(Devices, RunsOfAGraphAreTheSameOnAllRanks) {
   for (const bool joined : {false, true}) {
     tui::Job job = job_of_two();

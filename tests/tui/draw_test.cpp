@@ -1,4 +1,5 @@
-// Frames: golden ones at the sizes that docs/screens shows and below them, and what holds at every size from 20x5 to 400x120.
+// Frames: golden ones at the sizes that docs/screens shows and below them, and what holds at every size
+// from 20x5 to 400x120.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -94,8 +95,10 @@ TEST(Layout, NoOverlapNothingOutsideNothingEmpty) {
           std::vector<int> owner(static_cast<size_t>(width * height), -1);
           for (const Placed& part : layout({width, height}, contents)) {
             const Rect& r = part.rect;
-            ASSERT_TRUE(r.x >= 0 && r.y >= 0 && r.width > 0 && r.height > 0 && r.right() <= width && r.bottom() <= height)
-                << width << "x" << height << " ranks " << ranks << " panels " << panels << " area " << static_cast<int>(part.area);
+            ASSERT_TRUE(r.x >= 0 && r.y >= 0 && r.width > 0 && r.height > 0 && r.right() <= width &&
+                        r.bottom() <= height)
+                << width << "x" << height << " ranks " << ranks << " panels " << panels << " area "
+                << static_cast<int>(part.area);
             for (int y = r.y; y < r.bottom(); ++y) {
               for (int x = r.x; x < r.right(); ++x) {
                 int& cell = owner[static_cast<size_t>(y * width + x)];
@@ -112,7 +115,8 @@ TEST(Layout, NoOverlapNothingOutsideNothingEmpty) {
 
 /// Words with digits. Counts of what is on the screen, which depend on its size, are left out.
 std::set<std::string> numbers_of(const Frame& frame) {
-  const std::string text = std::regex_replace(frame.text(), std::regex(R"(\d+-\d+ of \d+|\d+ steps, newest right|[0-9.]+│|│|\|)"), " ");
+  const std::string text =
+      std::regex_replace(frame.text(), std::regex(R"(\d+-\d+ of \d+|\d+ steps, newest right|[0-9.]+│|│|\|)"), " ");
   std::set<std::string> numbers;
   std::istringstream words(text);
   for (std::string word; words >> word;) {
@@ -122,7 +126,8 @@ std::set<std::string> numbers_of(const Frame& frame) {
   return numbers;
 }
 
-/// Two groups do the same: rows that differ in nothing but their communicator say which one they are of, whatever else falls away for it.
+/// Two groups do the same: rows that differ in nothing but their communicator say which one they are of, whatever else
+/// falls away for it.
 TEST(Collectives, OfGroupsAreToldApart) {
   Snapshot s = example_snapshot();
   s.collectives.resize(2);
@@ -142,7 +147,8 @@ TEST(Collectives, OfGroupsAreToldApart) {
 TEST(Layout, NoNumberIsCut) {
   const Snapshot s = example_snapshot();
   std::set<std::string> whole;
-  for (const Size size : {Size{20, 5}, Size{30, 8}, Size{40, 10}, Size{80, 24}, Size{100, 60}, Size{160, 50}, Size{400, 120}})
+  for (const Size size :
+       {Size{20, 5}, Size{30, 8}, Size{40, 10}, Size{80, 24}, Size{100, 60}, Size{160, 50}, Size{400, 120}})
     whole.merge(numbers_of(draw(s, size, {true}, {})));
   const std::regex oldest_step(R"(1[678]\d\d)");  // of the history: depends on the width
   for (int width = 20; width <= 400; width += width < 70 ? 2 : 41) {
@@ -172,7 +178,8 @@ TEST(Pages, OfAJobWithoutStepsCountBySeconds) {
   }
 }
 
-/// Most of next to no waiting is for rank 0: that is nothing to look at. 2 % of the others' time is (specification.md R8).
+/// Most of next to no waiting is for rank 0: that is nothing to look at. 2 % of the others' time is
+/// (specification.md R8).
 TEST(Pages, WhoIsHardlyWaitedForIsNoAdvice) {
   Snapshot s = example_snapshot();
   const double others_ns = *s.p50_ns * static_cast<double>(s.ranks.size() - 1);
@@ -189,9 +196,10 @@ TEST(Pages, WhoIsHardlyWaitedForIsNoAdvice) {
 
 TEST(Layout, AnySizePageAndJobCanBeDrawn) {
   for (const Snapshot& s : {Snapshot{}, example_snapshot(), large_snapshot(1024), hostile_snapshot()}) {
-    for (const Size size :
-         {Size{20, 5}, Size{21, 6}, Size{39, 9}, Size{59, 13}, Size{80, 24}, Size{119, 30}, Size{120, 30}, Size{149, 40}, Size{400, 120}}) {
-      for (const Page page : {Page::kMain, Page::kHelp, Page::kWhy, Page::kMatrix, Page::kMap, Page::kLayers, Page::kCollectives}) {
+    for (const Size size : {Size{20, 5}, Size{21, 6}, Size{39, 9}, Size{59, 13}, Size{80, 24}, Size{119, 30},
+                            Size{120, 30}, Size{149, 40}, Size{400, 120}}) {
+      for (const Page page :
+           {Page::kMain, Page::kHelp, Page::kWhy, Page::kMatrix, Page::kMap, Page::kLayers, Page::kCollectives}) {
         View view;
         view.page = page;
         view.by_node = size.width % 2 == 0;
@@ -236,7 +244,8 @@ TEST(Keys, TheEndOfALongPromptIsShown) {
     for (int width = 38; width < 44; ++width) {
       const std::string text = draw(example_snapshot(), {width, 10}, {true}, view).text();
       std::string shown = text.substr(text.find(view.prompt) + view.prompt.size());
-      EXPECT_GE(static_cast<int>(reports::display_width(shown)), width - static_cast<int>(view.prompt.size()) - 2) << shown;
+      EXPECT_GE(static_cast<int>(reports::display_width(shown)), width - static_cast<int>(view.prompt.size()) - 2)
+          << shown;
       for (size_t at; (at = shown.find(letter)) != std::string::npos;) shown.erase(at, letter.size());
       EXPECT_EQ(shown, "Z_\n") << text;
     }

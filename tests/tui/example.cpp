@@ -43,22 +43,25 @@ Snapshot example_snapshot() {
     row.exposed_ns = *row.step_ns - *row.compute_ns;
     row.shares = r == 11 ? Shares{0.77, 0.13, 0.08, 0.0, 0, 0.02} : Shares{0.68, 0.12, 0.085, 0.09, 0, 0.025};
     row.alarm = r == 11;
-    for (int step = 0; step < 30; ++step) row.trend.push_back(r == 11 && step >= 8 ? 38e6 + step * 1e4 : late_ms[r] * 1e5 * (step % 3));
+    for (int step = 0; step < 30; ++step)
+      row.trend.push_back(r == 11 && step >= 8 ? 38e6 + step * 1e4 : late_ms[r] * 1e5 * (step % 3));
     row.layers = {{0, 26.7e6}, {1, r == 11 ? 98e6 : 61.2e6}};
     s.ranks.push_back(row);
   }
   s.axes = {{"data", "name", 1, 16, 26, 120.0e6, 34.5e6, 85.5e6}, {"all ranks", "shape", 1, 16, 1, 0.2e6, 0.2e6, 0.0}};
-  s.collectives = {{"MPI_Allreduce", "dp", 16, 104 << 20, 24, 118.4e6, 34.1e6, 84.3e6, 31.0e9, 58.2e9, 0.72, false},
-                   {"MPI_Allgather", "dp", 16, 8 << 20, 2, 1.6e6, 0.4e6, 1.2e6, 14.0e9, 13.1e9, 0.16, false},
-                   {"MPI_Bcast", "MPI_COMM_WORLD", 16, 4, 1, 0.2e6, 0.2e6, 0.0, std::nullopt, std::nullopt, std::nullopt, false}};
+  s.collectives = {
+      {"MPI_Allreduce", "dp", 16, 104 << 20, 24, 118.4e6, 34.1e6, 84.3e6, 31.0e9, 58.2e9, 0.72, false},
+      {"MPI_Allgather", "dp", 16, 8 << 20, 2, 1.6e6, 0.4e6, 1.2e6, 14.0e9, 13.1e9, 0.16, false},
+      {"MPI_Bcast", "MPI_COMM_WORLD", 16, 4, 1, 0.2e6, 0.2e6, 0.0, std::nullopt, std::nullopt, std::nullopt, false}};
   s.layers = {{"head", 8.9e6, 17.8e6, std::nullopt, std::nullopt},
               {"block 16-23 mlp", 20.4e6, 40.8e6, std::nullopt, 17.3e6},
               {"block 16-23 attn", 12.6e6, 25.2e6, std::nullopt, 8.6e6},
               {"optimizer", std::nullopt, std::nullopt, 7.6e6, std::nullopt}};
   for (uint64_t step = 1642; step <= 1842; ++step) {
     const bool slow = step >= 1795;
-    s.history.push_back({step, (slow ? 412.0 : 375.0) * 1e6 + static_cast<double>(step * 7919 % 13) * 1e5 + (step == 1789 ? 74e6 : 0),
-                         slow ? 0.17 : 0.09, slow ? 0.083 : 0.01, 58e9});
+    s.history.push_back(
+        {step, (slow ? 412.0 : 375.0) * 1e6 + static_cast<double>(step * 7919 % 13) * 1e5 + (step == 1789 ? 74e6 : 0),
+         slow ? 0.17 : 0.09, slow ? 0.083 : 0.01, 58e9});
   }
   for (int r = 0; r < 16; ++r) {
     if (r != 11) s.blame[{11, r}] = 34.1e6;
@@ -82,8 +85,10 @@ Snapshot hung_snapshot() {
     row.alarm = row.rank == 1;
     row.silent_ns = 12e9;
     if (row.rank != 1) row.call = "MPI_Allreduce", row.call_ns = 12e9;
-    row.stack = row.rank == 1 ? "next_batch loader.py:19 <- train train.py:81 <- <module> train.py:120; in C: clock_nanosleep <- time_sleep"
-                              : "reduce train.py:88 <- train train.py:83 <- <module> train.py:120";
+    row.stack =
+        row.rank == 1
+            ? "next_batch loader.py:19 <- train train.py:81 <- <module> train.py:120; in C: clock_nanosleep <- time_sleep"
+            : "reduce train.py:88 <- train train.py:83 <- <module> train.py:120";
   }
   s.blame.clear();
   return s;
@@ -133,7 +138,8 @@ Snapshot hostile_snapshot() {
   s.name = s.job_id = s.run = s.headline.text = s.headline.brief = s.headline.next = all;
   const auto& names = hostile_names();
   for (size_t i = 0; i < s.ranks.size(); ++i) s.ranks[i].node = s.ranks[i].call = names[i % names.size()];
-  for (size_t i = 0; i < s.collectives.size(); ++i) s.collectives[i].op = s.collectives[i].comm = names[(i + 3) % names.size()];
+  for (size_t i = 0; i < s.collectives.size(); ++i)
+    s.collectives[i].op = s.collectives[i].comm = names[(i + 3) % names.size()];
   for (const std::string& name : names) s.layers.push_back({name, 1e6, std::nullopt, std::nullopt, std::nullopt});
   return s;
 }

@@ -1,4 +1,5 @@
-// The job of docs/screens as a snapshot: 16 ranks, rank 11 computes 38 ms longer, and its numbers agree with each other.
+// The job of docs/screens as a snapshot: 16 ranks, rank 11 computes 38 ms longer, and its numbers agree with each
+// other.
 #pragma once
 
 #include "tui/snapshot.h"

@@ -37,9 +37,9 @@ TEST(Filter, WhatIsNotKnownDoesNotPass) {
 }
 
 TEST(Filter, BadTextShowsWhere) {
-  const std::pair<const char*, const char*> kBad[] = {{"lat>5", "column 1"},    {"late>", "column 6"},        {"late 5", "column 6"},
-                                                      {"late>5 &", "column 9"}, {"node>3", "column 5"},       {"late~5", "column 5"},
-                                                      {"rank=1..", "column 9"}, {"late>5 node~x", "column 8"}};
+  const std::pair<const char*, const char*> kBad[] = {
+      {"lat>5", "column 1"},  {"late>", "column 6"},  {"late 5", "column 6"},   {"late>5 &", "column 9"},
+      {"node>3", "column 5"}, {"late~5", "column 5"}, {"rank=1..", "column 9"}, {"late>5 node~x", "column 8"}};
   for (const auto& [text, where] : kBad) {
     try {
       const Filter filter(text);

@@ -1,5 +1,5 @@
-// A job looked at more than once while it runs: what has been read is not read again, nothing is missed in silence, and nothing grows
-// without bound.
+// A job looked at more than once while it runs: what has been read is not read again, nothing is missed in silence, and
+// nothing grows without bound.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <malloc.h>
@@ -106,7 +106,8 @@ TEST(Following, LogAndRingAreOneSequence) {
   EXPECT_EQ(s.ranks[1].layers[0].second, of_whole.ranks[1].layers[0].second);
 }
 
-/// A rank that left in the middle was there in fewer steps: its layers are divided by those, in the table and in the row alike.
+/// A rank that left in the middle was there in fewer steps: its layers are divided by those, in the table and
+/// in the row alike.
 TEST(Following, LayersAreMeansOverTheStepsOfTheRank) {
   ScratchFolder finished, live;
   run().ranks(2).steps(20).layer("conv", 4_ms).allreduce(1_MiB, 1_ms).write(finished.path());
@@ -124,7 +125,9 @@ TEST(Following, LayersAreMeansOverTheStepsOfTheRank) {
   EXPECT_EQ(s.layers[0].other_ns, 4e6);
 }
 
-std::filesystem::path first_spool(const std::filesystem::path& folder) { return find_run(folder.string()).spools().front(); }
+std::filesystem::path first_spool(const std::filesystem::path& folder) {
+  return find_run(folder.string()).spools().front();
+}
 
 TEST(Following, WhatARingWroteOverIsLost) {
   ScratchFolder folder;
@@ -219,8 +222,8 @@ TEST(Following, CommunicatorsThatDoNotAddUpAreNotCompared) {
                                    .flags = flags,
                                    .runs = 1,
                                    .reserved = 0};
-    const auto number =
-        numbering.communicator(job, {.world_key = 1, .rank = 0, .meta = meta, .runs = {&members, 1}, .creator = "", .max_members = 64});
+    const auto number = numbering.communicator(
+        job, {.world_key = 1, .rank = 0, .meta = meta, .runs = {&members, 1}, .creator = "", .max_members = 64});
     return job.communicators[number].comparable;
   };
   EXPECT_TRUE(describe(1, 4, {0, 2, 4}));
@@ -313,7 +316,8 @@ TEST(Following, ARankThatStaysInItsStepDoesNotHoldUpTheOthers) {
   EXPECT_EQ(steps.count(), 3000u) << "a minute behind is not waited for";
 }
 
-/// A spool whose thread writes its steps by turns into its log and into its ring, as where recording is thinned, while it is read.
+/// A spool whose thread writes its steps by turns into its log and into its ring, as where recording is thinned,
+/// while it is read.
 class ThinnedSteps {
  public:
   static constexpr uint64_t kBegin = 1'000'000, kPeriod = 1000;
@@ -336,15 +340,18 @@ class ThinnedSteps {
   }
   ~ThinnedSteps() { munmap(map_, bytes_); }
 
-  size_t steps() const { return 2 * slots_ - 2; }  // of a full ring the oldest record may be the one that is being written over
+  // of a full ring the oldest record may be the one that is being written over
+  size_t steps() const { return 2 * slots_ - 2; }
   void write(uint32_t step) {
     const bool thinned = step % 2 != 0;
     const uint64_t slot = step / 2;
-    auto* const record = reinterpret_cast<Record*>(map_ + (thinned ? ring_begin_ : log_begin_) + sizeof(ChunkHeader)) + slot;
+    auto* const record =
+        reinterpret_cast<Record*>(map_ + (thinned ? ring_begin_ : log_begin_) + sizeof(ChunkHeader)) + slot;
     record->start_ticks = kBegin + step * kPeriod;
     record->sequence = step;
     record->peer = -1;
-    __atomic_store_n(&record->word, record_word(RecordKind::kStep, static_cast<uint32_t>(ContextKind::kStep), kPeriod), __ATOMIC_RELEASE);
+    __atomic_store_n(&record->word, record_word(RecordKind::kStep, static_cast<uint32_t>(ContextKind::kStep), kPeriod),
+                     __ATOMIC_RELEASE);
     auto* const header = reinterpret_cast<ChunkHeader*>(map_ + ring_begin_);
     if (thinned) __atomic_store_n(&header->ring_written, slot + 1, __ATOMIC_RELEASE);
   }
@@ -363,7 +370,8 @@ TEST(Following, StepsOfAThinnedLogComeInTheirOrder) {
   std::atomic<uint32_t> looks = 0;
   std::thread writer([&] {
     for (uint32_t step = 0; step < steps.steps(); ++step) {
-      while (step % 100 == 0 && looks < step / 100) std::this_thread::yield();  // a few steps between two looks, and during each
+      // a few steps between two looks, and during each
+      while (step % 100 == 0 && looks < step / 100) std::this_thread::yield();
       steps.write(step);
     }
     all_written = true;

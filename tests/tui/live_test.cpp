@@ -1,5 +1,5 @@
-// What the live view says of a window must be what the report says of the same steps: both are computed here, from the same spools, and
-// compared to the nanosecond; and what a virtual job's generator knows to be true.
+// What the live view says of a window must be what the report says of the same steps: both are computed here, from the
+// same spools, and compared to the nanosecond; and what a virtual job's generator knows to be true.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -38,13 +38,15 @@ struct Reported {
 
   double of_rank(int rank, const std::string& column) {
     return run_.db
-        .execAndGet("SELECT sum(t." + column + ") / count(*) FROM step_part t JOIN process p ON p.id = t.process WHERE p.rank = " +
+        .execAndGet("SELECT sum(t." + column +
+                    ") / count(*) FROM step_part t JOIN process p ON p.id = t.process WHERE p.rank = " +
                     std::to_string(rank) + " AND" + steps_)
         .getDouble();
   }
   double share(const std::string& column) {
     return run_.db
-        .execAndGet("SELECT sum(t." + column + ") * 1.0 / sum(t.compute_ns + t.exposed_ns + t.idle_ns) FROM step_part t WHERE" + steps_)
+        .execAndGet("SELECT sum(t." + column +
+                    ") * 1.0 / sum(t.compute_ns + t.exposed_ns + t.idle_ns) FROM step_part t WHERE" + steps_)
         .getDouble();
   }
 
@@ -120,9 +122,16 @@ TEST(Live, SameNumbersOnSubCommunicators) {
 
 /// Most of the log is left out, and the first steps of the rest, of which some events are.
 TEST(Live, SameNumbersWhenJoinedAtTheEndOfALongLog) {
-  expect_same_as_report(
-      run().ranks(2).steps(1500).compute(1_ms).jitter(200_us).allreduce(1_MiB, 300_us).compute(100_us).iallreduce(4_KiB, 150_us).waitall(),
-      tui::kWindow);
+  expect_same_as_report(run()
+                            .ranks(2)
+                            .steps(1500)
+                            .compute(1_ms)
+                            .jitter(200_us)
+                            .allreduce(1_MiB, 300_us)
+                            .compute(100_us)
+                            .iallreduce(4_KiB, 150_us)
+                            .waitall(),
+                        tui::kWindow);
 }
 
 /// What a monitoring system is told of a running job, and of the same steps afterwards.
@@ -204,9 +213,11 @@ TEST(Live, BandwidthAndBlameAreTheReports) {
   }
 }
 
-/// Two jobs in one mpirun, which share MPI_COMM_WORLD at start-up only: the first waits for nobody, and is not late for that.
+/// Two jobs in one mpirun, which share MPI_COMM_WORLD at start-up only: the first waits for nobody, and is
+/// not late for that.
 SyntheticRun two_jobs() {
-  return run().ranks(8).steps(25).split("job", 2).setup().barrier().each_step().compute(20_ms).on_comm("job").allreduce(4_MiB, 1_ms);
+  return run().ranks(8).steps(25).split("job", 2).setup().barrier().each_step().compute(20_ms).on_comm("job").allreduce(
+      4_MiB, 1_ms);
 }
 
 TEST(Live, AGroupIsNotBlamedForTheWaitsOfAnother) {
@@ -239,10 +250,19 @@ TEST(Live, LateRanksOfTwoJobsAreNotLateTogether) {
   EXPECT_EQ(*s.ranks[0].late_ns, 0);
 }
 
-/// What the rank of one job costs does not bound what another job's rank is judged by, and a group of two has one that waits.
+/// What the rank of one job costs does not bound what another job's rank is judged by, and a group of two
+/// has one that waits.
 TEST(Live, TheOtherOfTwoWaits) {
   ScratchFolder folder;
-  run().ranks(4).steps(25).split("pair", 2).compute(20_ms).on_comm("pair").allreduce(4_MiB, 1_ms).slow(3, 30_ms).write(folder.path());
+  run()
+      .ranks(4)
+      .steps(25)
+      .split("pair", 2)
+      .compute(20_ms)
+      .on_comm("pair")
+      .allreduce(4_MiB, 1_ms)
+      .slow(3, 30_ms)
+      .write(folder.path());
   const Snapshot s = look_at(folder.path());
   EXPECT_EQ(s.headline.text, "rank 3 (node0) enters last in 100% of collectives: the other waits 30.0 ms/step");
   EXPECT_EQ(s.headline.brief, "rank 3 last, other waits 30.0 ms");
@@ -269,7 +289,8 @@ TEST(Live, GroupsThatMeetAreOne) {
   EXPECT_GT(*s.ranks[6].late_ns, 0);
 }
 
-// Twenty steps at one look: ranks are read one after the other, so that groups come to an end one after the other and not step by step.
+// Twenty steps at one look: ranks are read one after the other, so that groups come to an end one after the other and
+// not step by step.
 TEST(Live, BlameOfGroupsIsTheReports) {
   Analyzed reported(run()
                         .ranks(8)
@@ -290,10 +311,18 @@ TEST(Live, BlameOfGroupsIsTheReports) {
   EXPECT_NEAR(all_ns, static_cast<double>(reported.integer("SELECT sum(wait_ns) FROM blame")), 20);
 }
 
-// Where a second of all ranks' logs is much, a running job is joined a few steps back: as many as the window needs, and all of them whole.
+// Where a second of all ranks' logs is much, a running job is joined a few steps back: as many as the window needs, and
+// all of them whole.
 TEST(Live, ManyRanksAreJoinedAFewStepsBack) {
-  Analyzed reported(
-      run().ranks(300).steps(60).compute(10_ms).jitter(1_ms).allreduce(4_MiB, 1_ms).compute(2_ms).allreduce(1_MiB, 500_us).slow(7, 5_ms));
+  Analyzed reported(run()
+                        .ranks(300)
+                        .steps(60)
+                        .compute(10_ms)
+                        .jitter(1_ms)
+                        .allreduce(4_MiB, 1_ms)
+                        .compute(2_ms)
+                        .allreduce(1_MiB, 500_us)
+                        .slow(7, 5_ms));
   tui::SpoolSource source(find_run(reported.folder.path().string()), "run.ddl");
   tui::Job job;
   tui::Observer observer;
@@ -428,7 +457,8 @@ void copy_until(const std::filesystem::path& from, const std::filesystem::path& 
   all << in.rdbuf();
   std::string bytes = all.str();
   const size_t keep = std::max<size_t>(kPageBytes, static_cast<size_t>(share * static_cast<double>(bytes.size())));
-  std::ofstream(to, std::ios::binary | std::ios::trunc).write(bytes.data(), static_cast<std::streamsize>(std::min(keep, bytes.size())));
+  std::ofstream(to, std::ios::binary | std::ios::trunc)
+      .write(bytes.data(), static_cast<std::streamsize>(std::min(keep, bytes.size())));
 }
 
 TEST(Live, TornSpoolsAreGapsNotCrashes) {
@@ -436,7 +466,8 @@ TEST(Live, TornSpoolsAreGapsNotCrashes) {
   std::set<size_t> steps;
   for (const double share : {0.0, 0.2, 0.5, 0.9, 0.99, 1.0}) {
     ScratchFolder torn;
-    for (const auto& spool : find_run(reported.folder.path().string()).spools()) copy_until(spool, torn / spool.filename().string(), share);
+    for (const auto& spool : find_run(reported.folder.path().string()).spools())
+      copy_until(spool, torn / spool.filename().string(), share);
     const Snapshot s = look_at(torn.path());
     steps.insert(s.window);
     EXPECT_EQ(s.ranks.size(), 4u) << share;  // headers are whole
@@ -450,7 +481,8 @@ TEST(Live, TornSpoolsAreGapsNotCrashes) {
   EXPECT_GE(steps.size(), 2u) << "some were cut among their events";
 }
 
-/// Rank 1 asks for everything in its first list, rank 2 begins with an empty one: an empty list is the least of all ranks, not the first of one.
+/// Rank 1 asks for everything in its first list, rank 2 begins with an empty one: an empty list is the least of all
+/// ranks, not the first of one.
 TEST(LiveStall, FirstListsMayHoldRequests) {
   tui::Negotiating first, second;
   for (const uint64_t bytes : {120, 20, 20}) first.take_request(static_cast<uint32_t>(1 + first.sent.size()), bytes);
@@ -489,7 +521,9 @@ TEST(Live, TheSentenceOfTrainingThreadsNamesNobody) {
       rank.negotiating.samples.push_back({1'000'000'000 + i * 25'000'000, i * 20'000'000, i * polls * 1'000'000});
   }
   const tui::Snapshot s = tui::Observer().look(job, false);
-  EXPECT_EQ(s.headline.text, "training threads computed 40.0% of the last second (20.0% to 60.0%): see ddl report for what blocked them");
+  EXPECT_EQ(
+      s.headline.text,
+      "training threads computed 40.0% of the last second (20.0% to 60.0%): see ddl report for what blocked them");
   EXPECT_FALSE(s.headline.rank);
 }
 
@@ -509,11 +543,13 @@ TEST(Live, OfMpiIsSpokenWhereThereIsMpiAlone) {
     }
     tui::Snapshot s = tui::Observer().look(job, false);
     EXPECT_EQ(s.mpi, mpi);
-    EXPECT_TRUE(s.headline.text.starts_with(mpi ? "background threads make its MPI calls" : "background threads make its collectives"))
+    EXPECT_TRUE(s.headline.text.starts_with(mpi ? "background threads make its MPI calls"
+                                                : "background threads make its collectives"))
         << s.headline.text;
     job.ended = true;
     s = tui::Observer().look(job, false);
-    EXPECT_EQ(s.how_ended, mpi ? "rank 1 ended abnormally, rank 0 exited without MPI_Finalize" : "rank 1 ended abnormally, rank 0 exited");
+    EXPECT_EQ(s.how_ended, mpi ? "rank 1 ended abnormally, rank 0 exited without MPI_Finalize"
+                               : "rank 1 ended abnormally, rank 0 exited");
   }
 }
 

@@ -40,7 +40,8 @@ TEST(Replay, LastFrameIsTheLiveOne) {
   for (size_t r = 0; r < 3; ++r) EXPECT_EQ(stored.ranks[r].wait_ns, seen.ranks[r].wait_ns);
 }
 
-/// What is outside MPI on the thread that communicates says nothing of the one that trains: no share, no waiting, nobody to blame.
+/// What is outside MPI on the thread that communicates says nothing of the one that trains: no share, no
+/// waiting, nobody to blame.
 TEST(Replay, OfBackgroundThreadsNothingIsClaimed) {
   Analyzed run(test::run().ranks(3).steps(20).compute(10_ms).allreduce(1_MiB, 1_ms).slow(1, 20_ms));
   EXPECT_EQ(last_frame(run.db).headline.rank, 1);
@@ -56,7 +57,8 @@ TEST(Replay, OfBackgroundThreadsNothingIsClaimed) {
 
 /// In what background threads only coordinate by, the rank that waits for another one's training thread may come last.
 TEST(Replay, CoordinationOfBackgroundThreadsIsNeitherWaitingNorBlame) {
-  Analyzed run(test::run().ranks(3).steps(20).compute(10_ms).allreduce(8_B, 10_us).allreduce(1_MiB, 1_ms).slow(1, 20_ms));
+  Analyzed run(
+      test::run().ranks(3).steps(20).compute(10_ms).allreduce(8_B, 10_us).allreduce(1_MiB, 1_ms).slow(1, 20_ms));
   const Snapshot before = last_frame(run.db);
   EXPECT_EQ(before.collectives.size(), 2u);
   EXPECT_FALSE(before.blame.empty());
@@ -99,7 +101,8 @@ TEST(Replay, StepsComeInTheOrderOfTime) {
 /// Requests of messages are not collectives: a step is finished although one is under way at its end.
 TEST(Replay, MessagesInFlightDoNotHoldUpSteps) {
   Analyzed run(test::run().ranks(2).steps(20).compute(5_ms).isendrecv_ring(1_MiB, 1_ms).waitall());
-  run.db.exec("UPDATE event SET duration_ns = 2000000000 WHERE kind = 2 AND start_ns > 15000000 AND start_ns < 25000000");
+  run.db.exec(
+      "UPDATE event SET duration_ns = 2000000000 WHERE kind = 2 AND start_ns > 15000000 AND start_ns < 25000000");
   tui::StoreSource source(run.db, "run.ddl", 0.05, std::nullopt);
   tui::Job job;
   source.poll(job, 1);
@@ -151,8 +154,8 @@ TEST(Gpus, AReplayLooksAtThem) {
   ASSERT_TRUE(s.shares);
   EXPECT_TRUE(s.gpu_ratios);
   constexpr double kNs = 1e-6;  // means of several GPUs are whole ns
-  EXPECT_NEAR((*s.shares)[tui::kCompute] + (*s.shares)[tui::kOverlapped], facts.headline.sum.computing_ns() / facts.headline.sum.total_ns(),
-              kNs);
+  EXPECT_NEAR((*s.shares)[tui::kCompute] + (*s.shares)[tui::kOverlapped],
+              facts.headline.sum.computing_ns() / facts.headline.sum.total_ns(), kNs);
   EXPECT_NEAR((*s.shares)[tui::kTransfer], facts.headline.share(&TimeParts::transfer_ns), kNs);
   EXPECT_NEAR((*s.shares)[tui::kWaiting], facts.headline.share(&TimeParts::wait_ns), kNs);
   EXPECT_NEAR((*s.shares)[tui::kCopy], facts.headline.share(&TimeParts::copy_ns), kNs);
@@ -170,7 +173,8 @@ TEST(Gpus, AReplayLooksAtThem) {
 
 TEST(Gpus, WithoutTheirCollectivesNobodyIsJudged) {
   Analyzed run(training().slow(1, 20_ms));
-  run.db.exec("INSERT INTO communicator(id, world, uid, label, size, kind) VALUES (100, 0, 99, 'ncclCommInitRank#1', 3, 'nccl')");
+  run.db.exec(
+      "INSERT INTO communicator(id, world, uid, label, size, kind) VALUES (100, 0, 99, 'ncclCommInitRank#1', 3, 'nccl')");
   for (const auto& spool : find_run(run.folder.path().string()).spools()) {
     change_header(spool, [](FileHeader& h) { h.flags |= kNcclEntered; });
   }

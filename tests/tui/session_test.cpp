@@ -121,7 +121,9 @@ TEST(Session, F10QuitsWhateverIsTyped) {
   EXPECT_EQ(session.press(kQuit, kSize), Session::Wish::kQuit);
 }
 
-std::string frame_of(const Session& session, Size size) { return draw(session.shown(), size, {true}, session.view()).text(); }
+std::string frame_of(const Session& session, Size size) {
+  return draw(session.shown(), size, {true}, session.view()).text();
+}
 
 /// PgDn never passes the end, so PgUp moves at once.
 TEST(Session, PagesEndWhereTheirLinesDo) {
@@ -156,7 +158,8 @@ TEST(Session, PageDownMovesByWhatIsShown) {
     session.add(large_snapshot(1024));
     std::istringstream lines(frame_of(session, size));
     int shown = 0;
-    for (std::string line; std::getline(lines, line);) shown += std::regex_search(line, std::regex("^[> ][! ] +[0-9]+ "));
+    for (std::string line; std::getline(lines, line);)
+      shown += std::regex_search(line, std::regex("^[> ][! ] +[0-9]+ "));
     session.press(kPageDown, size);
     EXPECT_EQ(session.view().cursor, shown) << size.width;
   }
@@ -207,7 +210,8 @@ TEST(Session, AClickOnARowPutsTheCursorThere) {
 
 /// The keys that a row of the table names; words that are not keys are left out.
 std::vector<int> keys_of(const std::string& row) {
-  const std::map<std::string, int> kNamed = {{"Esc", kEscape}, {"Enter", kReturn}, {"space", ' '}, {"arrows", kDown}, {"Tab", kTab}};
+  const std::map<std::string, int> kNamed = {
+      {"Esc", kEscape}, {"Enter", kReturn}, {"space", ' '}, {"arrows", kDown}, {"Tab", kTab}};
   std::vector<int> keys;
   std::istringstream words(row);
   for (std::string word; words >> word;) {

@@ -1,4 +1,5 @@
-// When the watch of `ddl record --stall` speaks, over spools whose generator knows who hangs, and over jobs made by hand.
+// When the watch of `ddl record --stall` speaks, over spools whose generator knows who hangs, and over jobs made by
+// hand.
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
@@ -57,7 +58,8 @@ TEST(StallWatch, TellsOnceWhoIsMissingAndOnceThatItGoesOn) {
   EXPECT_EQ(news->waiting, (std::vector<int64_t>{0, 2}));
   EXPECT_EQ(news->since_ns, hung.last_ns);
   EXPECT_EQ(news->sentence.find("no rank has finished a call or a step for 4.00 s"), 0u) << news->sentence;
-  EXPECT_NE(news->sentence.find("rank 1 never entered MPI_Allreduce number 7 on MPI_COMM_WORLD: ranks 0, 2 sit in it"), std::string::npos)
+  EXPECT_NE(news->sentence.find("rank 1 never entered MPI_Allreduce number 7 on MPI_COMM_WORLD: ranks 0, 2 sit in it"),
+            std::string::npos)
       << news->sentence;
   hung.job.now_ns += 60 * kSecond;
   EXPECT_FALSE(watch.look(hung.job)) << "it was told";
@@ -98,7 +100,8 @@ TEST(StallWatch, OthersThatGoOnDoNotHideWhoIsSilent) {
   const auto news = watch.look(hung.job);
   ASSERT_TRUE(news);
   EXPECT_EQ(news->kind, Kind::kWaiting);
-  EXPECT_NE(news->sentence.find("; rank 1 has finished nothing for longer than 3.00 s, while others go on"), std::string::npos)
+  EXPECT_NE(news->sentence.find("; rank 1 has finished nothing for longer than 3.00 s, while others go on"),
+            std::string::npos)
       << news->sentence;
 }
 
@@ -107,7 +110,8 @@ void sit_in_message(HungJob& hung, int32_t number, int32_t peer) {
   hung.job.operations.push_back({describe_operation("MPI_Recv", "receive", false), {}});
   tui::Rank& rank = hung.rank(number);
   const uint32_t world = hung.world();
-  rank.sits_in = tui::OpenCall{static_cast<uint32_t>(hung.job.operations.size() - 1), world, 0, rank.finished_ticks, peer};
+  rank.sits_in =
+      tui::OpenCall{static_cast<uint32_t>(hung.job.operations.size() - 1), world, 0, rank.finished_ticks, peer};
 }
 
 // In the words of the report (analyzer/findings/message_case.h); the allreduce that rank 2 sits in is no cause.
@@ -119,11 +123,14 @@ TEST(StallWatch, RanksThatReceiveFromEachOtherAreNamedAsInTheReport) {
   const auto news = watch.look(hung.job);
   ASSERT_TRUE(news);
   EXPECT_EQ(news->kind, Kind::kStall);
-  EXPECT_NE(news->sentence.find(": ranks 0 and 1 wait for each other: rank 0 in MPI_Recv with rank 1 on MPI_COMM_WORLD for 4.0"),
+  EXPECT_NE(news->sentence.find(
+                ": ranks 0 and 1 wait for each other: rank 0 in MPI_Recv with rank 1 on MPI_COMM_WORLD for 4.0"),
             std::string::npos)
       << news->sentence;
-  EXPECT_NE(news->sentence.find(", rank 1 in MPI_Recv with rank 0 on MPI_COMM_WORLD for 4.0"), std::string::npos) << news->sentence;
-  EXPECT_NE(news->sentence.find("; behind them rank 2 waits in MPI_Allreduce number 7 on MPI_COMM_WORLD"), std::string::npos)
+  EXPECT_NE(news->sentence.find(", rank 1 in MPI_Recv with rank 0 on MPI_COMM_WORLD for 4.0"), std::string::npos)
+      << news->sentence;
+  EXPECT_NE(news->sentence.find("; behind them rank 2 waits in MPI_Allreduce number 7 on MPI_COMM_WORLD"),
+            std::string::npos)
       << news->sentence;
   EXPECT_EQ(news->missing, (std::vector<int64_t>{0, 1}));
   EXPECT_EQ(news->waiting, (std::vector<int64_t>{0, 1, 2}));
@@ -144,7 +151,8 @@ TEST(StallWatch, AMessageThatNobodySendsIsNamedAsInTheReport) {
   hung.job.now_ns = hung.last_ns + 4 * kSecond;
   const auto news = watch.look(hung.job);
   ASSERT_TRUE(news);
-  EXPECT_NE(news->sentence.find(": rank 1 never sent what rank 0 waits for: rank 0 in MPI_Recv with rank 1 on MPI_COMM_WORLD for 4.0"),
+  EXPECT_NE(news->sentence.find(
+                ": rank 1 never sent what rank 0 waits for: rank 0 in MPI_Recv with rank 1 on MPI_COMM_WORLD for 4.0"),
             std::string::npos)
       << news->sentence;
   EXPECT_EQ(news->missing, std::vector<int64_t>{1});
@@ -194,7 +202,8 @@ tui::Job unready_job() {
 
 TEST(StallWatch, WhatALogLeftOutMayHaveMovedData) {
   tui::Job job = unready_job();
-  for (tui::Rank& rank : job.ranks) rank.negotiating.since_ticks += static_cast<uint64_t>(kSecond);  // it was joined a second later
+  // it was joined a second later
+  for (tui::Rank& rank : job.ranks) rank.negotiating.since_ticks += static_cast<uint64_t>(kSecond);
   tui::StallWatch watch(3 * kSecond);
   job.now_ns = 4 * kSecond + kSecond / 2;
   EXPECT_FALSE(watch.look(job)) << "the training threads are silent for 3.5 s, the coordination is known of 2.5 s";
@@ -202,7 +211,8 @@ TEST(StallWatch, WhatALogLeftOutMayHaveMovedData) {
   const auto news = watch.look(job);
   ASSERT_TRUE(news);
   EXPECT_EQ(news->missing, std::vector<int64_t>{1});
-  EXPECT_NE(news->sentence.find("no data was moved for at least 3.50 s: the training thread of rank 1"), std::string::npos)
+  EXPECT_NE(news->sentence.find("no data was moved for at least 3.50 s: the training thread of rank 1"),
+            std::string::npos)
       << news->sentence;
 }
 
@@ -233,7 +243,8 @@ TEST(StallWatch, WaitsForBackgroundThreadsToTellWhoIsNotReady) {
     const auto news = watch.look(job);
     ASSERT_TRUE(news);
     EXPECT_EQ(news->missing, told ? std::vector<int64_t>{1} : std::vector<int64_t>{});
-    EXPECT_EQ(news->sentence.find("ranks 0, 1 are in no call that is recorded") != std::string::npos, !told) << news->sentence;
+    EXPECT_EQ(news->sentence.find("ranks 0, 1 are in no call that is recorded") != std::string::npos, !told)
+        << news->sentence;
   }
 }
 
@@ -275,7 +286,8 @@ void write_background_rank(const std::filesystem::path& folder, int32_t rank) {
   uint64_t now = kBegin;
   const auto call = [&](uint32_t op, uint32_t seq, uint64_t bytes, uint32_t datatype) {
     now += kMillisecond;
-    spool.append(log, {now, record_word(RecordKind::kCall, op, 1000), record_payload(bytes, datatype, 0), 1, 0, seq, -1});
+    spool.append(log,
+                 {now, record_word(RecordKind::kCall, op, 1000), record_payload(bytes, datatype, 0), 1, 0, seq, -1});
   };
   const auto sample = [&] {
     now += kMillisecond;

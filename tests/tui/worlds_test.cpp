@@ -1,4 +1,5 @@
-// Several worlds in one run directory: which of them is shown, and that the next one is taken up when the shown one has ended.
+// Several worlds in one run directory: which of them is shown, and that the next one is taken up when the
+// shown one has ended.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -145,12 +146,12 @@ TEST(Worlds, AWorldThatStillRunsStays) {
   EXPECT_EQ(watched.job.generation, 0u);
 }
 
-/// A child of rank 0 has its announcement, and may outlive it. They are a few seconds old: if both had been silent for a minute, it might be a
-/// restart that hangs.
+/// A child of rank 0 has its announcement, and may outlive it. They are a few seconds old: if both had been silent for
+/// a minute, it might be a restart that hangs.
 TEST(Worlds, AChildThatInheritedItsRankIsNoWorld) {
   ScratchFolder live, of_child;
-  const int64_t begin_ns =
-      std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count() - 1'760'000'000'000'000'000 - 2_s;
+  const int64_t begin_ns = std::chrono::nanoseconds(std::chrono::system_clock::now().time_since_epoch()).count() -
+                           1'760'000'000'000'000'000 - 2_s;
   World parent(trainer(1, kFirstKey, begin_ns, kFirstPid, 0), live.path());
   trainer(1, kFirstKey, begin_ns + 500_ms, kSecondPid, 0).write(of_child.path());
   parent.grow(0.5);
@@ -162,7 +163,8 @@ TEST(Worlds, AChildThatInheritedItsRankIsNoWorld) {
   const auto spools = find_run(live.path().string()).spools();
   const auto end_ns = [](FileHeader& h) {
     h.flags |= kMpiFinalized | kExited;
-    h.latest = {h.begin.ticks + 1'000'000'000, h.begin.monotonic_ns + 1'000'000'000, h.begin.realtime_ns + 1'000'000'000};
+    h.latest = {h.begin.ticks + 1'000'000'000, h.begin.monotonic_ns + 1'000'000'000,
+                h.begin.realtime_ns + 1'000'000'000};
   };
   change_header(spools.front(), end_ns);
   const Snapshot s = watched.look();
@@ -220,8 +222,9 @@ TEST(Worlds, ARecordingWhoseCommandHasNotEndedMayGoOn) {
   EXPECT_FALSE(watched.job.may_go_on) << "without ddl record nobody knows";
   const auto write_job = [&](const char* ended) {
     const std::filesystem::path aside = live / "job.json.new";
-    std::ofstream(aside) << R"({"schema": 1, "command": ["train"], "started_realtime_ns": 1760000000000000000, "ended_realtime_ns": )"
-                         << ended << "}";
+    std::ofstream(aside)
+        << R"({"schema": 1, "command": ["train"], "started_realtime_ns": 1760000000000000000, "ended_realtime_ns": )"
+        << ended << "}";
     std::filesystem::rename(aside, live / "job.json");
   };
   write_job("null");
@@ -262,8 +265,11 @@ TEST(Worlds, FramesGoOnWhileTheJobMayGoOn) {
 
 TEST(Worlds, AStallOfTheNextWorldIsTold) {
   ScratchFolder live;
-  World first(run().ranks(2).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(0, 4).world(kFirstKey, 0, kFirstPid), live.path());
-  World second(run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 6).world(kSecondKey, 100_s, kSecondPid), live.path());
+  World first(run().ranks(2).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(0, 4).world(kFirstKey, 0, kFirstPid),
+              live.path());
+  World second(
+      run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 6).world(kSecondKey, 100_s, kSecondPid),
+      live.path());
   first.grow(1);  // all that there is, and it hangs
   tui::SpoolSource source(find_run(live.path().string()), "run.ddl", tui::SpoolSource::Join::kWhole);
   tui::Job job;
@@ -280,7 +286,8 @@ TEST(Worlds, AStallOfTheNextWorldIsTold) {
   auto news = look();
   ASSERT_TRUE(news);
   EXPECT_EQ(news->missing, std::vector<int64_t>{0});
-  for (const auto& spool : find_run(live.path().string()).spools()) change_header(spool, [](FileHeader& h) { h.flags |= kExited; });
+  for (const auto& spool : find_run(live.path().string()).spools())
+    change_header(spool, [](FileHeader& h) { h.flags |= kExited; });
   EXPECT_FALSE(look()) << "it was ended";
   second.grow(1);
   news = look();
@@ -288,7 +295,8 @@ TEST(Worlds, AStallOfTheNextWorldIsTold) {
   EXPECT_EQ(news->kind, tui::StallNews::Kind::kStall);
   EXPECT_EQ(news->missing, std::vector<int64_t>{1});
   EXPECT_EQ(news->waiting, (std::vector<int64_t>{0, 2}));
-  EXPECT_NE(news->sentence.find("rank 1 never entered MPI_Allreduce number 7 on MPI_COMM_WORLD"), std::string::npos) << news->sentence;
+  EXPECT_NE(news->sentence.find("rank 1 never entered MPI_Allreduce number 7 on MPI_COMM_WORLD"), std::string::npos)
+      << news->sentence;
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
-/* Preloaded: counts which allreduce of Open MPI ran, by the functions that its component `tuned` calls in libmpi, and appends a line
- * `NAME CALLS LAST_SEGMENT` for each to $ALGORITHM_PROBE at exit. With SPOIL_SUMS set, every local reduction is wrong by one. */
+/* Preloaded: counts which allreduce of Open MPI ran, by the functions that its component `tuned` calls in libmpi, and
+ * appends a line `NAME CALLS LAST_SEGMENT` for each to $ALGORITHM_PROBE at exit. With SPOIL_SUMS set, every local
+ * reduction is wrong by one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -8,7 +9,8 @@
 #include <stdlib.h>
 
 enum { LINEAR, NONOVERLAPPING, DOUBLING, RING, SEGMENTED, RABENSEIFNER, KINDS };
-static const char* const names[KINDS] = {"basic_linear", "nonoverlapping", "recursive_doubling", "ring", "segmented_ring", "rabenseifner"};
+static const char* const names[KINDS] = {"basic_linear", "nonoverlapping", "recursive_doubling",
+                                         "ring",         "segmented_ring", "rabenseifner"};
 static unsigned long calls[KINDS];
 static uint32_t last_segment;
 
@@ -26,7 +28,8 @@ COUNTED(RING, ompi_coll_base_allreduce_intra_ring)
 COUNTED(RABENSEIFNER, ompi_coll_base_allreduce_intra_redscat_allgather)
 
 int ompi_coll_base_allreduce_intra_ring_segmented(ARGUMENTS, uint32_t segment) {
-  int (*real)(ARGUMENTS, uint32_t) = (int (*)(ARGUMENTS, uint32_t))dlsym(RTLD_NEXT, "ompi_coll_base_allreduce_intra_ring_segmented");
+  int (*real)(ARGUMENTS, uint32_t) =
+      (int (*)(ARGUMENTS, uint32_t))dlsym(RTLD_NEXT, "ompi_coll_base_allreduce_intra_ring_segmented");
   ++calls[SEGMENTED];
   last_segment = segment;
   return real(send, receive, count, type, op, comm, module, segment);

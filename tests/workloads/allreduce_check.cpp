@@ -1,5 +1,6 @@
-// Every allreduce algorithm against MPI_Allreduce and against its formula: mpirun -np 9 allreduce_check. The first p ranks of the job form
-// communicators of p = 1, 2, ... ranks. Sums are of small integers, so that they are exact in every order and equal byte for byte.
+// Every allreduce algorithm against MPI_Allreduce and against its formula: mpirun -np 9 allreduce_check. The first p
+// ranks of the job form communicators of p = 1, 2, ... ranks. Sums are of small integers, so that they are exact in
+// every order and equal byte for byte.
 #include <mpi.h>
 
 #include <algorithm>
@@ -64,7 +65,8 @@ Topology dealt(int ranks, int nodes) {
   return Topology(names);
 }
 
-/** Every algorithm and every grid; segments of one element, of a few and of more than there is, unless said otherwise. */
+/** Every algorithm and every grid; segments of one element, of a few and of more than there is, unless said
+ * otherwise. */
 std::vector<Choice> all_choices(int ranks, const std::vector<std::size_t>& segments = {1, 24, 1 << 20}) {
   std::vector<Choice> choices;
   for (const Algorithm& algorithm : algorithms()) {
@@ -72,7 +74,8 @@ std::vector<Choice> all_choices(int ranks, const std::vector<std::size_t>& segme
     if (algorithm.takes_segment) {
       for (const std::size_t bytes : segments) choices.push_back({&algorithm, bytes, {}});
     } else if (algorithm.takes_dimensions) {
-      for (const std::vector<int>& dimensions : ordered_factorisations(ranks)) choices.push_back({&algorithm, 0, dimensions});
+      for (const std::vector<int>& dimensions : ordered_factorisations(ranks))
+        choices.push_back({&algorithm, 0, dimensions});
     } else {
       choices.push_back({&algorithm, 0, {}});
     }
@@ -81,11 +84,12 @@ std::vector<Choice> all_choices(int ranks, const std::vector<std::size_t>& segme
 }
 
 std::string described(const Choice& choice, int ranks, int count) {
-  return choice.name() + " segment " + std::to_string(choice.segment_bytes) + " ranks " + std::to_string(ranks) + " count " +
-         std::to_string(count);
+  return choice.name() + " segment " + std::to_string(choice.segment_bytes) + " ranks " + std::to_string(ranks) +
+         " count " + std::to_string(count);
 }
 
-/** Runs one allreduce and checks that it made no collective and that the library's count of what it sent is the true one. */
+/** Runs one allreduce and checks that it made no collective and that the library's count of what it sent is the true
+ * one. */
 const Algorithm& counted(Allreduce& allreduce, const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op,
                          const std::string& what) {
   const Traffic before = allreduce.traffic();
@@ -109,7 +113,8 @@ void sums(const Group& group, const Choice& choice, const Topology& topology, st
     std::vector<float> expected(n);
     for (std::size_t i = 0; i < n; ++i) {
       own[i] = static_cast<float>((static_cast<std::size_t>(group.rank + 1) * (i + 3)) % 101);
-      for (std::size_t r = 1; r <= static_cast<std::size_t>(group.ranks); ++r) expected[i] += static_cast<float>(r * (i + 3) % 101);
+      for (std::size_t r = 1; r <= static_cast<std::size_t>(group.ranks); ++r)
+        expected[i] += static_cast<float>(r * (i + 3) % 101);
     }
     std::vector<float> result(n + 1, -1);
     const std::vector<float> untouched = own;
@@ -134,7 +139,8 @@ void every_size(const Group& group) {
 /** Beyond what MPI sends without asking the receiver. */
 void large_messages(const Group& group) {
   constexpr int kLarge[] = {300007};
-  for (const Choice& choice : all_choices(group.ranks, {10000, 100000})) sums(group, choice, blocks_of(group.ranks, 2), kLarge);
+  for (const Choice& choice : all_choices(group.ranks, {10000, 100000}))
+    sums(group, choice, blocks_of(group.ranks, 2), kLarge);
 }
 
 /** x -> ax + b modulo 65521, a in the upper half: composing them is associative and does not commute. */
@@ -186,10 +192,12 @@ struct Kind {
 template <typename T>
 Kind number(const char* name, MPI_Datatype type, std::vector<MPI_Op> ops) {
   const auto write = [](void* buffer, std::size_t i, int rank) {
-    static_cast<T*>(buffer)[i] = static_cast<T>(static_cast<float>((i + 2 * static_cast<std::size_t>(rank)) % 3 + (i % 2)));
+    static_cast<T*>(buffer)[i] =
+        static_cast<T>(static_cast<float>((i + 2 * static_cast<std::size_t>(rank)) % 3 + (i % 2)));
   };
-  return {name, type, std::move(ops), write,
-          [](const void* a, const void* b, std::size_t i) { return static_cast<const T*>(a)[i] == static_cast<const T*>(b)[i]; }};
+  return {name, type, std::move(ops), write, [](const void* a, const void* b, std::size_t i) {
+            return static_cast<const T*>(a)[i] == static_cast<const T*>(b)[i];
+          }};
 }
 
 template <typename T>
@@ -293,18 +301,22 @@ void formulas(const Group& group) {
   const uint64_t surplus = p - power;
   std::vector<float> values(kElements);
 
-  const auto run = [&](const char* name, std::size_t segment, std::vector<int> dimensions, const Topology& topology, int elements) {
+  const auto run = [&](const char* name, std::size_t segment, std::vector<int> dimensions, const Topology& topology,
+                       int elements) {
     Allreduce allreduce(group.comm, {find_algorithm(name), segment, std::move(dimensions)}, topology);
     counted(allreduce, MPI_IN_PLACE, values.data(), elements, MPI_FLOAT, MPI_SUM, name);
-    check(sum_over(group, seen.sent_bytes) == sum_over(group, seen.received_bytes), std::string(name) + ": sent is not received");
+    check(sum_over(group, seen.sent_bytes) == sum_over(group, seen.received_bytes),
+          std::string(name) + ": sent is not received");
   };
   const auto sent = [&](const std::string& what, uint64_t messages, uint64_t bytes) {
     const std::string where = what + " of " + std::to_string(p) + " ranks: ";
-    check(seen.sent_messages == messages, where + std::to_string(seen.sent_messages) + " messages, not " + std::to_string(messages));
+    check(seen.sent_messages == messages,
+          where + std::to_string(seen.sent_messages) + " messages, not " + std::to_string(messages));
     check(seen.sent_bytes == bytes, where + std::to_string(seen.sent_bytes) + " bytes, not " + std::to_string(bytes));
   };
   const auto model = [&](const std::string& what, const models::Work& work, uint64_t messages, uint64_t bytes) {
-    check(static_cast<double>(messages) == work.messages && static_cast<double>(bytes) == work.moved_bytes, what + ": not as the model");
+    check(static_cast<double>(messages) == work.messages && static_cast<double>(bytes) == work.moved_bytes,
+          what + ": not as the model");
   };
   const Topology one_node = blocks_of(group.ranks, group.ranks);
 
@@ -320,20 +332,22 @@ void formulas(const Group& group) {
   }
 
   run("tree", 0, {}, one_node, kElements);
-  check(sum_over(group, seen.sent_messages) == 2 * (p - 1) && sum_over(group, seen.sent_bytes) == 2 * (p - 1) * n, "tree: total");
+  check(sum_over(group, seen.sent_messages) == 2 * (p - 1) && sum_over(group, seen.sent_bytes) == 2 * (p - 1) * n,
+        "tree: total");
   if (rank == 0) {
     model("tree", allreduce_work(Algorithm::kTree, group.ranks, n), seen.sent_messages + seen.received_messages,
           seen.sent_bytes + seen.received_bytes);
   }
 
-  // For two ranks that fold, the odd one sends once and is told once; the even one, besides, tells it. On the way through the even one lie
-  // what it receives first, its exchanges, and what it sends last.
+  // For two ranks that fold, the odd one sends once and is told once; the even one, besides, tells it. On the way
+  // through the even one lie what it receives first, its exchanges, and what it sends last.
   const bool folds = rank < 2 * surplus;
   const bool waits = folds && rank % 2 == 1;
   run("butterfly", 0, {}, one_node, kElements);
   sent("butterfly", waits ? 1 : lg + folds, waits ? n : (lg + folds) * n);
   if (rank == 0) {
-    model("butterfly", allreduce_work(Algorithm::kButterfly, group.ranks, n), seen.sent_messages + folds, seen.sent_bytes + folds * n);
+    model("butterfly", allreduce_work(Algorithm::kButterfly, group.ranks, n), seen.sent_messages + folds,
+          seen.sent_bytes + folds * n);
   }
 
   // Blocks are halves of halves: equal where the elements are a multiple of the power of two.
@@ -410,7 +424,8 @@ void formulas(const Group& group) {
     run("multi_ring", 0, dimensions, one_node, kElements);
     sent("multi-dimensional ring", messages, bytes);
     if (std::all_of(dimensions.begin(), dimensions.end(), [](int d) { return d == 2; })) {
-      model("dimensions of two", allreduce_work(Algorithm::kRabenseifner, group.ranks, n), seen.sent_messages, seen.sent_bytes);
+      model("dimensions of two", allreduce_work(Algorithm::kRabenseifner, group.ranks, n), seen.sent_messages,
+            seen.sent_bytes);
     }
   }
 }
@@ -439,21 +454,24 @@ void messages_of_the_model(const Group& group) {
     between_nodes = nullptr;
     for (std::size_t to = 0; to < p; ++to) {
       const double wanted = traffic[static_cast<std::size_t>(group.rank)][to];
-      check(std::abs(static_cast<double>(sent_to[to]) - wanted) < 1e-6, std::string(name) + " to " + std::to_string(to) + " of " +
-                                                                            std::to_string(p) + ": " + std::to_string(sent_to[to]) +
-                                                                            " bytes, not " + std::to_string(wanted));
+      check(std::abs(static_cast<double>(sent_to[to]) - wanted) < 1e-6,
+            std::string(name) + " to " + std::to_string(to) + " of " + std::to_string(p) + ": " +
+                std::to_string(sent_to[to]) + " bytes, not " + std::to_string(wanted));
     }
   };
-  for (const models::Algorithm algorithm : models::kAlgorithms) compare(std::string(name_of(algorithm)).c_str(), {}, {algorithm, {}, {}});
+  for (const models::Algorithm algorithm : models::kAlgorithms)
+    compare(std::string(name_of(algorithm)).c_str(), {}, {algorithm, {}, {}});
   for (const std::vector<int>& dimensions : ordered_factorisations(group.ranks))
     compare("multi_ring", dimensions, {models::Algorithm::kRing, {dimensions.begin(), dimensions.end()}, {}});
 }
 
-/** Nodes of two ranks, each node's far apart in rank order: the first dimension must stay within the nodes all the same. */
+/** Nodes of two ranks, each node's far apart in rank order: the first dimension must stay within the nodes all the
+ * same. */
 void dimensions_follow_nodes(const Group& group) {
   const Topology nodes = dealt(group.ranks, group.ranks / 2);
   Allreduce allreduce(group.comm, {find_algorithm("multi_ring"), 0, {}}, nodes);
-  check(allreduce.choice().name() == "multi_ring:2x" + std::to_string(group.ranks / 2), "default dimensions: " + allreduce.choice().name());
+  check(allreduce.choice().name() == "multi_ring:2x" + std::to_string(group.ranks / 2),
+        "default dimensions: " + allreduce.choice().name());
   std::vector<float> values(2520);
   between_nodes = [&](int to) { return nodes.node_of(to) != nodes.node_of(group.rank); };
   counted(allreduce, MPI_IN_PLACE, values.data(), 2520, MPI_FLOAT, MPI_SUM, "2-D ring");
@@ -473,12 +491,14 @@ void mistakes(const Group& group) {
   };
   refused([] { parse_choice("rings"); }, "unknown algorithm");
   refused([] { parse_choice("ring:2x2"); }, "takes no dimensions");
-  for (const char* text :
-       {"multi_ring:", "multi_ring:2x", "multi_ring:0x4", "multi_ring:-2x2", "multi_ring:2*2", "multi_ring:99999999999"}) {
+  for (const char* text : {"multi_ring:", "multi_ring:2x", "multi_ring:0x4", "multi_ring:-2x2", "multi_ring:2*2",
+                           "multi_ring:99999999999"}) {
     refused([&] { parse_choice(text); }, "expected the ranks of each dimension");
   }
-  refused([&] { Allreduce(group.comm, parse_choice("multi_ring:3x5"), blocks_of(group.ranks, 2)); }, "dimensions 3x5 do not make 4 ranks");
-  refused([&] { Allreduce(group.comm, parse_choice("multi_ring:65536x65536x65536x65536"), blocks_of(group.ranks, 2)); }, "do not make");
+  refused([&] { Allreduce(group.comm, parse_choice("multi_ring:3x5"), blocks_of(group.ranks, 2)); },
+          "dimensions 3x5 do not make 4 ranks");
+  refused([&] { Allreduce(group.comm, parse_choice("multi_ring:65536x65536x65536x65536"), blocks_of(group.ranks, 2)); },
+          "do not make");
   check(parse_choice("multi_ring:2x4").name() == "multi_ring:2x4", "name of a choice with dimensions");
   check(parse_choice("segmented_ring", 5).segment_bytes == 5, "segment of a choice");
 }
@@ -486,7 +506,8 @@ void mistakes(const Group& group) {
 void topologies(const Group& group) {
   const Topology found = Topology::discover(group.comm);
   check(found.nodes() == 1 && found.ranks() == group.ranks, "this machine is one node");
-  check(dealt(5, 2).by_node() == std::vector<int>({0, 2, 4, 1, 3}) && dealt(5, 2).leaders() == std::vector<int>({0, 1}), "order by nodes");
+  check(dealt(5, 2).by_node() == std::vector<int>({0, 2, 4, 1, 3}) && dealt(5, 2).leaders() == std::vector<int>({0, 1}),
+        "order by nodes");
   check(ordered_factorisations(12).size() == 8, "ordered factorisations of 12");
   check(ordered_factorisations(7) == std::vector<std::vector<int>>({{7}}), "ordered factorisations of 7");
 }
@@ -515,7 +536,8 @@ int main(int argc, char** argv) {
   }
   int worst[] = {failures, -checks};
   PMPI_Allreduce(MPI_IN_PLACE, worst, 2, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
-  if (world_rank == 0) std::printf("%d ranks, at least %d checks on each, most failures on one: %d\n", ranks, -worst[1], worst[0]);
+  if (world_rank == 0)
+    std::printf("%d ranks, at least %d checks on each, most failures on one: %d\n", ranks, -worst[1], worst[0]);
   MPI_Finalize();
   return worst[0] > 0 ? 1 : 0;
 }

@@ -57,8 +57,8 @@ int MPI_Irecv(void* buffer, int count, MPI_Datatype type, int from, int tag, MPI
   return PMPI_Irecv(buffer, count, type, from, tag, comm, request);
 }
 
-int MPI_Sendrecv(const void* out, int out_count, MPI_Datatype out_type, int to, int out_tag, void* in, int in_count, MPI_Datatype in_type,
-                 int from, int in_tag, MPI_Comm comm, MPI_Status* status) {
+int MPI_Sendrecv(const void* out, int out_count, MPI_Datatype out_type, int to, int out_tag, void* in, int in_count,
+                 MPI_Datatype in_type, int from, int in_tag, MPI_Comm comm, MPI_Status* status) {
   sent(out_count, out_type, to);
   received(in_count, in_type, from);
   return PMPI_Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag, comm, status);

@@ -1,5 +1,5 @@
-// What a rank really sends and receives, counted between the program and the MPI library (PMPI) and so independent of the count that
-// workloads/allreduce keeps. Counts only while `counting`.
+// What a rank really sends and receives, counted between the program and the MPI library (PMPI) and so independent of
+// the count that workloads/allreduce keeps. Counts only while `counting`.
 #pragma once
 
 #include <cstdint>

@@ -16,9 +16,11 @@ std::vector<std::size_t> sizes(const std::vector<Bucket>& buckets) {
 }
 
 TEST(Buckets, AreClosedWhenTheyHoldTheCap) {
-  const std::vector<std::size_t> counts{10, 5, 20, 1};                                             // floats: 40, 20, 80, 4 bytes
-  EXPECT_EQ(sizes(assign_buckets(counts, 60)), (std::vector<std::size_t>{15, 20, 1}));             // 40 + 20 reaches 60
-  EXPECT_EQ(sizes(assign_buckets(counts, 61)), (std::vector<std::size_t>{35, 1}));                 // one byte more does not
+  // floats: 40, 20, 80, 4 bytes
+  const std::vector<std::size_t> counts{10, 5, 20, 1};
+  EXPECT_EQ(sizes(assign_buckets(counts, 60)), (std::vector<std::size_t>{15, 20, 1}));  // 40 + 20 reaches 60
+  // one byte more does not
+  EXPECT_EQ(sizes(assign_buckets(counts, 61)), (std::vector<std::size_t>{35, 1}));
   EXPECT_EQ(sizes(assign_buckets(counts, 0)), counts);                                             // one per parameter
   EXPECT_EQ(sizes(assign_buckets(counts, std::size_t{1} << 40)), (std::vector<std::size_t>{36}));  // all in one
   EXPECT_TRUE(assign_buckets({}, 60).empty());
@@ -63,8 +65,8 @@ TEST(ParameterArena, LiesInReverseLayerOrderWithoutGaps) {
     expected_value += parameter->count;
     expected_gradient += parameter->count;
   }
-  EXPECT_EQ(names, (std::vector<std::string>{"fc4.bias", "fc4.weight", "fc3.bias", "fc3.weight", "fc2.bias", "fc2.weight", "fc1.bias",
-                                             "fc1.weight"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"fc4.bias", "fc4.weight", "fc3.bias", "fc3.weight", "fc2.bias",
+                                             "fc2.weight", "fc1.bias", "fc1.weight"}));
   EXPECT_EQ(arena.size(), 8U * 16 + 8 + 2 * (8 * 8 + 8) + 8 * 10 + 10);
   EXPECT_EQ(arena.extra().data(), expected_gradient) << "the extra floats travel with the last bucket";
 }

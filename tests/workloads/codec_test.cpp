@@ -13,7 +13,8 @@
 namespace ddl::train {
 namespace {
 
-constexpr const char* kNames[] = {"fp16", "bf16", "q8", "q4", "onebit", "ternary", "topk:0.01", "topk:1", "top16_q4", "threshold:0.001"};
+constexpr const char* kNames[] = {"fp16",    "bf16",      "q8",     "q4",       "onebit",
+                                  "ternary", "topk:0.01", "topk:1", "top16_q4", "threshold:0.001"};
 
 std::vector<float> drawn(std::size_t count, uint64_t seed) {
   Random random(seed, Draw::kImages, 0);
@@ -59,14 +60,16 @@ TEST(Codec, Error) {
       const std::vector<float> decoded = through(*make_codec(name), values);
       for (std::size_t i = 0; i < count; ++i) {
         float scale = 0;
-        for (std::size_t j = i / 512 * 512; j < std::min(count, i / 512 * 512 + 512); ++j) scale = std::max(scale, std::fabs(values[j]));
+        for (std::size_t j = i / 512 * 512; j < std::min(count, i / 512 * 512 + 512); ++j)
+          scale = std::max(scale, std::fabs(values[j]));
         EXPECT_LE(std::fabs(decoded[i] - values[i]), bound * scale * 1.00001F) << name << " " << count << " " << i;
       }
     }
   }
 }
 
-/** All halves but infinities and NaN survive; floats in between go to the nearer neighbour, to the even one from the middle. */
+/** All halves but infinities and NaN survive; floats in between go to the nearer neighbour, to the even one
+ * from the middle. */
 TEST(Codec, HalfPrecisionIsIeee) {
   const std::unique_ptr<Codec> codec = make_codec("fp16");
   std::vector<float> halves;
@@ -104,7 +107,8 @@ TEST(Codec, BrainFloatRoundsToNearestEven) {
   EXPECT_TRUE(std::isfinite(through(*codec, std::numeric_limits<float>::max())));
 }
 
-/** The mean of many codes of the same values is within 5 sigma of them; sigma from the two multiples around each value. */
+/** The mean of many codes of the same values is within 5 sigma of them; sigma from the two multiples around each
+ * value. */
 TEST(Codec, StochasticRoundingHasNoBias) {
   constexpr uint64_t kDraws = 4000;
   const std::vector<float> values = drawn(600, 3);
@@ -136,18 +140,21 @@ TEST(Codec, StochasticRoundingHasNoBias) {
 }
 
 TEST(Codec, OneBitKeepsTheMeansOfBothSigns) {
-  EXPECT_EQ(through(*make_codec("onebit"), std::vector<float>{1, -2, 3, -6, 0, 0}), std::vector<float>({1, -4, 1, -4, 1, 1}));
+  EXPECT_EQ(through(*make_codec("onebit"), std::vector<float>{1, -2, 3, -6, 0, 0}),
+            std::vector<float>({1, -4, 1, -4, 1, 1}));
 }
 
 TEST(Codec, TernaryRoundsToTheNearest) {
-  EXPECT_EQ(through(*make_codec("ternary"), std::vector<float>{8, -8, 4, -4, 5, -5, 0}), std::vector<float>({8, -8, 0, 0, 8, -8, 0}));
+  EXPECT_EQ(through(*make_codec("ternary"), std::vector<float>{8, -8, 4, -4, 5, -5, 0}),
+            std::vector<float>({8, -8, 0, 0, 8, -8, 0}));
 }
 
 TEST(Codec, TopKKeepsTheLargest) {
   const std::unique_ptr<Codec> codec = make_codec("topk:0.25");
   EXPECT_FALSE(make_codec("q8")->sparse());
   EXPECT_TRUE(codec->sparse());
-  EXPECT_EQ(through(*codec, std::vector<float>{1, -9, 3, 2, 0, 4, -4, 2}), std::vector<float>({0, -9, 0, 0, 0, 4, 0, 0}));
+  EXPECT_EQ(through(*codec, std::vector<float>{1, -9, 3, 2, 0, 4, -4, 2}),
+            std::vector<float>({0, -9, 0, 0, 0, 4, 0, 0}));
   const std::vector<float> values = drawn(1000, 5);
   EXPECT_EQ(through(*make_codec("topk:1"), values), values);
 }
@@ -188,8 +195,8 @@ TEST(Codec, ZerosAndValuesThatAreNotFinite) {
 }
 
 TEST(Codec, NamesThatAreNone) {
-  for (const char* name : {"", "q2", "topk", "topk:", "topk:0", "topk:-0.1", "topk:1.5", "topk:nan", "topk:0.1x", "fp16 ",
-                           "threshold:", "threshold:0", "threshold:-1", "threshold:inf", "top16"}) {
+  for (const char* name : {"", "q2", "topk", "topk:", "topk:0", "topk:-0.1", "topk:1.5", "topk:nan", "topk:0.1x",
+                           "fp16 ", "threshold:", "threshold:0", "threshold:-1", "threshold:inf", "top16"}) {
     EXPECT_THROW(make_codec(name), UsageError) << name;
   }
 }

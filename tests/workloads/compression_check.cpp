@@ -1,5 +1,6 @@
-// Sums with codes on the wire: mpirun -np 5 compression_check. For 1 to 5 ranks, every code and sizes that do not divide evenly: nothing is
-// lost that a residual does not hold, everybody gets the same, and what is sent is what the formula says, counted between program and MPI.
+// Sums with codes on the wire: mpirun -np 5 compression_check. For 1 to 5 ranks, every code and sizes that do not
+// divide evenly: nothing is lost that a residual does not hold, everybody gets the same, and what is sent is what the
+// formula says, counted between program and MPI.
 #include <mpi.h>
 
 #include <algorithm>
@@ -39,7 +40,8 @@ std::size_t wire_bytes(const std::string& name, std::size_t n) {
   if (name == "ternary") return 4 * groups + packed(4);
   if (name == "onebit") return 8 * groups + packed(8);
   if (name == "top16_q4")
-    return n / 512 * 44 + (rest > 0 ? 4 + 2 * std::min<std::size_t>(rest, 16) + (std::min<std::size_t>(rest, 16) + 1) / 2 : 0);
+    return n / 512 * 44 +
+           (rest > 0 ? 4 + 2 * std::min<std::size_t>(rest, 16) + (std::min<std::size_t>(rest, 16) + 1) / 2 : 0);
   return 8 * static_cast<std::size_t>(std::ceil(0.05 * static_cast<double>(n)));  // topk:0.05
 }
 
@@ -76,7 +78,8 @@ void check_code(MPI_Comm comm, const std::string& name, std::size_t n) {
     allreduce::counting = false;
     std::vector<float> first = values;
     PMPI_Bcast(first.data(), static_cast<int>(n), MPI_FLOAT, 0, comm);
-    check(n == 0 || std::memcmp(first.data(), values.data(), n * sizeof(float)) == 0, what + ": not the same on all ranks");
+    check(n == 0 || std::memcmp(first.data(), values.data(), n * sizeof(float)) == 0,
+          what + ": not the same on all ranks");
     for (std::size_t i = 0; i < n; ++i) received[i] += static_cast<double>(values[i]);
   }
 
@@ -90,9 +93,11 @@ void check_code(MPI_Comm comm, const std::string& name, std::size_t n) {
 
   std::size_t messages = 0;
   std::size_t bytes = 0;
-  if (p > 1 && name.starts_with("threshold")) {  // what is sent depends on the values: 4 bytes a step, and 8 for each large one
+  // what is sent depends on the values: 4 bytes a step, and 8 for each large one
+  if (p > 1 && name.starts_with("threshold")) {
     check(seen.sent_bytes == (p - 1) * (n > 0 ? kSteps * 4 + 8 * large : 0), what + ": bytes");
-    check(seen.sent_messages == (n > 0 ? kSteps * (p - 1) : 0) && sum.traffic().bytes == seen.sent_bytes, what + ": counted otherwise");
+    check(seen.sent_messages == (n > 0 ? kSteps * (p - 1) : 0) && sum.traffic().bytes == seen.sent_bytes,
+          what + ": counted otherwise");
     return;
   }
   if (p > 1 && name.starts_with("top")) {
@@ -106,18 +111,22 @@ void check_code(MPI_Comm comm, const std::string& name, std::size_t n) {
       bytes += times * wire_bytes(name, values);
     }
   }
-  check(seen.sent_messages == kSteps * messages && seen.sent_bytes == kSteps * bytes,
-        what + ": sent " + std::to_string(seen.sent_bytes) + " bytes, by the formula " + std::to_string(kSteps * bytes));
-  check(sum.traffic().messages == seen.sent_messages && sum.traffic().bytes == seen.sent_bytes, what + ": counted otherwise");
+  check(
+      seen.sent_messages == kSteps * messages && seen.sent_bytes == kSteps * bytes,
+      what + ": sent " + std::to_string(seen.sent_bytes) + " bytes, by the formula " + std::to_string(kSteps * bytes));
+  check(sum.traffic().messages == seen.sent_messages && sum.traffic().bytes == seen.sent_bytes,
+        what + ": counted otherwise");
   check(seen.collectives == 0, what + ": makes collectives");
 }
 
-/** Sparse streams: sums of all ranks exactly as index and value say, and the bytes of each round from the union of indices so far. */
+/** Sparse streams: sums of all ranks exactly as index and value say, and the bytes of each round from the union of
+ * indices so far. */
 void check_streams(MPI_Comm comm, double share, std::size_t n) {
   int rank = 0, p = 1;
   MPI_Comm_rank(comm, &rank);
   MPI_Comm_size(comm, &p);
-  const std::string what = "streams of " + std::to_string(share) + ", " + std::to_string(n) + " values, " + std::to_string(p) + " ranks";
+  const std::string what =
+      "streams of " + std::to_string(share) + ", " + std::to_string(n) + " values, " + std::to_string(p) + " ranks";
   // Small whole numbers: their sums are exact in any order. Every rank knows everybody's.
   std::vector<std::vector<bool>> has(static_cast<std::size_t>(p), std::vector<bool>(n));
   std::vector<float> wanted(n);
@@ -159,12 +168,14 @@ void check_streams(MPI_Comm comm, double share, std::size_t n) {
   for (int distance = 1; distance < power; distance *= 2) {
     if (rank < power) bytes += size(known[static_cast<std::size_t>(rank)]);
     std::vector<std::vector<bool>> next = known;
-    for (int r = 0; r < power; ++r) join(next[static_cast<std::size_t>(r)], known[static_cast<std::size_t>(r ^ distance)]);
+    for (int r = 0; r < power; ++r)
+      join(next[static_cast<std::size_t>(r)], known[static_cast<std::size_t>(r ^ distance)]);
     known = next;
   }
   if (rank < p - power) bytes += size(known[static_cast<std::size_t>(rank)]);
-  check(seen.sent_bytes == bytes && streams.traffic().bytes == bytes && streams.traffic().messages == seen.sent_messages,
-        what + ": sent " + std::to_string(seen.sent_bytes) + " bytes, by the definition " + std::to_string(bytes));
+  check(
+      seen.sent_bytes == bytes && streams.traffic().bytes == bytes && streams.traffic().messages == seen.sent_messages,
+      what + ": sent " + std::to_string(seen.sent_bytes) + " bytes, by the definition " + std::to_string(bytes));
 }
 
 /** Deep gradient compression of all ranks against the publication's lines in one process, warm-up included. */
@@ -203,9 +214,11 @@ void check_dgc() {
     sum->add_up({own, {}, 0, 0, step});
     bytes += static_cast<std::size_t>(p - 1) * 8 * entries;
     for (std::size_t i = 0; i < kValues; ++i)
-      check(std::fabs(own[i] - wanted[i]) <= 1e-5F * (1 + std::fabs(wanted[i])), "dgc, step " + std::to_string(step) + ": another sum");
+      check(std::fabs(own[i] - wanted[i]) <= 1e-5F * (1 + std::fabs(wanted[i])),
+            "dgc, step " + std::to_string(step) + ": another sum");
   }
-  check(sum->sent().bytes == bytes, "dgc: sent " + std::to_string(sum->sent().bytes) + " bytes, by the formula " + std::to_string(bytes));
+  check(sum->sent().bytes == bytes,
+        "dgc: sent " + std::to_string(sum->sent().bytes) + " bytes, by the formula " + std::to_string(bytes));
 }
 
 }  // namespace
@@ -221,7 +234,8 @@ int main(int argc, char** argv) {
     MPI_Comm comm = MPI_COMM_NULL;
     MPI_Comm_split(MPI_COMM_WORLD, world_rank < p ? 0 : MPI_UNDEFINED, 0, &comm);
     if (comm == MPI_COMM_NULL) continue;
-    for (const char* name : {"fp16", "bf16", "q8", "q4", "onebit", "ternary", "topk:0.05", "top16_q4", "threshold:0.5"}) {
+    for (const char* name :
+         {"fp16", "bf16", "q8", "q4", "onebit", "ternary", "topk:0.05", "top16_q4", "threshold:0.5"}) {
       for (const std::size_t n : {0, 1, 3, 511, 1030, 5000}) check_code(comm, name, n);
     }
     for (const double share : {0.01, 0.2, 0.45, 0.9})

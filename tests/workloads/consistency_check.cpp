@@ -1,5 +1,6 @@
-// Rules of consistency over MPI against their sequential definitions: mpirun -np 4 consistency_check. One process trains as all workers do,
-// in the order that the server takes them, on the networks of `train`, and every loss must agree; bytes are counted between program and MPI.
+// Rules of consistency over MPI against their sequential definitions: mpirun -np 4 consistency_check. One process
+// trains as all workers do, in the order that the server takes them, on the networks of `train`, and every loss must
+// agree; bytes are counted between program and MPI.
 #include <mpi.h>
 
 #include <cmath>
@@ -31,7 +32,8 @@ using Values = std::vector<float>;
 /** All workers of a job in one process, each with its own parameters; written from the rules' publications alone. */
 class Sequential {
  public:
-  Sequential(const Options& options, const Dataset& data, std::size_t workers) : options_(options), losses_(options.steps) {
+  Sequential(const Options& options, const Dataset& data, std::size_t workers)
+      : options_(options), losses_(options.steps) {
     for (std::size_t w = 0; w < workers; ++w) replicas_.push_back(std::make_unique<Replica>(options, data, w, workers));
     const std::span<float> first = replicas_[0]->arena().values();
     server_.assign(first.begin(), first.end());
@@ -47,7 +49,8 @@ class Sequential {
   }
   void own_update(std::size_t w) {
     for (float& gradient : replicas_[w]->gradients()) gradient *= static_cast<float>(replicas_.size());
-    replicas_[w]->arena().update(0, server_.size(), static_cast<float>(options_.rate), static_cast<float>(options_.momentum));
+    replicas_[w]->arena().update(0, server_.size(), static_cast<float>(options_.rate),
+                                 static_cast<float>(options_.momentum));
   }
   void push(std::size_t w) {
     const std::span<float> gradients = replicas_[w]->gradients();
@@ -196,9 +199,11 @@ void run(const Case& one, const std::string& model, Mpi& mpi) {
   allreduce::counting = true;
   for (uint64_t step = 0; step < options.steps; ++step) trainer.run_step(step);
   allreduce::counting = false;
-  const uint64_t wanted = sent_bytes(options, static_cast<uint64_t>(mpi.rank()), static_cast<uint64_t>(mpi.size()), trainer.parameters());
-  check(seen.sent_bytes == wanted, what + ": rank " + std::to_string(mpi.rank()) + " sent " + std::to_string(seen.sent_bytes) +
-                                       " bytes, by the formula " + std::to_string(wanted));
+  const uint64_t wanted =
+      sent_bytes(options, static_cast<uint64_t>(mpi.rank()), static_cast<uint64_t>(mpi.size()), trainer.parameters());
+  check(seen.sent_bytes == wanted, what + ": rank " + std::to_string(mpi.rank()) + " sent " +
+                                       std::to_string(seen.sent_bytes) + " bytes, by the formula " +
+                                       std::to_string(wanted));
   check(trainer.sent().value_or(allreduce::Traffic{}).bytes == wanted, what + ": counted otherwise");
   const bool local = options.consistency.kind == ConsistencyRule::Kind::kLocal;
   check(seen.collectives == (local ? options.steps / options.consistency.value : 0), what + ": collectives");
@@ -207,12 +212,13 @@ void run(const Case& one, const std::string& model, Mpi& mpi) {
   const std::vector<double> defined = sequential_losses(options, *data, static_cast<std::size_t>(mpi.size()));
   for (std::size_t step = 0; step < defined.size(); ++step) {
     const double got = (*trainer.results())[step].loss;
-    check(std::fabs(got - defined[step]) <= 1e-5 * defined[step], what + ": loss of step " + std::to_string(step) + " is " +
-                                                                      std::to_string(got) + ", by definition " +
-                                                                      std::to_string(defined[step]));
+    check(std::fabs(got - defined[step]) <= 1e-5 * defined[step],
+          what + ": loss of step " + std::to_string(step) + " is " + std::to_string(got) + ", by definition " +
+              std::to_string(defined[step]));
   }
   if (one.rule == "async" &&
-      one.order == "0,1,2") {  // each push misses those of both others since its pull; in the first round what came before
+      // each push misses those of both others since its pull; in the first round what came before
+      one.order == "0,1,2") {
     check(*trainer.staleness() == std::vector<uint64_t>{1, 1, 1 + 3 * (options.steps - 1)}, what + ": staleness");
   }
 }

@@ -25,7 +25,8 @@ class DataFolder : public testing::Test {
   ~DataFolder() override { fs::remove_all(folder_); }
 
   void write(const std::string& name, const std::string& bytes) const {
-    std::ofstream(folder_ + "/" + name, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+    std::ofstream(folder_ + "/" + name, std::ios::binary)
+        .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
   }
   void write_mnist(const std::string& images, const std::string& labels) const {
     write(kIdxImages, images);
@@ -47,11 +48,13 @@ class DataFolder : public testing::Test {
 };
 
 std::string word(uint32_t value) {
-  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8), static_cast<char>(value)};
+  return {static_cast<char>(value >> 24), static_cast<char>(value >> 16), static_cast<char>(value >> 8),
+          static_cast<char>(value)};
 }
 
 /** Two images of 2 x 3. */
-const std::string kImages = word(0x803) + word(2) + word(2) + word(3) + std::string("\x00\x01\x02\x03\x04\x05\xff\x80\x40\x20\x10\x08", 12);
+const std::string kImages =
+    word(0x803) + word(2) + word(2) + word(3) + std::string("\x00\x01\x02\x03\x04\x05\xff\x80\x40\x20\x10\x08", 12);
 const std::string kLabels = word(0x801) + word(2) + "\x07\x02";
 
 std::string cifar_record(char label, char red, char green, char blue) {
@@ -106,7 +109,8 @@ TEST_F(DataFolder, RefusesMalformedMnist) {
   EXPECT_TRUE(complains_of("not an IDX file")) << complaint();
   write_mnist("\x1f\x8b" + kImages, kLabels);
   EXPECT_TRUE(complains_of("gunzip")) << complaint();
-  // The product of these dimensions is 12 modulo 2^64: 2^32 * 2^32 * anything would be accepted by a reader that multiplies.
+  // The product of these dimensions is 12 modulo 2^64: 2^32 * 2^32 * anything would be accepted by a reader that
+  // multiplies.
   write_mnist(word(0x803) + word(0xffffffff) + word(0xffffffff) + word(0xffffffff) + std::string(12, '\1'), kLabels);
   EXPECT_TRUE(complains_of("header announces 4294967295 x")) << complaint();
   write_mnist(word(0x803) + word(0) + word(2) + word(3), word(0x801) + word(0));
@@ -161,7 +165,8 @@ TEST(DrawnSet, DependsOnSeedAndIndexOnly) {
   EXPECT_NE(draw(1, 42), draw(1, 52));  // the same figure, drawn anew
 }
 
-/** One digit is marked (10 to 19); it is the label, but for about one sample in eleven: a tenth of the labels is drawn. */
+/** One digit is marked (10 to 19); it is the label, but for about one sample in eleven: a tenth of the
+ * labels is drawn. */
 TEST(TokenSet, TheMarkedDigitIsTheLabel) {
   const std::unique_ptr<Dataset> data = make_token_set(5);
   std::vector<float> tokens(data->shape().size());

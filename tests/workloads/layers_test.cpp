@@ -23,7 +23,11 @@ constexpr double kTolerance = 2e-3;
 class Bench {
  public:
   Bench(Layer& layer, std::vector<Tensor> inputs, float h)
-      : layer_(layer), inputs_(std::move(inputs)), h_(h), output_(inputs_[0].batch(), layer.output_shape()), r_(output_) {
+      : layer_(layer),
+        inputs_(std::move(inputs)),
+        h_(h),
+        output_(inputs_[0].batch(), layer.output_shape()),
+        r_(output_) {
     Random random(7, Draw::kWeights, 0);
     for (float& value : r_.values()) value = random.uniform(0.5F, 1.5F) * (random.uniform() < 0.5F ? -1.0F : 1.0F);
     for (Parameter& parameter : layer.parameters()) {
@@ -69,7 +73,8 @@ class Bench {
   double f() {
     layer_.forward(input_pointers(), output_);
     double sum = 0.0;
-    for (std::size_t i = 0; i < output_.size(); ++i) sum += static_cast<double>(r_.data()[i]) * static_cast<double>(output_.data()[i]);
+    for (std::size_t i = 0; i < output_.size(); ++i)
+      sum += static_cast<double>(r_.data()[i]) * static_cast<double>(output_.data()[i]);
     return sum;
   }
 
@@ -188,7 +193,9 @@ TEST(Gradient, SoftmaxCrossEntropy) {
     logits.data()[i] = saved - kWide;
     const double below = softmax_cross_entropy(logits, labels, 1.0F, scratch).loss_sum;
     logits.data()[i] = saved;
-    EXPECT_NEAR(gradient.data()[i], static_cast<double>(kScale) * (above - below) / (2.0 * static_cast<double>(kWide)), 1e-4) << i;
+    EXPECT_NEAR(gradient.data()[i], static_cast<double>(kScale) * (above - below) / (2.0 * static_cast<double>(kWide)),
+                1e-4)
+        << i;
   }
 }
 
@@ -201,10 +208,12 @@ TEST(Relu, IsMaxOfZeroAndXOutsideItsCorner) {
   const Tensor* input = &x;
   layer.forward({&input, 1}, y);
   // At 0: a quarter of the corner's half width, (1/64) / 4.
-  EXPECT_EQ(std::vector<float>(y.data(), y.data() + 6), (std::vector<float>{0.0F, 0.0F, 0.00390625F, 0.015625F, 0.5F, 1000.0F}));
+  EXPECT_EQ(std::vector<float>(y.data(), y.data() + 6),
+            (std::vector<float>{0.0F, 0.0F, 0.00390625F, 0.015625F, 0.5F, 1000.0F}));
 }
 
-/** One head, two features, two tokens, worked out by hand: scores q.k / sqrt 2, softmax over the tokens that are looked at. */
+/** One head, two features, two tokens, worked out by hand: scores q.k / sqrt 2, softmax over the tokens that
+ * are looked at. */
 TEST(SelfAttention, KnownValues) {
   SelfAttention layer("attention", {6, 1, 2}, 1);
   Tensor x(1, {6, 1, 2});
@@ -244,7 +253,8 @@ TEST(LayerNorm, MeanAndVarianceOfEachToken) {
 }
 
 TEST(SoftmaxCrossEntropy, KnownValues) {
-  Tensor logits(2, {10, 1, 1});  // first sample: all equal, a guess; second: certain and right, with logits that overflow exp
+  // first sample: all equal, a guess; second: certain and right, with logits that overflow exp
+  Tensor logits(2, {10, 1, 1});
   logits.sample(1)[3] = 1000.0F;
   Tensor gradient(2, {10, 1, 1});
   const std::vector<uint8_t> labels{5, 3};

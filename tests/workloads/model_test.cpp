@@ -31,7 +31,9 @@ class Training {
     for (std::size_t i = 0; i < labels_.size(); ++i)
       labels_[i] = data_->load(sampler_.sample_at(first_sample + i), model_.input().sample(i));
   }
-  double loss_sum() { return softmax_cross_entropy(model_.forward(), labels_, scale, model_.output_gradient()).loss_sum; }
+  double loss_sum() {
+    return softmax_cross_entropy(model_.forward(), labels_, scale, model_.output_gradient()).loss_sum;
+  }
   double forward_backward(const Model::OnGradientsReady& ready = {}) {
     const double loss = loss_sum();
     model_.backward(ready);
@@ -63,11 +65,13 @@ class Networks : public testing::TestWithParam<Network> {
 };
 
 INSTANTIATE_TEST_SUITE_P(Model, Networks,
-                         testing::Values(Network{"mlp", 64, make_drawn_set, 100}, Network{"cnn", 12, make_drawn_set, 100},
+                         testing::Values(Network{"mlp", 64, make_drawn_set, 100},
+                                         Network{"cnn", 12, make_drawn_set, 100},
                                          Network{"transformer", 16, make_token_set, 300}),
                          [](const auto& network) { return network.param.name; });
 
-/** Along its own gradient g, each parameter tensor changes the loss by |g| per unit: a wrong or missing path shows in that tensor. */
+/** Along its own gradient g, each parameter tensor changes the loss by |g| per unit: a wrong or missing path shows
+ * in that tensor. */
 TEST_P(Networks, GradientOfEveryTensorIsTheSlopeOfTheLoss) {
   Training training = start(8);
   training.forward_backward();
@@ -81,7 +85,8 @@ TEST_P(Networks, GradientOfEveryTensorIsTheSlopeOfTheLoss) {
     constexpr double kStep = 2e-3;
     const auto loss_at = [&](double distance) {
       for (std::size_t i = 0; i < parameter->count; ++i) {
-        parameter->value[i] = static_cast<float>(static_cast<double>(value[i]) + distance * static_cast<double>(gradient[i]) / norm);
+        parameter->value[i] =
+            static_cast<float>(static_cast<double>(value[i]) + distance * static_cast<double>(gradient[i]) / norm);
       }
       return training.loss_sum();
     };
@@ -102,7 +107,8 @@ TEST_P(Networks, GradientOfABatchIsTheSumOverItsParts) {
   double norm = 0.0;
   for (std::size_t i = 0; i < whole.arena_.size(); ++i) {
     const auto expected = static_cast<double>(whole.arena_.gradients()[i]);
-    const double sum = static_cast<double>(first.arena_.gradients()[i]) + static_cast<double>(second.arena_.gradients()[i]);
+    const double sum =
+        static_cast<double>(first.arena_.gradients()[i]) + static_cast<double>(second.arena_.gradients()[i]);
     difference += (sum - expected) * (sum - expected);
     norm += expected * expected;
   }
@@ -110,7 +116,8 @@ TEST_P(Networks, GradientOfABatchIsTheSumOverItsParts) {
   EXPECT_LT(std::sqrt(difference / norm), 1e-5);
 }
 
-/** A bucket is posted on the strength of this: what is reported as ready never changes again, and what is not reported is not done. */
+/** A bucket is posted on the strength of this: what is reported as ready never changes again, and what is not
+ * reported is not done. */
 TEST_P(Networks, ReadyGradientsAreFinal) {
   Training training = start(4);
   training.forward_backward();
@@ -126,7 +133,8 @@ TEST_P(Networks, ReadyGradientsAreFinal) {
     for (std::size_t i = 0; i < training.arena_.counts().size(); ++i) {
       const std::size_t count = training.arena_.counts()[i];
       for (std::size_t j = offset; j < offset + count; ++j) {
-        ASSERT_EQ(training.arena_.gradients()[j], i < finished ? final[j] : kPoison) << "parameter " << i << " of " << finished;
+        ASSERT_EQ(training.arena_.gradients()[j], i < finished ? final[j] : kPoison)
+            << "parameter " << i << " of " << finished;
       }
       offset += count;
     }

@@ -43,7 +43,8 @@ TEST(LayerTable, TotalsArePublished) {
 }
 
 std::string refusal(const std::string& text) {
-  const std::filesystem::path file = std::filesystem::path(testing::TempDir()) / ("network_test_" + std::to_string(getpid()) + ".csv");
+  const std::filesystem::path file =
+      std::filesystem::path(testing::TempDir()) / ("network_test_" + std::to_string(getpid()) + ".csv");
   std::ofstream(file) << text;
   std::string message = "accepted";
   try {
@@ -112,8 +113,8 @@ TEST(NetworkOptions, OutOfRange) {
 }
 
 uint64_t cost_of(const std::vector<uint64_t>& costs, const Stage& stage) {
-  return std::accumulate(costs.begin() + static_cast<std::ptrdiff_t>(stage.begin), costs.begin() + static_cast<std::ptrdiff_t>(stage.end),
-                         uint64_t{0});
+  return std::accumulate(costs.begin() + static_cast<std::ptrdiff_t>(stage.begin),
+                         costs.begin() + static_cast<std::ptrdiff_t>(stage.end), uint64_t{0});
 }
 
 /// Among all ways to cut, by trying them.
@@ -146,7 +147,8 @@ TEST(Stages, AreTheBestOfAllCuts) {
   }
 }
 
-/// Time of a step on all stages, forward 1 and backward 2, messages free: each pass begins when its stage and its message are there.
+/// Time of a step on all stages, forward 1 and backward 2, messages free: each pass begins when its stage and its
+/// message are there.
 std::size_t makespan(Schedule schedule, std::size_t stages, std::size_t micro_batches) {
   std::vector<std::vector<Pass>> todo;
   for (std::size_t s = 0; s < stages; ++s) todo.push_back(passes(schedule, s, stages, micro_batches));
@@ -174,7 +176,8 @@ TEST(Passes, LeaveTheBubbleOfTheFormula) {
   for (const Schedule schedule : {Schedule::kGpipe, Schedule::k1F1B}) {
     for (std::size_t stages = 1; stages <= 6; ++stages) {
       for (std::size_t micro_batches = 1; micro_batches <= 9; ++micro_batches) {
-        EXPECT_EQ(makespan(schedule, stages, micro_batches), 3 * (micro_batches + stages - 1)) << stages << " " << micro_batches;
+        EXPECT_EQ(makespan(schedule, stages, micro_batches), 3 * (micro_batches + stages - 1))
+            << stages << " " << micro_batches;
       }
     }
   }

@@ -22,8 +22,8 @@ struct ConvCase {
 class Convolution : public testing::TestWithParam<ConvCase> {};
 
 /** What a convolution is, straight from its definition, in double. */
-double direct(const float* x, const Shape& in, const float* weight, float bias, const Window& w, std::size_t oc, std::size_t oy,
-              std::size_t ox) {
+double direct(const float* x, const Shape& in, const float* weight, float bias, const Window& w, std::size_t oc,
+              std::size_t oy, std::size_t ox) {
   double sum = bias;
   for (std::size_t c = 0; c < in.channels; ++c) {
     for (std::size_t ky = 0; ky < w.kernel; ++ky) {
@@ -32,7 +32,8 @@ double direct(const float* x, const Shape& in, const float* weight, float bias, 
         const auto xx = static_cast<long>(ox * w.stride + kx) - static_cast<long>(w.padding);
         if (y < 0 || xx < 0 || y >= static_cast<long>(in.height) || xx >= static_cast<long>(in.width)) continue;
         const auto pixel = (c * in.height + static_cast<std::size_t>(y)) * in.width + static_cast<std::size_t>(xx);
-        sum += static_cast<double>(x[pixel]) * static_cast<double>(weight[((oc * in.channels + c) * w.kernel + ky) * w.kernel + kx]);
+        sum += static_cast<double>(x[pixel]) *
+               static_cast<double>(weight[((oc * in.channels + c) * w.kernel + ky) * w.kernel + kx]);
       }
     }
   }

@@ -65,8 +65,8 @@ TEST(Options, WhoMakesTheMpiCalls) {
   EXPECT_TRUE(horovod_like.background.cache);
   EXPECT_EQ(horovod_like.background.cycle_ms, 1.0);
   EXPECT_EQ(horovod_like.background.fusion_bytes, 67108864U);
-  const Options o = parse({"--runtime", "background", "--cache", "no", "--cycle-ms", "2.5", "--fusion-mb", "0.5", "--no-overlap",
-                           "--slow-spin", "--no-marks", "--log-steps", "steps"});
+  const Options o = parse({"--runtime", "background", "--cache", "no", "--cycle-ms", "2.5", "--fusion-mb", "0.5",
+                           "--no-overlap", "--slow-spin", "--no-marks", "--log-steps", "steps"});
   EXPECT_FALSE(o.background.cache);
   EXPECT_EQ(o.background.cycle_ms, 2.5);
   EXPECT_EQ(o.background.fusion_bytes, 524288U);
@@ -192,7 +192,8 @@ TEST(Options, RefusesNonsenseAndNamesTheOption) {
       parse(arguments);
       ADD_FAILURE() << arguments[0] << " " << arguments.back() << " was accepted";
     } catch (const UsageError& error) {
-      EXPECT_NE(std::string(error.what()).find(arguments[0]), std::string::npos) << arguments[0] << ": " << error.what();
+      EXPECT_NE(std::string(error.what()).find(arguments[0]), std::string::npos)
+          << arguments[0] << ": " << error.what();
       EXPECT_EQ(error.exit_code(), 2);
     }
   }
@@ -203,10 +204,11 @@ TEST(Options, HelpShowsEveryOptionAndAnExample) {
   EXPECT_TRUE(parse({"--help"}).help);
   EXPECT_TRUE(parse({"--help", "--batch", "0"}).help) << "who asks for help gets it";
   const std::string help = help_text();
-  for (const char* option : {"example: ",    "--model",     "--batch",      "--steps",       "--lr",       "--momentum",  "--seed",
-                             "--data",       "--bucket-mb", "--no-overlap", "--print-every", "--width",    "--slow-rank", "--jitter",
-                             "--delay-once", "--hang-rank", "--log-calls",  "--runtime",     "--cycle-ms", "--cache",     "--fusion-mb",
-                             "--slow-spin",  "--log-steps", "--no-marks",   "--help"}) {
+  for (const char* option :
+       {"example: ",    "--model",     "--batch",      "--steps",       "--lr",       "--momentum",  "--seed",
+        "--data",       "--bucket-mb", "--no-overlap", "--print-every", "--width",    "--slow-rank", "--jitter",
+        "--delay-once", "--hang-rank", "--log-calls",  "--runtime",     "--cycle-ms", "--cache",     "--fusion-mb",
+        "--slow-spin",  "--log-steps", "--no-marks",   "--help"}) {
     EXPECT_NE(help.find(option), std::string::npos) << option;
   }
 }

@@ -43,7 +43,9 @@ void ddl_range_pop(int kind) {
   if (depth == 0 || open_kinds[--depth] != kind) fprintf(out(), "MISMATCH: end of kind %d\n", kind);
 }
 
-void ddl_value_record(const char* name, double value) { fprintf(out(), "%*svalue %s %g\n", 2 * depth, "", name, value); }
+void ddl_value_record(const char* name, double value) {
+  fprintf(out(), "%*svalue %s %g\n", 2 * depth, "", name, value);
+}
 
 /* A step that follows has begun where the last one ended. */
 void ddl_hooked_step_begin(uint64_t number, int follows) {

@@ -1,5 +1,5 @@
-// Layers spread over ranks: mpirun -np 4 split_check. What network --split hands to MPI, counted between program and MPI and summed over the
-// ranks, is what analyzer/models/parallel_forms.h predicts, to the byte.
+// Layers spread over ranks: mpirun -np 4 split_check. What network --split hands to MPI, counted between program and
+// MPI and summed over the ranks, is what analyzer/models/parallel_forms.h predicts, to the byte.
 #include <mpi.h>
 
 #include <cmath>
@@ -32,14 +32,14 @@ int all_of(const int counts[], MPI_Comm comm) {
 
 extern "C" {
 
-int MPI_Sendrecv(const void* out, int out_count, MPI_Datatype out_type, int to, int out_tag, void* in, int in_count, MPI_Datatype in_type,
-                 int from, int in_tag, MPI_Comm comm, MPI_Status* status) {
+int MPI_Sendrecv(const void* out, int out_count, MPI_Datatype out_type, int to, int out_tag, void* in, int in_count,
+                 MPI_Datatype in_type, int from, int in_tag, MPI_Comm comm, MPI_Status* status) {
   if (to != MPI_PROC_NULL) handed(out_count, out_type);
   return PMPI_Sendrecv(out, out_count, out_type, to, out_tag, in, in_count, in_type, from, in_tag, comm, status);
 }
 
-int MPI_Allgatherv(const void* out, int count, MPI_Datatype type, void* in, const int counts[], const int offsets[], MPI_Datatype in_type,
-                   MPI_Comm comm) {
+int MPI_Allgatherv(const void* out, int count, MPI_Datatype type, void* in, const int counts[], const int offsets[],
+                   MPI_Datatype in_type, MPI_Comm comm) {
   handed(all_of(counts, comm), in_type);
   return PMPI_Allgatherv(out, count, type, in, counts, offsets, in_type, comm);
 }
@@ -54,7 +54,8 @@ int MPI_Allreduce(const void* out, void* in, int count, MPI_Datatype type, MPI_O
   return PMPI_Allreduce(out, in, count, type, op, comm);
 }
 
-int MPI_Iallreduce(const void* out, void* in, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm, MPI_Request* request) {
+int MPI_Iallreduce(const void* out, void* in, int count, MPI_Datatype type, MPI_Op op, MPI_Comm comm,
+                   MPI_Request* request) {
   handed(count, type);
   return PMPI_Iallreduce(out, in, count, type, op, comm, request);
 }
@@ -80,12 +81,14 @@ double predicted(const LayerTable& table, const Options& options, const std::str
     layers.push_back({row, layer_shape(row), 0});
   }
   const auto group = static_cast<int64_t>(options.split.ranks);
-  const models::ParallelMachine machine{ranks, group, static_cast<double>(options.batch) * ranks / static_cast<double>(group), 0, 0, 0};
+  const models::ParallelMachine machine{
+      ranks, group, static_cast<double>(options.batch) * ranks / static_cast<double>(group), 0, 0, 0};
   double sum = 0;
   for (const models::FormCost& cost : plan_of_one_form(layers, machine, form).layers) {
     double among = cost.forward_bytes + cost.backward_bytes;
     // For halos the prediction is for a rank with two neighbours; two ranks of a replica have one.
-    if (cost.form == models::Form::kSpatial && group > 2) among *= static_cast<double>(group - 1) / static_cast<double>(group);
+    if (cost.form == models::Form::kSpatial && group > 2)
+      among *= static_cast<double>(group - 1) / static_cast<double>(group);
     sum += among + cost.moved_bytes + cost.gradient_bytes;
   }
   return sum * ranks;
@@ -113,8 +116,9 @@ void run(const LayerTable& table, const std::string& form, std::size_t group) {
   if (static_cast<double>(sums[0]) == wanted && sums[1] == sums[0] && wanted > 0) return;
   ++failures;
   if (rank == 0)
-    std::fprintf(stderr, "FAILED: %s %s:%zu: handed %llu bytes to MPI, counted by itself %llu, predicted %.0f\n", table.name.c_str(),
-                 form.c_str(), group, static_cast<unsigned long long>(sums[0]), static_cast<unsigned long long>(sums[1]), wanted);
+    std::fprintf(stderr, "FAILED: %s %s:%zu: handed %llu bytes to MPI, counted by itself %llu, predicted %.0f\n",
+                 table.name.c_str(), form.c_str(), group, static_cast<unsigned long long>(sums[0]),
+                 static_cast<unsigned long long>(sums[1]), wanted);
 }
 
 }  // namespace
@@ -140,7 +144,8 @@ int main(int argc, char** argv) {
   MPI_Comm_rank(MPI_COMM_WORLD, &rank);
   MPI_Comm_size(MPI_COMM_WORLD, &ranks);
   if (rank == 0)
-    std::printf("%d ranks, failures: %d, %llu bytes as predicted\n", ranks, failures, static_cast<unsigned long long>(checked_bytes));
+    std::printf("%d ranks, failures: %d, %llu bytes as predicted\n", ranks, failures,
+                static_cast<unsigned long long>(checked_bytes));
   MPI_Finalize();
   return failures > 0 ? 1 : 0;
 }

@@ -20,7 +20,8 @@ double milliseconds(F&& f) {
   for (int i = 0; i < 3; ++i) {
     const auto start = std::chrono::steady_clock::now();
     f();
-    shortest = std::min(shortest, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
+    shortest =
+        std::min(shortest, std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count());
   }
   return shortest;
 }
@@ -78,7 +79,8 @@ std::string contents(const std::string& path) {
 }
 
 TEST(CallLog, HoldsEveryReturnedCallAtOnce) {
-  const std::string path = (std::filesystem::temp_directory_path() / ("ddl-calls-" + std::to_string(getpid()))).string();
+  const std::string path =
+      (std::filesystem::temp_directory_path() / ("ddl-calls-" + std::to_string(getpid()))).string();
   CallLog log;
   log.returned(MpiCall::kInit);  // before there is a file
   log.open(path);

@@ -75,11 +75,13 @@ void check_dimensions(const Choice& choice, int ranks) {
     if (product > ranks) break;  // before it overflows
   }
   if (product != ranks) {
-    throw std::invalid_argument("dimensions " + joined(choice.dimensions) + " do not make " + std::to_string(ranks) + " ranks");
+    throw std::invalid_argument("dimensions " + joined(choice.dimensions) + " do not make " + std::to_string(ranks) +
+                                " ranks");
   }
 }
 
-Allreduce::Allreduce(MPI_Comm comm, Choice choice, Topology topology) : choice_(std::move(choice)), topology_(std::move(topology)) {
+Allreduce::Allreduce(MPI_Comm comm, Choice choice, Topology topology)
+    : choice_(std::move(choice)), topology_(std::move(topology)) {
   check_dimensions(choice_, topology_.ranks());
   if (choice_.algorithm->takes_dimensions && choice_.dimensions.empty()) choice_.dimensions = dimensions_of(topology_);
   MPI_Comm_dup(comm, &comm_);
@@ -91,7 +93,8 @@ Allreduce::~Allreduce() { MPI_Comm_free(&comm_); }
 const Algorithm& Allreduce::operator()(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op) {
   int commutes = 0;
   MPI_Op_commutative(op, &commutes);
-  const Algorithm& algorithm = commutes || choice_.algorithm->keeps_order ? *choice_.algorithm : *find_algorithm("butterfly");
+  const Algorithm& algorithm =
+      commutes || choice_.algorithm->keeps_order ? *choice_.algorithm : *find_algorithm("butterfly");
   if (count == 0) return algorithm;
   const auto elements = static_cast<std::size_t>(count);
   if (send != MPI_IN_PLACE) {

@@ -29,11 +29,12 @@ std::vector<int> parse_dimensions(const std::string& text);
 void check_dimensions(const Choice& choice, int ranks);
 
 /**
- * MPI_Allreduce made of point-to-point messages, on a duplicate of a communicator: nothing meets the job's own messages.
+ * MPI_Allreduce made of point-to-point messages, on a duplicate of a communicator: nothing meets the job's own
+ * messages.
  *
- * Construction and destruction are collective. Right for every number of ranks and elements, every predefined datatype (and derived ones
- * whose lower bound is 0 and whose extent holds all of them), every operation. Errors of MPI end the job. One thread.
- */
+ * Construction and destruction are collective. Right for every number of ranks and elements, every predefined datatype
+ * (and derived ones whose lower bound is 0 and whose extent holds all of them), every operation. Errors of MPI end the
+ * job. One thread. */
 class Allreduce {
  public:
   /** Throws std::invalid_argument, on all ranks alike, where the dimensions do not make the number of ranks. */
@@ -43,9 +44,8 @@ class Allreduce {
   Allreduce& operator=(const Allreduce&) = delete;
 
   /**
-   * As MPI_Allreduce, MPI_IN_PLACE included. Returns the algorithm that ran: the butterfly instead of one that does not keep the order of
-   * ranks, where the operation does not commute.
-   */
+   * As MPI_Allreduce, MPI_IN_PLACE included. Returns the algorithm that ran: the butterfly instead of one that does not
+   * keep the order of ranks, where the operation does not commute. */
   const Algorithm& operator()(const void* send, void* receive, int count, MPI_Datatype type, MPI_Op op);
 
   const Choice& choice() const { return choice_; }

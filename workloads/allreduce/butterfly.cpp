@@ -3,7 +3,8 @@
 
 namespace ddl::allreduce {
 
-/* Recursive doubling: (alpha + n beta + n gamma) lg p, and 2 alpha + 2n beta + n gamma to fold and unfold where p is not a power of two. */
+/* Recursive doubling: (alpha + n beta + n gamma) lg p, and 2 alpha + 2n beta + n gamma to fold and unfold where p is
+ * not a power of two. */
 void butterfly(Exchange& x, const Settings& /*settings*/) {
   Fold fold(x);
   fold.fold();

@@ -6,13 +6,14 @@ namespace ddl::allreduce {
 
 namespace {
 
-constexpr int kTag = 1;  // messages between two ranks arrive in the order in which they were sent: nothing to tell apart
+// messages between two ranks arrive in the order in which they were sent: nothing to tell apart
+constexpr int kTag = 1;
 int count_of(Range range) { return static_cast<int>(range.size()); }
 
 }  // namespace
 
-Exchange::Exchange(MPI_Comm comm, MPI_Datatype type, MPI_Op op, std::byte* buffer, std::size_t count, std::vector<std::byte>& scratch,
-                   Traffic& traffic)
+Exchange::Exchange(MPI_Comm comm, MPI_Datatype type, MPI_Op op, std::byte* buffer, std::size_t count,
+                   std::vector<std::byte>& scratch, Traffic& traffic)
     : comm_(comm), type_(type), op_(op), buffer_(buffer), count_(count), scratch_(scratch), traffic_(traffic) {
   MPI_Comm_rank(comm, &rank_);
   MPI_Comm_size(comm, &ranks_);
@@ -56,7 +57,8 @@ void Exchange::exchange_at(Range out, int to, std::byte* place, Range in, int fr
     return;
   }
   count_message(out);
-  MPI_Sendrecv(buffer_at(out), count_of(out), type_, to, kTag, place, count_of(in), type_, from, kTag, comm_, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(buffer_at(out), count_of(out), type_, to, kTag, place, count_of(in), type_, from, kTag, comm_,
+               MPI_STATUS_IGNORE);
 }
 
 void Exchange::exchange(Range out, int to, Range in, int from) { exchange_at(out, to, buffer_at(in), in, from); }

@@ -22,22 +22,25 @@ struct Range {
 
   std::size_t size() const { return end - begin; }
   bool empty() const { return begin == end; }
-  /** The `i`th of `parts` parts that differ by one element at most; some are empty where there are fewer elements than parts. */
-  Range part(std::size_t i, std::size_t parts) const { return {begin + size() * i / parts, begin + size() * (i + 1) / parts}; }
+  /** The `i`th of `parts` parts that differ by one element at most; some are empty where there are fewer
+   * elements than parts. */
+  Range part(std::size_t i, std::size_t parts) const {
+    return {begin + size() * i / parts, begin + size() * (i + 1) / parts};
+  }
 };
 
 /**
- * One rank's side of one allreduce: its buffer, which begins as the rank's contribution and ends as the result, and the messages and
- * reductions that an algorithm is made of. Every message is counted here. A range without elements is never sent: both sides know its
- * size.
+ * One rank's side of one allreduce: its buffer, which begins as the rank's contribution and ends as the result, and the
+ * messages and reductions that an algorithm is made of. Every message is counted here. A range without elements is
+ * never sent: both sides know its size.
  *
  * Errors are left to the communicator's error handler. One thread.
  */
 class Exchange {
  public:
   /** `scratch` is resized as needed; keeping it between calls saves the allocation. */
-  Exchange(MPI_Comm comm, MPI_Datatype type, MPI_Op op, std::byte* buffer, std::size_t count, std::vector<std::byte>& scratch,
-           Traffic& traffic);
+  Exchange(MPI_Comm comm, MPI_Datatype type, MPI_Op op, std::byte* buffer, std::size_t count,
+           std::vector<std::byte>& scratch, Traffic& traffic);
 
   int rank() const { return rank_; }
   int ranks() const { return ranks_; }
@@ -52,7 +55,8 @@ class Exchange {
   void exchange(Range out, int to, Range in, int from);
   void exchange_and_reduce(Range out, int to, Range in, int from);
 
-  /** The same in halves, for algorithms that keep several messages in flight. `in_scratch`: where `reduce` takes it from. */
+  /** The same in halves, for algorithms that keep several messages in flight. `in_scratch`: where `reduce`
+   * takes it from. */
   MPI_Request start_send(Range range, int to);
   MPI_Request start_receive(Range range, int from, bool in_scratch);
   void reduce(Range range, int from);

@@ -13,7 +13,8 @@ std::size_t place_in(const std::vector<int>& group, int rank) {
 
 }  // namespace
 
-/* Binomial reduction to the leader of each node, ring of the leaders, binomial broadcast within the node. Any number of ranks per node. */
+/* Binomial reduction to the leader of each node, ring of the leaders, binomial broadcast within the node. Any number of
+ * ranks per node. */
 void hierarchical(Exchange& x, const Settings& settings) {
   const std::vector<int>& node = settings.topology.members(settings.topology.node_of(x.rank()));
   const std::vector<int>& leaders = settings.topology.leaders();

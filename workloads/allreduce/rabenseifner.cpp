@@ -23,7 +23,8 @@ void rabenseifner(Exchange& x, const Settings& /*settings*/) {
     window = step.kept;
     steps.push_back(step);
   }
-  for (auto step = steps.rbegin(); step != steps.rend(); ++step) x.exchange(step->kept, step->partner, step->given, step->partner);
+  for (auto step = steps.rbegin(); step != steps.rend(); ++step)
+    x.exchange(step->kept, step->partner, step->given, step->partner);
   fold.unfold();
 }
 

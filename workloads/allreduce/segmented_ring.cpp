@@ -56,7 +56,9 @@ class Pipeline {
     return {begin, std::min(begin + segment_, whole.end)};
   }
 
-  void send(std::size_t block, std::size_t segment) { sent_[block][segment] = x_.start_send(range(block, segment), right_); }
+  void send(std::size_t block, std::size_t segment) {
+    sent_[block][segment] = x_.start_send(range(block, segment), right_);
+  }
 
   MPI_Request start(const Arrival& arrival) {
     // The final sum comes to where the partial one was sent from: not before that send has finished.

@@ -55,7 +55,9 @@ std::vector<int> all_ranks(const Exchange& x) {
 }
 
 Fold::Fold(Exchange& x)
-    : x_(x), participants_(static_cast<int>(std::bit_floor(static_cast<unsigned>(x.ranks())))), surplus_(x.ranks() - participants_) {
+    : x_(x),
+      participants_(static_cast<int>(std::bit_floor(static_cast<unsigned>(x.ranks())))),
+      surplus_(x.ranks() - participants_) {
   if (x.rank() >= 2 * surplus_) {
     place_ = x.rank() - surplus_;
   } else {

@@ -4,7 +4,8 @@
 
 #include "workloads/allreduce/exchange.h"
 
-/* What several algorithms are made of. A group is a list of ranks that all its members know alike; `me` is the caller's place in it. */
+/* What several algorithms are made of. A group is a list of ranks that all its members know alike; `me` is the
+ * caller's place in it. */
 namespace ddl::allreduce {
 
 /** Along a binomial tree to group[0], in the order of the group; the others' elements are then partial sums. */
@@ -20,10 +21,9 @@ void ring_allgather(Exchange& x, std::span<const int> group, std::size_t me, Ran
 std::vector<int> all_ranks(const Exchange& x);
 
 /**
- * Where the number of ranks is not a power of two: of the first 2 (p - 2^k) ranks each odd one hands its contribution to the even one before
- * it (`fold`), which takes part for both and hands the result back at the end (`unfold`). Neighbours in rank order, so that operations
- * that do not commute stay in order.
- */
+ * Where the number of ranks is not a power of two: of the first 2 (p - 2^k) ranks each odd one hands its contribution
+ * to the even one before it (`fold`), which takes part for both and hands the result back at the end (`unfold`).
+ * Neighbours in rank order, so that operations that do not commute stay in order. */
 class Fold {
  public:
   explicit Fold(Exchange& x);

@@ -31,7 +31,8 @@ class Topology {
   std::vector<int> by_node_;
 };
 
-/** Every way to write `ranks` as a product of factors above 1, the order of the factors told apart: 8, 2x4, 4x2, 2x2x2. For 1: "1". */
+/** Every way to write `ranks` as a product of factors above 1, the order of the factors told apart: 8, 2x4, 4x2,
+ * 2x2x2. For 1: "1". */
 std::vector<std::vector<int>> ordered_factorisations(int ranks);
 
 }  // namespace ddl::allreduce

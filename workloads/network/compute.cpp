@@ -8,7 +8,9 @@ namespace ddl::network {
 
 using train::gemm;
 
-Compute::Compute() : a_(kTile * kMostDepth, 0.5F), b_(kMostDepth * kTile, 0.5F), c_(kTile * kTile) { train::use_one_blas_thread(); }
+Compute::Compute() : a_(kTile * kMostDepth, 0.5F), b_(kMostDepth * kTile, 0.5F), c_(kTile * kTile) {
+  train::use_one_blas_thread();
+}
 
 void Compute::multiply_add(uint64_t macs) {
   for (uint64_t depth = macs / (kTile * kTile); depth > 0;) {

@@ -56,7 +56,8 @@ void Gradients::add(std::size_t layer, bool first, bool last) {
   for (; next_ < buckets_.size() && buckets_[next_].offset + buckets_[next_].count <= offsets_[layer + 1]; ++next_) {
     const std::span<float> sums = values_of(next_);
     ddl_layer_begin(names_[next_].c_str());
-    MPI_Iallreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_FLOAT, MPI_SUM, comm_, &requests_[next_]);
+    MPI_Iallreduce(MPI_IN_PLACE, sums.data(), static_cast<int>(sums.size()), MPI_FLOAT, MPI_SUM, comm_,
+                   &requests_[next_]);
     ddl_layer_end();
   }
 }
@@ -83,7 +84,8 @@ void Gradients::update(std::size_t micro_batches) {
     const std::span<float> sums = values_of(i);
     const auto wrong = std::find_if(sums.begin(), sums.end(), [expected](float sum) { return sum != expected; });
     if (wrong == sums.end()) continue;
-    throw std::runtime_error("the sum of gradient " + std::to_string(buckets_[i].offset + static_cast<std::size_t>(wrong - sums.begin())) +
+    throw std::runtime_error("the sum of gradient " +
+                             std::to_string(buckets_[i].offset + static_cast<std::size_t>(wrong - sums.begin())) +
                              " is " + std::to_string(*wrong) + ", expected " + std::to_string(expected));
   }
   next_ = 0;

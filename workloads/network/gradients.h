@@ -14,11 +14,12 @@
 namespace ddl::network {
 
 /**
- * The gradients of a stage, in backward order, and their sum over the ranks that hold the same stage (`comm`), bucket by bucket.
+ * The gradients of a stage, in backward order, and their sum over the ranks that hold the same stage (`comm`),
+ * bucket by bucket.
  *
- * With overlap a bucket is posted (MPI_Iallreduce) as soon as the last micro-batch has written all of it and completed before its update;
- * without, and by an algorithm of our own, all are summed after backward. Every micro-batch adds 1 to each gradient, so the sums are known.
- */
+ * With overlap a bucket is posted (MPI_Iallreduce) as soon as the last micro-batch has written all of it and completed
+ * before its update; without, and by an algorithm of our own, all are summed after backward. Every micro-batch adds 1
+ * to each gradient, so the sums are known. */
 class Gradients {
  public:
   struct Reduction {
@@ -32,7 +33,8 @@ class Gradients {
   Gradients(const Gradients&) = delete;
   Gradients& operator=(const Gradients&) = delete;
 
-  /** A micro-batch's gradients of the next layer in backward order are ready. `last`: none comes after this micro-batch. */
+  /** A micro-batch's gradients of the next layer in backward order are ready. `last`: none comes after this
+   * micro-batch. */
   void add(std::size_t layer, bool first, bool last);
   /** After backward; does nothing with overlap. */
   void sum_rest();

@@ -59,8 +59,8 @@ Job::Job(const Options& options, const LayerTable& table)
   for (const std::optional<Link>* link : {&before_, &behind_}) {
     if (*link) cost_.sent_bytes += (*link)->out.size() * sizeof(float) * options.micro_batches;
   }
-  gradients_ =
-      std::make_unique<Gradients>(replicas_, counts, Gradients::Reduction{options.bucket_bytes(), options.overlap, options.allreduce});
+  gradients_ = std::make_unique<Gradients>(
+      replicas_, counts, Gradients::Reduction{options.bucket_bytes(), options.overlap, options.allreduce});
   cost_.buckets = gradients_->buckets();
 }
 
@@ -70,7 +70,8 @@ Job::~Job() {
   MPI_Comm_free(&pipeline_);
 }
 
-/** For all ranks of the node: without, the kernel would end one of them when the gradients are written, with no word about why. */
+/** For all ranks of the node: without, the kernel would end one of them when the gradients are written, with no
+ * word about why. */
 void Job::check_memory(uint64_t bytes) const {
   MPI_Comm node = MPI_COMM_NULL;
   MPI_Comm_split_type(MPI_COMM_WORLD, MPI_COMM_TYPE_SHARED, 0, MPI_INFO_NULL, &node);
@@ -83,8 +84,8 @@ void Job::check_memory(uint64_t bytes) const {
   MPI_Allreduce(&fits, &all_fit, 1, MPI_INT, MPI_MIN, MPI_COMM_WORLD);  // all ranks leave together
   if (all_fit) return;
   if (fits) throw train::Error(table_.name + ": gradients do not fit into the memory of another node");
-  throw train::Error(table_.name + ": gradients of the ranks on this node take " + std::to_string(sum >> 20) + " MiB, it has " +
-                     std::to_string(memory >> 20) + " MiB");
+  throw train::Error(table_.name + ": gradients of the ranks on this node take " + std::to_string(sum >> 20) +
+                     " MiB, it has " + std::to_string(memory >> 20) + " MiB");
 }
 
 std::optional<Job::Link> Job::make_link(int rank, std::size_t last_layer) const {
@@ -114,7 +115,8 @@ void Job::run_step(uint64_t step) {
     finish_sends();
     gradients_->update(options_.micro_batches);
   }
-  // All ranks of a pipeline work on the same samples: each reports its share, so that the sum is what the job trains on.
+  // All ranks of a pipeline work on the same samples: each reports its share, so that the sum is what the job trains
+  // on.
   const double samples = static_cast<double>(options_.batch) / static_cast<double>(options_.stages);
   ddl_value("samples", samples);
   ddl_value("batch", samples);
@@ -127,14 +129,15 @@ void Job::run(const Pass& pass) {
   std::optional<Link>& from = pass.backward ? behind_ : before_;
   std::optional<Link>& to = pass.backward ? before_ : behind_;
   if (from) receive(*from, pass.micro_batch);
-  // Messages too long to be buffered move while a rank is in MPI. What was sent before goes out while this pass waits for its own message,
-  // and must be gone before it computes, or the next stage would wait as long.
+  // Messages too long to be buffered move while a rank is in MPI. What was sent before goes out while this pass waits
+  // for its own message, and must be gone before it computes, or the next stage would wait as long.
   finish_sends();
   compute(pass);
   if (to) send(*to, pass.micro_batch);
 }
 
-/** With fixed times each layer ends when it should, however late the one before was: sleeping too long does not add up. */
+/** With fixed times each layer ends when it should, however late the one before was: sleeping too long does not add
+ * up. */
 void Job::compute(const Pass& pass) {
   using Milliseconds = std::chrono::duration<double, std::milli>;
   const auto start = std::chrono::steady_clock::now();
@@ -158,7 +161,8 @@ void Job::receive(Link& link, std::size_t micro_batch) {
   MPI_Recv(link.in.data(), static_cast<int>(link.in.size()), MPI_FLOAT, link.rank, 0, pipeline_, MPI_STATUS_IGNORE);
   const auto wanted = static_cast<float>(micro_batch);
   if (std::all_of(link.in.begin(), link.in.end(), [wanted](float value) { return value == wanted; })) return;
-  throw std::runtime_error("micro-batch " + std::to_string(micro_batch) + " from stage " + std::to_string(link.rank) + " is another one");
+  throw std::runtime_error("micro-batch " + std::to_string(micro_batch) + " from stage " + std::to_string(link.rank) +
+                           " is another one");
 }
 
 void Job::send(Link& link, std::size_t micro_batch) {

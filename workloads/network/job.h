@@ -22,9 +22,8 @@ struct StageCost {
 };
 
 /**
- * One rank's part of the job: stage (rank mod stages) of replica (rank / stages) of the network. Without pipeline there is one stage, and
- * one pass each way.
- */
+ * One rank's part of the job: stage (rank mod stages) of replica (rank / stages) of the network. Without pipeline there
+ * is one stage, and one pass each way. */
 class Job {
  public:
   /** Collective over MPI_COMM_WORLD. Throws train::Error, on some ranks maybe. */

@@ -42,9 +42,10 @@ class Reader {
         fail(std::to_string(fields_.size()) + " fields, the header has " + std::to_string(columns_));
       }
       if (table.layers.size() == kMostLayers) fail("more than " + std::to_string(kMostLayers) + " layers");
-      table.layers.push_back({text(name), number(parameters, "params", kMostElements), number(macs, "fwd_macs_per_sample", kMostMacs),
-                              number(activations, "act_out_elems_per_sample", kMostElements), type ? fields_[*type] : "",
-                              shape ? fields_[*shape] : ""});
+      table.layers.push_back({text(name), number(parameters, "params", kMostElements),
+                              number(macs, "fwd_macs_per_sample", kMostMacs),
+                              number(activations, "act_out_elems_per_sample", kMostElements),
+                              type ? fields_[*type] : "", shape ? fields_[*shape] : ""});
     }
     if (in_.bad()) throw DataError(file_.string() + ": cannot be read");
     if (table.layers.empty()) fail("no layers");
@@ -52,7 +53,9 @@ class Reader {
   }
 
  private:
-  [[noreturn]] void fail(const std::string& what) const { throw DataError(file_.string() + ":" + std::to_string(line_) + ": " + what); }
+  [[noreturn]] void fail(const std::string& what) const {
+    throw DataError(file_.string() + ":" + std::to_string(line_) + ": " + what);
+  }
 
   bool next() {
     std::string line;
@@ -86,7 +89,8 @@ class Reader {
   std::string text(std::size_t column) const {
     const std::string& name = fields_[column];
     if (name.empty()) fail("a layer without a name");
-    if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; })) fail("control character in a name");
+    if (std::any_of(name.begin(), name.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; }))
+      fail("control character in a name");
     return name;
   }
 
@@ -147,6 +151,8 @@ std::vector<std::string> layer_table_names(const fs::path& folder) {
   return names;
 }
 
-fs::path layer_table_folder() { return fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "ddl" / "networks"; }
+fs::path layer_table_folder() {
+  return fs::read_symlink("/proc/self/exe").parent_path().parent_path() / "share" / "ddl" / "networks";
+}
 
 }  // namespace ddl::network

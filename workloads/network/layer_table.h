@@ -33,12 +33,12 @@ inline constexpr uint64_t kMostElements = INT32_MAX;
 inline constexpr uint64_t kMostMacs = 10'000'000'000'000;
 
 /**
- * Reads a CSV file with a header and the columns layer, params, fwd_macs_per_sample and act_out_elems_per_sample, in any order, among
- * others; type and shape where they are there. Throws train::DataError with file and line.
- */
+ * Reads a CSV file with a header and the columns layer, params, fwd_macs_per_sample and act_out_elems_per_sample, in
+ * any order, among others; type and shape where they are there. Throws train::DataError with file and line. */
 LayerTable read_layer_table(const std::filesystem::path& file);
 
-/** NAME of `folder`/layers_NAME.csv, or a file where it ends in .csv. Throws train::UsageError where there is no such name. */
+/** NAME of `folder`/layers_NAME.csv, or a file where it ends in .csv. Throws train::UsageError where there
+ * is no such name. */
 LayerTable find_layer_table(const std::string& name, const std::filesystem::path& folder);
 /** Names of the tables in the folder, sorted. Throws train::DataError where it cannot be read. */
 std::vector<std::string> layer_table_names(const std::filesystem::path& folder);

@@ -35,8 +35,9 @@ void print_list() {
 }
 
 void print_header(const Options& o, const LayerTable& table, int ranks) {
-  std::printf("network %s layers %zu parameters %llu ranks %d replicas %zu stages %zu", table.name.c_str(), table.layers.size(),
-              number(table.parameters()), ranks, static_cast<std::size_t>(ranks) / o.stages / o.split.ranks, o.stages);
+  std::printf("network %s layers %zu parameters %llu ranks %d replicas %zu stages %zu", table.name.c_str(),
+              table.layers.size(), number(table.parameters()), ranks,
+              static_cast<std::size_t>(ranks) / o.stages / o.split.ranks, o.stages);
   if (o.split.ranks > 1) std::printf(" split %s", o.split_word.c_str());
   if (o.stages > 1) std::printf(" schedule %s", o.schedule == Schedule::kGpipe ? "gpipe" : "1f1b");
   std::printf(" micro-batches %zu batch %zu steps %llu", o.micro_batches, o.batch, number(o.steps));
@@ -73,9 +74,10 @@ void print_stages(const Job& job, const LayerTable& table, const Mpi& mpi) {
 void print_split(const SplitJob& job, int rank) {
   if (rank != 0) return;
   for (int form = 0; form <= static_cast<int>(LayerSplit::Form::kReplicated); ++form) {
-    const auto layers =
-        std::count_if(job.plan().begin(), job.plan().end(), [form](const LayerSplit& l) { return static_cast<int>(l.form) == form; });
-    if (layers > 0) std::printf("layers %s: %td\n", std::string(name_of(static_cast<LayerSplit::Form>(form))).c_str(), layers);
+    const auto layers = std::count_if(job.plan().begin(), job.plan().end(),
+                                      [form](const LayerSplit& l) { return static_cast<int>(l.form) == form; });
+    if (layers > 0)
+      std::printf("layers %s: %td\n", std::string(name_of(static_cast<LayerSplit::Form>(form))).c_str(), layers);
   }
   std::fflush(stdout);
 }
@@ -83,8 +85,8 @@ void print_split(const SplitJob& job, int rank) {
 /** Known when a step has been done. */
 void print_split_cost(const SplitJob& job, int rank) {
   if (rank != 0) return;
-  std::printf("rank 0, each step: %llu bytes forward, %llu bytes backward, %llu bytes of gradients\n", number(job.cost().forward),
-              number(job.cost().backward), number(job.cost().gradients));
+  std::printf("rank 0, each step: %llu bytes forward, %llu bytes backward, %llu bytes of gradients\n",
+              number(job.cost().forward), number(job.cost().backward), number(job.cost().gradients));
 }
 
 /** All steps; the time of the later ones, as the first also pays for page faults and connections. */
@@ -101,13 +103,13 @@ void run_steps(AnyJob& job, const Options& options, const Mpi& mpi) {
   const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
   const std::size_t replicas = static_cast<std::size_t>(mpi.size()) / options.stages / options.split.ranks;
   std::fprintf(stderr, "network: %.1f samples/s, %.3f ms/step, mean of %llu steps\n",
-               static_cast<double>(timed * options.batch * replicas) / seconds, 1e3 * seconds / static_cast<double>(timed), number(timed));
+               static_cast<double>(timed * options.batch * replicas) / seconds,
+               1e3 * seconds / static_cast<double>(timed), number(timed));
 }
 
 /**
- * Runs `part` on this rank. A rank that failed may not just leave: the others would wait for it forever. So all agree, the lowest failing
- * rank speaks for all. Returns the exit code.
- */
+ * Runs `part` on this rank. A rank that failed may not just leave: the others would wait for it forever. So all agree,
+ * the lowest failing rank speaks for all. Returns the exit code. */
 int together(Mpi& mpi, const std::function<void()>& part) {
   std::unique_ptr<Error> error;
   try {

@@ -7,8 +7,8 @@ namespace ddl::network {
 
 namespace {
 
-/** Fills stage after stage up to `most`, but leaves a layer for each stage to come. Fewer than all layers are covered where `most` is too
- * little. */
+/** Fills stage after stage up to `most`, but leaves a layer for each stage to come. Fewer than all layers are covered
+ * where `most` is too little. */
 std::vector<Stage> fill(std::span<const uint64_t> costs, std::size_t stages, uint64_t most) {
   std::vector<Stage> result;
   std::size_t at = 0;

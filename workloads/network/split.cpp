@@ -37,7 +37,8 @@ Sizes sizes_of(const Layer& layer) {
   if (layer.type == "conv" && first.size() == 4 && arrow != std::string::npos) {
     const std::vector<uint64_t> output = numbers(std::string_view(layer.shape).substr(arrow + 2));
     if (output.size() == 2 && first[1] * output[0] * output[1] == layer.activations) {
-      return {Sizes::Kind::kConvolution, first[0], first[1], first[2], output[0], output[1], first[0] * output[0] * output[1]};
+      return {Sizes::Kind::kConvolution,       first[0], first[1], first[2], output[0], output[1],
+              first[0] * output[0] * output[1]};
     }
   }
   if (layer.type == "fc" && first.size() == 2 && layer.activations > 0 && layer.activations % first[1] == 0) {
@@ -113,7 +114,8 @@ Split parse_split(const std::string& text) {
     const auto [rest, error] = std::from_chars(text.data() + word.size(), end, ranks);
     if (error == std::errc() && rest == end && ranks >= 2 && ranks <= 65536) return {form, ranks};
   }
-  throw train::UsageError("--split '" + text + "': expected spatial:G, channel:G, filter:G or tensor:G, over G ranks, 2 at least");
+  throw train::UsageError("--split '" + text +
+                          "': expected spatial:G, channel:G, filter:G or tensor:G, over G ranks, 2 at least");
 }
 
 std::vector<LayerSplit> plan_split(const LayerTable& table, const Split& split) {
@@ -122,7 +124,8 @@ std::vector<LayerSplit> plan_split(const LayerTable& table, const Split& split) 
     const Sizes sizes = sizes_of(layer);
     const Layout before = plan.empty() ? Layout::kWhole : plan.back().out;
     LayerSplit one;
-    if (sizes.kind == Sizes::Kind::kConvolution || sizes.kind == Sizes::Kind::kDense) one.form = form_of(sizes, split, before);
+    if (sizes.kind == Sizes::Kind::kConvolution || sizes.kind == Sizes::Kind::kDense)
+      one.form = form_of(sizes, split, before);
     const bool by_element = sizes.kind == Sizes::Kind::kByElement;
     if (by_element && before == Layout::kRows) one.form = Form::kSpatial;
     if ((by_element || sizes.kind == Sizes::Kind::kHeads) && before == Layout::kChannels) one.form = Form::kLocal;

@@ -34,10 +34,10 @@ struct LayerSplit {
 std::string_view name_of(LayerSplit::Form form);
 
 /**
- * The form of each layer. Convolutions and dense layers take that of the split where they have enough rows or channels; tensor: dense layers by
- * columns and by rows of their weights in turn (Megatron-LM). Normalisation and attention stay in the layout that they find. All else is
- * replicated. For convolutions only the size of the output is known: their input is taken to have as many rows and columns.
- */
+ * The form of each layer. Convolutions and dense layers take that of the split where they have enough rows or channels;
+ * tensor: dense layers by columns and by rows of their weights in turn (Megatron-LM). Normalisation and attention stay
+ * in the layout that they find. All else is replicated. For convolutions only the size of the output is known: their
+ * input is taken to have as many rows and columns. */
 std::vector<LayerSplit> plan_split(const LayerTable& table, const Split& split);
 
 }  // namespace ddl::network

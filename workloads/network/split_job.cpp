@@ -43,7 +43,8 @@ SplitJob::SplitJob(const Options& options, const LayerTable& table)
   uint64_t largest = 0;
   for (const LayerSplit& layer : plan_) largest = std::max({largest, of_batch(layer.input), of_batch(layer.output)});
   if (largest > INT_MAX) {
-    throw train::UsageError("--batch: " + std::to_string(largest) + " values of a layer in one call; MPI takes " + std::to_string(INT_MAX));
+    throw train::UsageError("--batch: " + std::to_string(largest) + " values of a layer in one call; MPI takes " +
+                            std::to_string(INT_MAX));
   }
   out_.resize(largest);
   in_.resize(largest);
@@ -131,7 +132,8 @@ void SplitJob::backward(std::size_t layer) {
 
 void SplitJob::compute(std::size_t layer, int times) {
   const double share = plan_[layer].form == Form::kReplicated ? 1 : 1.0 / static_cast<double>(parts_);
-  const double macs = static_cast<double>(table_.layers[layer].macs) * static_cast<double>(options_.batch) * options_.scale * share;
+  const double macs =
+      static_cast<double>(table_.layers[layer].macs) * static_cast<double>(options_.batch) * options_.scale * share;
   for (int n = 0; n < times; ++n) compute_.multiply_add(static_cast<uint64_t>(std::llround(macs)));
 }
 
@@ -143,10 +145,11 @@ void SplitJob::exchange_halos(std::size_t layer) {
     const auto neighbour = [&](int part) { return part < 0 || part >= parts_ ? MPI_PROC_NULL : part; };
     const int to = neighbour(part_ + direction), from = neighbour(part_ - direction);
     std::fill_n(out_.data(), halo, static_cast<float>(part_));
-    MPI_Sendrecv(out_.data(), static_cast<int>(halo), MPI_FLOAT, to, 0, in_.data(), static_cast<int>(halo), MPI_FLOAT, from, 0, group_,
-                 MPI_STATUS_IGNORE);
+    MPI_Sendrecv(out_.data(), static_cast<int>(halo), MPI_FLOAT, to, 0, in_.data(), static_cast<int>(halo), MPI_FLOAT,
+                 from, 0, group_, MPI_STATUS_IGNORE);
     if (to != MPI_PROC_NULL) *counted_ += sizeof(float) * halo;
-    check(from == MPI_PROC_NULL || (in_[0] == static_cast<float>(from) && in_[halo - 1] == static_cast<float>(from)), "a halo");
+    check(from == MPI_PROC_NULL || (in_[0] == static_cast<float>(from) && in_[halo - 1] == static_cast<float>(from)),
+          "a halo");
   }
 }
 
@@ -186,7 +189,8 @@ void SplitJob::sum(uint64_t elements) {
   std::fill_n(out_.data(), count, 1.0F);
   MPI_Allreduce(MPI_IN_PLACE, out_.data(), static_cast<int>(count), MPI_FLOAT, MPI_SUM, group_);
   *counted_ += sizeof(float) * count;
-  check(count == 0 || (out_[0] == static_cast<float>(parts_) && out_[count - 1] == static_cast<float>(parts_)), "a sum");
+  check(count == 0 || (out_[0] == static_cast<float>(parts_) && out_[count - 1] == static_cast<float>(parts_)),
+        "a sum");
 }
 
 void SplitJob::check(bool good, const char* what) const {

@@ -18,18 +18,19 @@ struct SplitCost {
 };
 
 /**
- * One rank's part of a job whose layers are spread over the ranks of a replica: rank r is part r mod G of replica r / G. Between the ranks
- * of a replica:
+ * One rank's part of a job whose layers are spread over the ranks of a replica: rank r is part r mod G of replica r /
+ * G. Between the ranks of a replica:
  *
  *   spatial     MPI_Sendrecv of halos with both neighbours, forward and back
  *   channel     MPI_Reduce_scatter of the output forward, MPI_Allgatherv of its gradient back
  *   filter      MPI_Allgatherv of the input forward, MPI_Reduce_scatter of its gradient back
  *   column      MPI_Allreduce of the input's gradient back
  *   row         MPI_Allreduce of the output forward
- *   and between a layer that leaves parts and one that wants everything MPI_Allgatherv forward, the other way around back
+ *   and between a layer that leaves parts and one that wants everything MPI_Allgatherv forward, the other way around
+ *   back
  *
- * Gradients of weights are summed over all ranks where a rank has a part of each sum (spatial), else over the ranks that hold the same ones.
- */
+ * Gradients of weights are summed over all ranks where a rank has a part of each sum (spatial), else over the ranks
+ * that hold the same ones. */
 class SplitJob {
  public:
   /** Collective over MPI_COMM_WORLD. Throws train::Error. */

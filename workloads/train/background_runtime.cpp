@@ -80,7 +80,8 @@ int64_t BackgroundRuntime::synchronize() {
   std::unique_lock lock(mutex_);
   done_.wait(lock, [this] { return outstanding_ == 0; });
   int64_t hidden_ns = 0;
-  for (const auto& [begin_ns, end_ns] : reductions_) hidden_ns += std::max<int64_t>(0, std::min(end_ns, entered_ns) - begin_ns);
+  for (const auto& [begin_ns, end_ns] : reductions_)
+    hidden_ns += std::max<int64_t>(0, std::min(end_ns, entered_ns) - begin_ns);
   reductions_.clear();
   return hidden_ns;
 }
@@ -114,9 +115,11 @@ void BackgroundRuntime::cycles(std::vector<NamedTensor> tensors) {
       const std::lock_guard lock(mutex_);
       handed_over.swap(handed_over_);
       shut_down = shut_down_;
-      settings = settings_;  // with what was handed over: a tensor is never cut by the settings of another step than its own
+      // with what was handed over: a tensor is never cut by the settings of another step than its own
+      settings = settings_;
     }
-    const auto cycle = std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(settings.cycle_ms));
+    const auto cycle =
+        std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double, std::milli>(settings.cycle_ms));
     const std::size_t most = settings.fusion_bytes / sizeof(float);
     fusion_.resize(std::max(fusion_.size(), std::min(most, total)));
     const Negotiation::Outcome agreed = negotiation.agree(handed_over, shut_down);

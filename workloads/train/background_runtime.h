@@ -19,16 +19,15 @@
 namespace ddl::train {
 
 /**
- * A runtime of the kind of Horovod's: a thread of its own makes all MPI calls, MPI_Init_thread and MPI_Finalize included. The training
- * thread hands over gradients as backward finishes them, computes on, and blocks on a condition variable until all of a step are reduced;
- * it is never inside MPI. A profile of its MPI calls therefore says nothing of what the training waits for, which is what this is made to
- * show.
+ * A runtime of the kind of Horovod's: a thread of its own makes all MPI calls, MPI_Init_thread and MPI_Finalize
+ * included. The training thread hands over gradients as backward finishes them, computes on, and blocks on a condition
+ * variable until all of a step are reduced; it is never inside MPI. A profile of its MPI calls therefore says nothing
+ * of what the training waits for, which is what this is made to show.
  *
- * Between `start_cycles` and `stop_cycles` the thread works in cycles: agree with the other ranks on what is ready everywhere
- * (negotiation.h), pack it into the fusion buffer, reduce each batch by one MPI_Allreduce, unpack, sleep for the rest of the cycle. A
- * batch of one tensor is reduced where it lies. HOROVOD_TIMELINE=FILE has rank 0 write a timeline (timeline.h), HOROVOD_CACHE_CAPACITY=0 switches
- * the response cache off.
- */
+ * Between `start_cycles` and `stop_cycles` the thread works in cycles: agree with the other ranks on what is ready
+ * everywhere (negotiation.h), pack it into the fusion buffer, reduce each batch by one MPI_Allreduce, unpack, sleep for
+ * the rest of the cycle. A batch of one tensor is reduced where it lies. HOROVOD_TIMELINE=FILE has rank 0 write a
+ * timeline (timeline.h), HOROVOD_CACHE_CAPACITY=0 switches the response cache off. */
 class BackgroundRuntime {
  public:
   struct Settings {
@@ -49,13 +48,14 @@ class BackgroundRuntime {
   /** Runs it on the thread, and returns when it is done. Not between `start_cycles` and `stop_cycles`. */
   void call(std::function<void()> function);
 
-  /// Other cycles and batches from here on. What was handed over before has to be reduced: the ranks, which all do this before the same step, then
-  /// cut what they hand over in it alike.
+  /// Other cycles and batches from here on. What was handed over before has to be reduced: the ranks, which all do this
+  /// before the same step, then cut what they hand over in it alike.
   void change(double cycle_ms, std::size_t fusion_bytes);
   void start_cycles(const Settings& settings, std::vector<NamedTensor> tensors);
   /** `values` are summed over all ranks, in place, and not to be touched before `synchronize` has returned. */
   void hand_over(std::size_t tensor, std::span<float> values);
-  /** Blocks until all that was handed over is reduced. Returns how many ns of MPI's reductions since the last time lay before this call. */
+  /** Blocks until all that was handed over is reduced. Returns how many ns of MPI's reductions since the last time lay
+   * before this call. */
   int64_t synchronize();
   /** Collective, as it were: the cycles end on all ranks when one wants to, and all want to after the last step. */
   void stop_cycles();

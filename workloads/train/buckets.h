@@ -17,11 +17,11 @@ struct Bucket {
 };
 
 /**
- * Cuts parameters, given by their floats in backward order, into buckets. A bucket is closed as soon as it holds `cap_bytes`; parameters
- * are not split. This is the rule of PyTorch DDP's bucket_cap_mb, so that a value tuned here means the same there: every bucket but the
- * last holds at least the cap, and a cap of 0 makes one bucket per parameter. (Closing before the cap is exceeded, as a fusion buffer has
- * to, would leave each bias that follows a large weight in a bucket of its own.)
- */
+ * Cuts parameters, given by their floats in backward order, into buckets. A bucket is closed as soon as it holds
+ * `cap_bytes`; parameters are not split. This is the rule of PyTorch DDP's bucket_cap_mb, so that a value tuned here
+ * means the same there: every bucket but the last holds at least the cap, and a cap of 0 makes one bucket per
+ * parameter. (Closing before the cap is exceeded, as a fusion buffer has to, would leave each bias that follows a large
+ * weight in a bucket of its own.) */
 std::vector<Bucket> assign_buckets(std::span<const std::size_t> parameter_counts, std::size_t cap_bytes);
 
 }  // namespace ddl::train

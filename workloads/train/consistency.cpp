@@ -46,7 +46,8 @@ ConsistencyRule parse_consistency(const std::string& rule, const std::string& or
   }
   result.value = number;
   if (order.empty()) return result;
-  if (!result.has_server()) throw UsageError("--order: only ssp, async and easgd have a server that takes what workers send");
+  if (!result.has_server())
+    throw UsageError("--order: only ssp, async and easgd have a server that takes what workers send");
   for (std::size_t begin = 0; begin <= order.size();) {
     const std::size_t end = std::min(order.find(',', begin), order.size());
     const auto worker = whole_number(std::string_view(order).substr(begin, end - begin));
@@ -64,11 +65,13 @@ void check_consistency(const ConsistencyRule& rule, int ranks) {
   std::vector<uint64_t> done(static_cast<std::size_t>(ranks) - 1);
   for (const std::size_t worker : rule.order) {
     if (worker >= done.size()) {
-      throw UsageError("--order: there are workers 0 to " + std::to_string(done.size() - 1) + ", no " + std::to_string(worker));
+      throw UsageError("--order: there are workers 0 to " + std::to_string(done.size() - 1) + ", no " +
+                       std::to_string(worker));
     }
     if (const uint64_t slowest = *std::min_element(done.begin(), done.end());
         rule.kind == Kind::kBounded && done[worker] - slowest > rule.value) {
-      throw UsageError("--order: worker " + std::to_string(worker) + " would begin " + std::to_string(done[worker] - slowest) +
+      throw UsageError("--order: worker " + std::to_string(worker) + " would begin " +
+                       std::to_string(done[worker] - slowest) +
                        " steps ahead of the slowest, ssp:" + std::to_string(rule.value) + " holds it up");
     }
     ++done[worker];

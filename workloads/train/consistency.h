@@ -7,15 +7,18 @@
 
 namespace ddl::train {
 
-/** Who waits for whose parameters (--consistency). Of P ranks all are workers, or all but rank 0, which then is the server. */
+/** Who waits for whose parameters (--consistency). Of P ranks all are workers, or all but rank 0, which
+ * then is the server. */
 struct ConsistencyRule {
   enum class Kind {
-    kSynchronous,   ///< the sum of all gradients in every step
-    kBounded,       ///< SSP: a server; nobody begins a step more than `value` steps ahead of the slowest (Ho et al., NIPS 2013)
+    kSynchronous,  ///< the sum of all gradients in every step
+    /// SSP: a server; nobody begins a step more than `value` steps ahead of the slowest (Ho et al., NIPS 2013)
+    kBounded,
     kAsynchronous,  ///< a server; nobody waits for another worker
-    kGossip,        ///< average of the own parameters and those of both neighbours on a ring, after every step (Lian et al., NIPS 2017)
-    kElastic,       ///< EASGD: a server holds the centre, met in every `value`-th step (Zhang et al., NIPS 2015)
-    kLocal          ///< average of all parameters in every `value`-th step (Stich, ICLR 2019)
+    /// average of the own parameters and those of both neighbours on a ring, after every step (Lian et al., NIPS 2017)
+    kGossip,
+    kElastic,  ///< EASGD: a server holds the centre, met in every `value`-th step (Zhang et al., NIPS 2015)
+    kLocal     ///< average of all parameters in every `value`-th step (Stich, ICLR 2019)
   };
   Kind kind = Kind::kSynchronous;
   uint64_t value = 0;

@@ -40,12 +40,14 @@ Replica::Replica(const Options& options, const Dataset& data, std::size_t worker
 
 void Replica::load(uint64_t step) {
   const uint64_t first = (step * workers_ + worker_) * options_.batch;
-  for (std::size_t i = 0; i < options_.batch; ++i) labels_[i] = data_.load(sampler_.sample_at(first + i), model_.input().sample(i));
+  for (std::size_t i = 0; i < options_.batch; ++i)
+    labels_[i] = data_.load(sampler_.sample_at(first + i), model_.input().sample(i));
 }
 
 Replica::Pass Replica::forward() {
   const double scale = 1.0 / static_cast<double>(options_.batch * workers_);
-  const BatchLoss loss = softmax_cross_entropy(model_.forward(), labels_, static_cast<float>(scale), model_.output_gradient());
+  const BatchLoss loss =
+      softmax_cross_entropy(model_.forward(), labels_, static_cast<float>(scale), model_.output_gradient());
   return {loss.loss_sum, loss.correct};
 }
 
@@ -85,7 +87,8 @@ StepResult ConsistencyTrainer::run_step(uint64_t step) {
   if (serves()) {
     results_.push_back({});
     serve(step);
-    if (exchanges_in(step)) marks::value("staleness", static_cast<double>(step_updates_missed_) / static_cast<double>(workers_));
+    if (exchanges_in(step))
+      marks::value("staleness", static_cast<double>(step_updates_missed_) / static_cast<double>(workers_));
   } else {
     train(step);
     marks::value("samples", static_cast<double>(options_.batch));
@@ -116,7 +119,8 @@ void ConsistencyTrainer::train(uint64_t step) {
     const Phase phase("backward");
     replica_.backward();
   }
-  const bool updates_itself = rule().kind == Kind::kGossip || rule().kind == Kind::kElastic || rule().kind == Kind::kLocal;
+  const bool updates_itself =
+      rule().kind == Kind::kGossip || rule().kind == Kind::kElastic || rule().kind == Kind::kLocal;
   if (updates_itself) {
     const Phase phase("update");
     // Alone it takes the mean over its own samples; gradients are divided by those of all workers.
@@ -219,7 +223,8 @@ void ConsistencyTrainer::take(std::size_t worker) {
 void ConsistencyTrainer::answer_those_within_bound() {
   const uint64_t slowest = *std::min_element(done_.begin(), done_.end());
   std::erase_if(held_, [&](std::size_t worker) {
-    const bool goes_on = rule().kind != Kind::kBounded || done_[worker] - slowest <= rule().value || done_[worker] == options_.steps;
+    const bool goes_on =
+        rule().kind != Kind::kBounded || done_[worker] - slowest <= rule().value || done_[worker] == options_.steps;
     if (!goes_on) return false;
     send(replica_.arena().values(), static_cast<int>(worker) + 1);
     known_[worker] = updates_;

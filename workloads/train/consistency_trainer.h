@@ -40,12 +40,12 @@ inline constexpr float kElasticRate = 0.9F;
 /**
  * Training by a rule of consistency other than the synchronous one. n parameters of 4 bytes:
  *
- *   ssp, async  a worker sends n gradients to rank 0 in every step and receives n parameters; rank 0 changes the parameters by each push,
- *               with its momentum. With ssp the answer waits while the worker is too far ahead
- *   easgd       a worker changes its own parameters and in every tau-th step sends them and receives the centre; both move towards each
- *               other by 0.9 / workers of their distance
- *   gossip      after its own change a rank exchanges n parameters with each neighbour on the ring, one if there are two ranks, and takes
- *               the mean
+ *   ssp, async  a worker sends n gradients to rank 0 in every step and receives n parameters; rank 0 changes the
+ *               parameters by each push, with its momentum. With ssp the answer waits while the worker is too far ahead
+ *   easgd       a worker changes its own parameters and in every tau-th step sends them and receives the centre; both
+ *               move towards each other by 0.9 / workers of their distance
+ *   gossip      after its own change a rank exchanges n parameters with each neighbour on the ring, one if there are
+ *               two ranks, and takes the mean
  *   local       MPI_Allreduce of n parameters in every H-th step, and the mean
  *
  * Losses are those of each worker's parameters, summed up over the workers behind the last step.

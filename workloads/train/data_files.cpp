@@ -31,7 +31,8 @@ Bytes read_file(const std::string& path) {
   const auto size = static_cast<std::size_t>(fs::file_size(path));
   Bytes bytes(size);
   std::ifstream file(path, std::ios::binary);
-  if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size))) throw DataError(path + ": cannot be read");
+  if (!file.read(reinterpret_cast<char*>(bytes.data()), static_cast<std::streamsize>(size)))
+    throw DataError(path + ": cannot be read");
   return bytes;
 }
 
@@ -46,7 +47,11 @@ struct Normalisation {
 class ByteSet : public Dataset {
  public:
   ByteSet(const char* name, Shape shape, std::vector<Normalisation> channels, Bytes pixels, Bytes labels)
-      : name_(name), shape_(shape), channels_(std::move(channels)), pixels_(std::move(pixels)), labels_(std::move(labels)) {}
+      : name_(name),
+        shape_(shape),
+        channels_(std::move(channels)),
+        pixels_(std::move(pixels)),
+        labels_(std::move(labels)) {}
   const char* name() const override { return name_; }
   std::size_t size() const override { return labels_.size(); }
   Shape shape() const override { return shape_; }
@@ -77,16 +82,19 @@ template <std::size_t kDimensions>
 std::array<std::size_t, kDimensions> idx_header(const Bytes& bytes, const std::string& path) {
   constexpr std::size_t kHeader = 4 * (1 + kDimensions);
   const auto word = [&bytes](std::size_t i) {
-    return std::size_t{bytes[4 * i]} << 24 | std::size_t{bytes[4 * i + 1]} << 16 | std::size_t{bytes[4 * i + 2]} << 8 | bytes[4 * i + 3];
+    return std::size_t{bytes[4 * i]} << 24 | std::size_t{bytes[4 * i + 1]} << 16 | std::size_t{bytes[4 * i + 2]} << 8 |
+           bytes[4 * i + 3];
   };
   if (bytes.size() >= 4 && word(0) != (0x800U | kDimensions)) {
     const bool gzip = bytes[0] == 0x1f && bytes[1] == 0x8b;
     throw DataError(path + ": not an IDX file of unsigned bytes with " + std::to_string(kDimensions) + " dimension(s)" +
                     (gzip ? "; it is compressed, run gunzip first" : ""));
   }
-  if (bytes.size() < kHeader) throw DataError(path + ": " + std::to_string(bytes.size()) + " bytes, too short for an IDX header");
+  if (bytes.size() < kHeader)
+    throw DataError(path + ": " + std::to_string(bytes.size()) + " bytes, too short for an IDX header");
   std::array<std::size_t, kDimensions> dimensions;
-  std::size_t left = bytes.size() - kHeader;  // divide instead of multiply: the product of three 32-bit numbers may overflow
+  // divide instead of multiply: the product of three 32-bit numbers may overflow
+  std::size_t left = bytes.size() - kHeader;
   bool fits = true;
   for (std::size_t i = kDimensions; i-- > 0;) {
     dimensions[i] = word(i + 1);
@@ -96,9 +104,10 @@ std::array<std::size_t, kDimensions> idx_header(const Bytes& bytes, const std::s
   }
   if (!fits || left != 1) {
     std::string announced;
-    for (const std::size_t dimension : dimensions) announced += (announced.empty() ? "" : " x ") + std::to_string(dimension);
-    throw DataError(path + ": " + std::to_string(bytes.size() - kHeader) + " bytes of data, but the header announces " + announced +
-                    "; truncated?");
+    for (const std::size_t dimension : dimensions)
+      announced += (announced.empty() ? "" : " x ") + std::to_string(dimension);
+    throw DataError(path + ": " + std::to_string(bytes.size() - kHeader) + " bytes of data, but the header announces " +
+                    announced + "; truncated?");
   }
   return dimensions;
 }
@@ -111,13 +120,14 @@ std::unique_ptr<Dataset> read_idx(const std::string& images_path, const std::str
   const auto [count, rows, columns] = idx_header<3>(images, images_path);
   const auto [label_count] = idx_header<1>(labels, labels_path);
   if (count != label_count) {
-    throw DataError(labels_path + ": " + std::to_string(label_count) + " labels for " + std::to_string(count) + " images");
+    throw DataError(labels_path + ": " + std::to_string(label_count) + " labels for " + std::to_string(count) +
+                    " images");
   }
   images.erase(images.begin(), images.begin() + 16);
   labels.erase(labels.begin(), labels.begin() + 8);
   for (const uint8_t label : labels) check_label(label, labels_path);
-  return std::make_unique<ByteSet>("mnist", Shape{1, rows, columns}, std::vector<Normalisation>{{0.1307F, 0.3081F}}, std::move(images),
-                                   std::move(labels));
+  return std::make_unique<ByteSet>("mnist", Shape{1, rows, columns}, std::vector<Normalisation>{{0.1307F, 0.3081F}},
+                                   std::move(images), std::move(labels));
 }
 
 std::unique_ptr<Dataset> read_cifar(const std::vector<std::string>& paths) {
@@ -128,8 +138,9 @@ std::unique_ptr<Dataset> read_cifar(const std::vector<std::string>& paths) {
   for (const std::string& path : paths) {
     const Bytes bytes = read_file(path);
     if (bytes.empty() || bytes.size() % kRecord != 0) {
-      throw DataError(path + ": " + std::to_string(bytes.size()) + " bytes are not a whole number of CIFAR-10 records of " +
-                      std::to_string(kRecord) + " bytes; truncated?");
+      throw DataError(path + ": " + std::to_string(bytes.size()) +
+                      " bytes are not a whole number of CIFAR-10 records of " + std::to_string(kRecord) +
+                      " bytes; truncated?");
     }
     for (auto record = bytes.begin(); record != bytes.end(); record += kRecord) {
       check_label(*record, path);
@@ -153,7 +164,8 @@ std::unique_ptr<Dataset> open_dataset(const std::string& folder) {
   }
   std::sort(batches.begin(), batches.end());  // the folder's own order differs from host to host
   const bool idx = fs::exists(images) || fs::exists(labels);
-  if (idx && !batches.empty()) throw DataError(folder + ": holds both MNIST and CIFAR-10 files; keep one set per folder");
+  if (idx && !batches.empty())
+    throw DataError(folder + ": holds both MNIST and CIFAR-10 files; keep one set per folder");
   if (idx) return read_idx(images, labels);
   if (!batches.empty()) return read_cifar(batches);
   throw DataError(folder + ": neither " + kIdxImages + " nor data_batch_*.bin lies there");

@@ -8,14 +8,16 @@
 
 namespace ddl::train {
 
-/** Labelled images, or sequences. `load` depends on the index alone, so every rank sees the same sample under the same number. */
+/** Labelled images, or sequences. `load` depends on the index alone, so every rank sees the same sample under
+ * the same number. */
 class Dataset {
  public:
   virtual ~Dataset() = default;
   virtual const char* name() const = 0;
   virtual std::size_t size() const = 0;
   virtual Shape shape() const = 0;
-  /** Writes shape().size() floats, about zero mean and unit variance (or tokens), and returns the label, 0..kClasses-1. */
+  /** Writes shape().size() floats, about zero mean and unit variance (or tokens), and returns the label,
+   * 0..kClasses-1. */
   virtual uint8_t load(std::size_t index, float* pixels) const = 0;
 };
 

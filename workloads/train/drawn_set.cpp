@@ -69,7 +69,9 @@ class DrawnSet : public Dataset {
 
  private:
   /** Pixel centre to [-1, 1]. */
-  static float to_unit(std::size_t i) { return (2.0F * static_cast<float>(i) + 1.0F) / static_cast<float>(kSide) - 1.0F; }
+  static float to_unit(std::size_t i) {
+    return (2.0F * static_cast<float>(i) + 1.0F) / static_cast<float>(kSide) - 1.0F;
+  }
 
   uint64_t seed_;
 };

@@ -5,7 +5,8 @@
 
 namespace ddl::train {
 
-/** What went wrong, in a sentence for the user. `main` prints it once for the whole job and exits with `exit_code()`. */
+/** What went wrong, in a sentence for the user. `main` prints it once for the whole job and exits with
+ * `exit_code()`. */
 class Error : public std::runtime_error {
  public:
   explicit Error(const std::string& message, int exit_code = 1) : std::runtime_error(message), exit_code_(exit_code) {}

@@ -23,10 +23,12 @@ void sum(allreduce::Allreduce& allreduce, float* values, std::size_t count) {
 
 class ByAlgorithm : public GradientSum {
  public:
-  explicit ByAlgorithm(const allreduce::Choice& choice) : allreduce_(MPI_COMM_WORLD, choice, Topology::discover(MPI_COMM_WORLD)) {}
+  explicit ByAlgorithm(const allreduce::Choice& choice)
+      : allreduce_(MPI_COMM_WORLD, choice, Topology::discover(MPI_COMM_WORLD)) {}
 
   void add_up(const Bucket& bucket) override {
-    sum(allreduce_, bucket.gradients.data(), bucket.gradients.size() + bucket.extra.size());  // the extra ones lie behind
+    // the extra ones lie behind
+    sum(allreduce_, bucket.gradients.data(), bucket.gradients.size() + bucket.extra.size());
   }
   Traffic sent() const override { return allreduce_.traffic(); }
 
@@ -95,10 +97,10 @@ class SparseStreams : public GradientSum {
 };
 
 /**
- * Deep gradient compression (Lin et al., ICLR 2018): top-k of what was accumulated with momentum correction - u = m u + g, v = v + u, the
- * largest of v are sent, and u and v start over where they were (momentum factor masking). With a warm-up of W steps the share that is
- * sent is 1/4, 1/16, 1/64 and 1/256 for a quarter of it each, but never less than in the end. Clipping of gradients is left out.
- */
+ * Deep gradient compression (Lin et al., ICLR 2018): top-k of what was accumulated with momentum correction - u = m u +
+ * g, v = v + u, the largest of v are sent, and u and v start over where they were (momentum factor masking). With a
+ * warm-up of W steps the share that is sent is 1/4, 1/16, 1/64 and 1/256 for a quarter of it each, but never less than
+ * in the end. Clipping of gradients is left out. */
 class DeepCompression : public GradientSum {
  public:
   DeepCompression(const Options& options, std::size_t gradients)
@@ -109,7 +111,8 @@ class DeepCompression : public GradientSum {
         sums_(gradients),
         left_(gradients) {
     for (int stage = 0; stage <= DgcSetting::kStages; ++stage)
-      by_stage_.push_back(std::make_unique<CompressedSum>(MPI_COMM_WORLD, std::make_unique<TopK>(setting_.share(stage))));
+      by_stage_.push_back(
+          std::make_unique<CompressedSum>(MPI_COMM_WORLD, std::make_unique<TopK>(setting_.share(stage))));
   }
 
   void add_up(const Bucket& bucket) override {
@@ -132,7 +135,8 @@ class DeepCompression : public GradientSum {
   }
   Traffic sent() const override {
     Traffic traffic = exact_.traffic();
-    for (const auto& stage : by_stage_) traffic.messages += stage->traffic().messages, traffic.bytes += stage->traffic().bytes;
+    for (const auto& stage : by_stage_)
+      traffic.messages += stage->traffic().messages, traffic.bytes += stage->traffic().bytes;
     return traffic;
   }
 
@@ -146,9 +150,13 @@ class DeepCompression : public GradientSum {
 
 }  // namespace
 
-double DgcSetting::share(int stage) const { return stage == kStages ? ratio : std::max(ratio, std::pow(0.25, stage + 1)); }
+double DgcSetting::share(int stage) const {
+  return stage == kStages ? ratio : std::max(ratio, std::pow(0.25, stage + 1));
+}
 
-int DgcSetting::stage(uint64_t step) const { return step >= warm_up_steps ? kStages : static_cast<int>(step * kStages / warm_up_steps); }
+int DgcSetting::stage(uint64_t step) const {
+  return step >= warm_up_steps ? kStages : static_cast<int>(step * kStages / warm_up_steps);
+}
 
 DgcSetting parse_dgc(const std::string& name) {
   DgcSetting setting;

@@ -19,12 +19,13 @@ struct Parameter {
 };
 
 /**
- * One node of a Model. Layers keep no activations: the model owns them and passes them in. `backward` overwrites what it writes, both
- * the gradients of the parameters and those of the inputs; an entry of `input_gradients` may be null when nobody needs it.
+ * One node of a Model. Layers keep no activations: the model owns them and passes them in. `backward` overwrites what
+ * it writes, both the gradients of the parameters and those of the inputs; an entry of `input_gradients` may be null
+ * when nobody needs it.
  *
- * No layer mixes samples (there are no batch statistics), so that the gradient of a batch is the sum over its samples, whichever ranks
- * they lie on. That makes a job's arithmetic checkable: P ranks with batch B see what one rank with batch P*B sees.
- */
+ * No layer mixes samples (there are no batch statistics), so that the gradient of a batch is the sum over its samples,
+ * whichever ranks they lie on. That makes a job's arithmetic checkable: P ranks with batch B see what one rank with
+ * batch P*B sees. */
 class Layer {
  public:
   using Inputs = std::span<const Tensor* const>;
@@ -40,7 +41,8 @@ class Layer {
   std::span<Parameter> parameters() { return parameters_; }
 
   virtual void forward(Inputs inputs, Tensor& output) = 0;
-  virtual void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) = 0;
+  virtual void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient,
+                        InputGradients input_gradients) = 0;
 
  protected:
   void add_parameter(const char* name, std::size_t count, std::size_t fan_in) {

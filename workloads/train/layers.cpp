@@ -7,9 +7,8 @@ namespace ddl::train {
 namespace {
 
 /**
- * Parameters of both kinds of layers that have any. The bias comes first, as its gradient does in autograd: in a bucket that is cut by size
- * it then lies with its weight.
- */
+ * Parameters of both kinds of layers that have any. The bias comes first, as its gradient does in autograd: in a bucket
+ * that is cut by size it then lies with its weight. */
 constexpr std::size_t kBias = 0;
 constexpr std::size_t kWeight = 1;
 
@@ -42,10 +41,12 @@ void Linear::forward(Inputs inputs, Tensor& output) {
   const Tensor& x = *inputs[0];
   const std::size_t outputs = output_shape().size();
   for (std::size_t n = 0; n < x.batch(); ++n) std::copy_n(parameter(kBias).value, outputs, output.sample(n));
-  gemm({x.data(), x.batch(), x.shape().size()}, transpose({parameter(kWeight).value, outputs, x.shape().size()}), 1.0F, output.data());
+  gemm({x.data(), x.batch(), x.shape().size()}, transpose({parameter(kWeight).value, outputs, x.shape().size()}), 1.0F,
+       output.data());
 }
 
-void Linear::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient, InputGradients input_gradients) {
+void Linear::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient,
+                      InputGradients input_gradients) {
   const Tensor& x = *inputs[0];
   const std::size_t outputs = output_shape().size();
   const MatrixView dy{output_gradient.data(), x.batch(), outputs};
@@ -57,7 +58,8 @@ void Linear::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& out
     const float* row = output_gradient.sample(n);
     for (std::size_t i = 0; i < outputs; ++i) bias_gradient[i] += row[i];
   }
-  if (input_gradients[0]) gemm(dy, {parameter(kWeight).value, outputs, x.shape().size()}, 0.0F, input_gradients[0]->data());
+  if (input_gradients[0])
+    gemm(dy, {parameter(kWeight).value, outputs, x.shape().size()}, 0.0F, input_gradients[0]->data());
 }
 
 // ---- Conv2d: the weight is a matrix channels x (input channels * kernel^2) ----
@@ -78,12 +80,14 @@ void Conv2d::forward(Inputs inputs, Tensor& output) {
   for (std::size_t n = 0; n < x.batch(); ++n) {
     im2col(x.sample(n), x.shape(), window_, columns_.data());
     float* y = output.sample(n);
-    for (std::size_t c = 0; c < channels; ++c) std::fill_n(y + c * height * width, height * width, parameter(kBias).value[c]);
+    for (std::size_t c = 0; c < channels; ++c)
+      std::fill_n(y + c * height * width, height * width, parameter(kBias).value[c]);
     gemm({parameter(kWeight).value, channels, rows}, {columns_.data(), rows, height * width}, 1.0F, y);
   }
 }
 
-void Conv2d::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient, InputGradients input_gradients) {
+void Conv2d::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient,
+                      InputGradients input_gradients) {
   const Tensor& x = *inputs[0];
   const std::size_t rows = window_.rows(x.shape());
   const std::size_t channels = output_shape().channels;
@@ -92,9 +96,11 @@ void Conv2d::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& out
   std::fill_n(bias_gradient, channels, 0);
   for (std::size_t n = 0; n < x.batch(); ++n) {
     const float* dy = output_gradient.sample(n);
-    // Unfolding again costs less than keeping every unfolded sample of the batch (kernel^2 times the input) since forward.
+    // Unfolding again costs less than keeping every unfolded sample of the batch (kernel^2 times the input) since
+    // forward.
     im2col(x.sample(n), x.shape(), window_, columns_.data());
-    gemm({dy, channels, plane}, transpose({columns_.data(), rows, plane}), n == 0 ? 0.0F : 1.0F, parameter(kWeight).gradient);
+    gemm({dy, channels, plane}, transpose({columns_.data(), rows, plane}), n == 0 ? 0.0F : 1.0F,
+         parameter(kWeight).gradient);
     for (std::size_t c = 0; c < channels; ++c) {
       float sum = 0.0F;
       for (std::size_t i = 0; i < plane; ++i) sum += dy[c * plane + i];
@@ -116,7 +122,8 @@ void Relu::forward(Inputs inputs, Tensor& output) {
   for (std::size_t i = 0; i < output.size(); ++i) y[i] = relu(x[i]);
 }
 
-void Relu::backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) {
+void Relu::backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient,
+                    InputGradients input_gradients) {
   if (!input_gradients[0]) return;
   const float* x = inputs[0]->data();
   const float* dy = output_gradient.data();
@@ -131,7 +138,8 @@ void AddRelu::forward(Inputs inputs, Tensor& output) {
   for (std::size_t i = 0; i < output.size(); ++i) y[i] = relu(branch[i] + shortcut[i]);
 }
 
-void AddRelu::backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) {
+void AddRelu::backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient,
+                       InputGradients input_gradients) {
   const float* branch = inputs[0]->data();
   const float* shortcut = inputs[1]->data();
   const float* dy = output_gradient.data();
@@ -152,7 +160,8 @@ void GlobalAveragePool::forward(Inputs inputs, Tensor& output) {
   }
 }
 
-void GlobalAveragePool::backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) {
+void GlobalAveragePool::backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient,
+                                 InputGradients input_gradients) {
   if (!input_gradients[0]) return;
   const std::size_t plane = inputs[0]->shape().plane();
   float* dx = input_gradients[0]->data();

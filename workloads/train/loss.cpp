@@ -13,7 +13,8 @@ BatchLoss softmax_cross_entropy(const Tensor& logits, std::span<const uint8_t> l
     const std::size_t label = labels[n];
     const auto largest = std::max_element(z.begin(), z.end());
     double sum = 0.0;
-    for (const float value : z) sum += std::exp(static_cast<double>(value - *largest));  // the shift keeps exp from overflowing
+    // the shift keeps exp from overflowing
+    for (const float value : z) sum += std::exp(static_cast<double>(value - *largest));
     for (std::size_t i = 0; i < classes; ++i) {
       const auto probability = static_cast<float>(std::exp(static_cast<double>(z[i] - *largest)) / sum);
       gradient.sample(n)[i] = scale * (probability - (i == label ? 1.0F : 0.0F));

@@ -13,9 +13,8 @@ struct BatchLoss {
 };
 
 /**
- * Softmax cross entropy over logits. Writes the gradient of `scale` * loss_sum. With scale = 1 / (global batch) the gradients of all ranks
- * add up to that of the global mean, and the reduction needs no division afterwards.
- */
+ * Softmax cross entropy over logits. Writes the gradient of `scale` * loss_sum. With scale = 1 / (global batch) the
+ * gradients of all ranks add up to that of the global mean, and the reduction needs no division afterwards. */
 BatchLoss softmax_cross_entropy(const Tensor& logits, std::span<const uint8_t> labels, float scale, Tensor& gradient);
 
 }  // namespace ddl::train

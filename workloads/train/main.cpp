@@ -63,17 +63,19 @@ void print_error(const std::exception& error) { std::fprintf(stderr, "train: err
 
 void print_header(const SetUp& job, int ranks) {
   const Options& o = job.options;
-  std::printf("train model %s width %zu parameters %zu ranks %d batch %zu steps %llu lr %g momentum %g seed %llu data %s samples %zu ",
-              o.model.c_str(), o.width, job.trainer->parameters(), ranks, o.batch, static_cast<unsigned long long>(o.steps), o.rate,
-              o.momentum, static_cast<unsigned long long>(o.seed), job.data->name(), job.data->size());
+  std::printf(
+      "train model %s width %zu parameters %zu ranks %d batch %zu steps %llu lr %g momentum %g seed %llu data %s samples %zu ",
+      o.model.c_str(), o.width, job.trainer->parameters(), ranks, o.batch, static_cast<unsigned long long>(o.steps),
+      o.rate, o.momentum, static_cast<unsigned long long>(o.seed), job.data->name(), job.data->size());
   std::printf("bucket-mb %g buckets %zu overlap %s", o.bucket_mib, job.trainer->buckets(), o.overlap ? "yes" : "no");
   if (o.allreduce.algorithm) std::printf(" allreduce %s", o.allreduce.name().c_str());
   if (o.allreduce.segment_bytes > 0) std::printf(" segment-kb %zu", o.allreduce.segment_bytes / 1024);
   if (o.compress != "none") std::printf(" compress %s", o.compress.c_str());
-  if (o.consistency.kind != ConsistencyRule::Kind::kSynchronous) std::printf(" consistency %s", o.consistency_word.c_str());
+  if (o.consistency.kind != ConsistencyRule::Kind::kSynchronous)
+    std::printf(" consistency %s", o.consistency_word.c_str());
   if (o.runtime == "background") {
-    std::printf(" runtime background cycle-ms %g cache %s fusion-mb %g", o.background.cycle_ms, o.background.cache ? "yes" : "no",
-                static_cast<double>(o.background.fusion_bytes) / (1024.0 * 1024.0));
+    std::printf(" runtime background cycle-ms %g cache %s fusion-mb %g", o.background.cycle_ms,
+                o.background.cache ? "yes" : "no", static_cast<double>(o.background.fusion_bytes) / (1024.0 * 1024.0));
   }
   std::printf("\n");
 }
@@ -120,7 +122,8 @@ void train(SetUp& job, const Mpi& mpi) {
     }
     result = results->back();
   }
-  const double accuracy = std::accumulate(accuracies.begin(), accuracies.end(), 0.0) / static_cast<double>(accuracies.size());
+  const double accuracy =
+      std::accumulate(accuracies.begin(), accuracies.end(), 0.0) / static_cast<double>(accuracies.size());
   std::printf("final loss %.9g accuracy %.4f over the last %zu batches\n", result.loss, accuracy, accuracies.size());
   if (const auto sent = job.trainer->sent()) {
     std::printf("gradients of a step: rank 0 sent %llu bytes in %llu messages\n",
@@ -130,19 +133,20 @@ void train(SetUp& job, const Mpi& mpi) {
   if (const auto staleness = job.trainer->staleness()) {
     std::fprintf(stderr, "train: updates of others that an update had missed:");
     for (std::size_t n = 0; n < staleness->size(); ++n) {
-      if ((*staleness)[n] > 0) std::fprintf(stderr, " %zu: %llu times", n, static_cast<unsigned long long>((*staleness)[n]));
+      if ((*staleness)[n] > 0)
+        std::fprintf(stderr, " %zu: %llu times", n, static_cast<unsigned long long>((*staleness)[n]));
     }
     std::fprintf(stderr, "\n");
   }
   std::fprintf(stderr, "train: %.1f samples/s, %.3f ms/step, mean of %llu steps\n",
-               static_cast<double>(timed * job.trainer->global_batch()) / seconds, 1e3 * seconds / static_cast<double>(timed),
-               static_cast<unsigned long long>(timed));
+               static_cast<double>(timed * job.trainer->global_batch()) / seconds,
+               1e3 * seconds / static_cast<double>(timed), static_cast<unsigned long long>(timed));
 }
 
 /**
- * Runs the job on this rank; returns the exit code. A rank whose set-up failed may not just leave: the others would wait for it forever. So
- * all agree first, the lowest failing rank speaks for all, and everybody leaves through MPI_Finalize.
- */
+ * Runs the job on this rank; returns the exit code. A rank whose set-up failed may not just leave: the others
+ * would wait for it forever. So all agree first, the lowest failing rank speaks for all, and everybody leaves
+ * through MPI_Finalize. */
 int run(const Calls& calls, int argc, char** argv) {
   Mpi& mpi = calls.mpi;
   SetUp job;
@@ -167,13 +171,16 @@ int run(const Calls& calls, int argc, char** argv) {
   }
   // What could not be written has left the job itself intact: everybody still leaves through MPI_Finalize.
   if (std::fflush(stdout) != 0 || std::ferror(stdout)) error = std::make_unique<Error>("stdout: cannot be written");
-  if (mpi.call_log().failed()) error = std::make_unique<Error>(job.options.call_log + ": the call log could not be written");
-  if (job.step_log.failed()) error = std::make_unique<Error>(job.options.step_log + ": the log of steps could not be written");
+  if (mpi.call_log().failed())
+    error = std::make_unique<Error>(job.options.call_log + ": the call log could not be written");
+  if (job.step_log.failed())
+    error = std::make_unique<Error>(job.options.step_log + ": the log of steps could not be written");
   if (error) print_error(*error);
   return error ? 1 : 0;
 }
 
-/** Asked before there is an MPI, which another thread is to begin. Options that are wrong are told later, once for all ranks. */
+/** Asked before there is an MPI, which another thread is to begin. Options that are wrong are told later, once
+ * for all ranks. */
 bool wants_background(int argc, char** argv) {
   try {
     return parse_options(argc, argv).runtime == "background";
@@ -195,7 +202,8 @@ int main(int argc, char** argv) {
     own.emplace(&argc, &argv);
   }
   try {
-    return background ? ddl::train::run({background->mpi(), &*background}, argc, argv) : ddl::train::run({*own}, argc, argv);
+    return background ? ddl::train::run({background->mpi(), &*background}, argc, argv)
+                      : ddl::train::run({*own}, argc, argv);
   } catch (const std::exception& error) {
     ddl::train::print_error(error);
     ddl::train::Mpi::abort(1);

@@ -11,8 +11,8 @@
 namespace ddl::train {
 
 /**
- * A network: layers in the order of execution, each reading earlier nodes. Node 0 is the input. A node that several layers read (the
- * start of a residual block) collects the sum of their gradients.
+ * A network: layers in the order of execution, each reading earlier nodes. Node 0 is the input. A node that several
+ * layers read (the start of a residual block) collects the sum of their gradients.
  *
  * Each layer runs within a ddl layer range of its name, once in forward and once in backward.
  */

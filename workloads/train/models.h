@@ -14,15 +14,14 @@ inline constexpr std::size_t kHeads = 4;                  ///< the transformer's
 Model build_mlp(std::size_t batch, const Shape& input, std::size_t width);
 
 /**
- * A small ResNet: strided 3x3 stem with `width` channels, residual blocks with width, 2*width and 4*width channels (the last two halve
- * the image), global average pooling, linear.
- */
+ * A small ResNet: strided 3x3 stem with `width` channels, residual blocks with width, 2*width and 4*width channels (the
+ * last two halve the image), global average pooling, linear. */
 Model build_cnn(std::size_t batch, const Shape& input, std::size_t width);
 
 /**
- * A small encoder of sequences: embedding with `width` features, two blocks of attention (kHeads heads) and a 4 x wider two-layer network,
- * each after a normalisation and beside a shortcut, a last normalisation, the mean over the tokens, linear.
- */
+ * A small encoder of sequences: embedding with `width` features, two blocks of attention (kHeads heads) and a 4 x
+ * wider two-layer network, each after a normalisation and beside a shortcut, a last normalisation, the mean over
+ * the tokens, linear. */
 Model build_transformer(std::size_t batch, const Shape& input, std::size_t width);
 
 /** By its name: mlp, cnn or transformer. */

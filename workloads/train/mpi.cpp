@@ -96,15 +96,15 @@ int Mpi::receive(std::span<float> values, int from) {
 }
 
 void Mpi::exchange(std::span<const float> out, int to, std::span<float> in, int from) {
-  MPI_Sendrecv(out.data(), mpi_count(out), MPI_FLOAT, to, 0, in.data(), mpi_count(in), MPI_FLOAT, from, 0, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
+  MPI_Sendrecv(out.data(), mpi_count(out), MPI_FLOAT, to, 0, in.data(), mpi_count(in), MPI_FLOAT, from, 0,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   returned(MpiCall::kSendrecv, Purpose::kData, out.size_bytes());
 }
 
 void Mpi::sum_to_root(std::span<double> values) {
   const bool root = rank_ == 0;
-  MPI_Reduce(root ? MPI_IN_PLACE : values.data(), root ? values.data() : nullptr, mpi_count(values), MPI_DOUBLE, MPI_SUM, 0,
-             MPI_COMM_WORLD);
+  MPI_Reduce(root ? MPI_IN_PLACE : values.data(), root ? values.data() : nullptr, mpi_count(values), MPI_DOUBLE,
+             MPI_SUM, 0, MPI_COMM_WORLD);
   returned(MpiCall::kReduce, Purpose::kSetUp, values.size_bytes());
 }
 
@@ -118,8 +118,10 @@ void Mpi::gather(int value, std::span<int> all) {
   returned(MpiCall::kGather, Purpose::kCoordination, sizeof value);
 }
 
-void Mpi::gather(std::span<const std::byte> own, std::span<std::byte> all, std::span<const int> lengths, std::span<const int> offsets) {
-  MPI_Gatherv(own.data(), mpi_count(own), MPI_BYTE, all.data(), lengths.data(), offsets.data(), MPI_BYTE, 0, MPI_COMM_WORLD);
+void Mpi::gather(std::span<const std::byte> own, std::span<std::byte> all, std::span<const int> lengths,
+                 std::span<const int> offsets) {
+  MPI_Gatherv(own.data(), mpi_count(own), MPI_BYTE, all.data(), lengths.data(), offsets.data(), MPI_BYTE, 0,
+              MPI_COMM_WORLD);
   returned(MpiCall::kGatherv, Purpose::kCoordination, own.size());
 }
 

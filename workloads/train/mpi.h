@@ -12,7 +12,8 @@ namespace ddl::train {
 enum class Purpose { kSetUp, kData, kCoordination };
 inline constexpr std::array kPurposeNames{"set-up", "data", "coordination"};
 
-/** Completed collectives of this rank and what it handed to them, of a broadcast the buffer; messages, of receives what came. */
+/** Completed collectives of this rank and what it handed to them, of a broadcast the buffer; messages, of
+ * receives what came. */
 struct Tally {
   uint64_t calls = 0;
   uint64_t bytes = 0;
@@ -20,8 +21,9 @@ struct Tally {
 using Tallies = std::array<std::array<Tally, kMpiCallNames.size()>, kPurposeNames.size()>;
 
 /**
- * The job: MPI from init to finalize, and the few operations that data-parallel training needs, over MPI_COMM_WORLD. Each operation tells
- * the call log when it has returned. Errors are left to MPI's default handler, which ends the job: there is nothing to carry on with.
+ * The job: MPI from init to finalize, and the few operations that data-parallel training needs, over MPI_COMM_WORLD.
+ * Each operation tells the call log when it has returned. Errors are left to MPI's default handler, which ends the job:
+ * there is nothing to carry on with.
  *
  * One thread makes all calls, that of the constructor; rank() and size() are for any.
  */

@@ -23,7 +23,8 @@ struct MessageEntry {
   char name[32];
 };
 
-std::vector<std::byte> write_message(std::span<const std::size_t> tensors, std::span<const NamedTensor> all, bool shut_down) {
+std::vector<std::byte> write_message(std::span<const std::size_t> tensors, std::span<const NamedTensor> all,
+                                     bool shut_down) {
   const MessageHeader header{shut_down ? 1 : 0, static_cast<int32_t>(tensors.size())};
   std::vector<std::byte> message(sizeof header + tensors.size() * sizeof(MessageEntry));
   std::memcpy(message.data(), &header, sizeof header);
@@ -47,7 +48,8 @@ Negotiation::Outcome read_message(std::span<const std::byte>& bytes, std::span<c
     MessageEntry entry{};
     std::memcpy(&entry, bytes.data(), sizeof entry);
     bytes = bytes.subspan(sizeof entry);
-    const bool known = entry.tensor < all.size() && all[entry.tensor].floats == entry.floats && all[entry.tensor].name == entry.name;
+    const bool known =
+        entry.tensor < all.size() && all[entry.tensor].floats == entry.floats && all[entry.tensor].name == entry.name;
     if (!known) throw Error("ranks do not hand over the same tensors: were they all given the same options?");
     result.tensors.push_back(entry.tensor);
   }
@@ -137,7 +139,8 @@ Negotiation::Outcome Negotiation::answer(std::span<const std::byte> requests) {
   return result;
 }
 
-std::vector<std::vector<std::size_t>> fuse(std::span<const std::size_t> tensors, std::span<const NamedTensor> all, std::size_t most) {
+std::vector<std::vector<std::size_t>> fuse(std::span<const std::size_t> tensors, std::span<const NamedTensor> all,
+                                           std::size_t most) {
   std::vector<std::vector<std::size_t>> batches;
   std::size_t floats = 0;
   for (const std::size_t tensor : tensors) {

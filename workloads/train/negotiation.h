@@ -52,14 +52,16 @@ class Negotiation {
     bool shut_down = false;            ///< some rank wants to
   };
 
-  /** Not collective. `timeline`, of rank 0, is told what requests say. The tensors are those of every rank; a number in what follows is a place in them. */
+  /** Not collective. `timeline`, of rank 0, is told what requests say. The tensors are those of every rank; a number in
+   * what follows is a place in them. */
   Negotiation(Mpi& mpi, std::vector<NamedTensor> tensors, bool cache, Timeline* timeline = nullptr)
       : mpi_(mpi), tensors_(std::move(tensors)), cache_(cache), timeline_(timeline) {
     place_.assign(tensors_.size(), kNowhere);
     asked_.assign(tensors_.size(), 0);
   }
 
-  /** Collective: one cycle. `handed_over`: since the last one. Throws Error where ranks do not mean the same tensors. */
+  /** Collective: one cycle. `handed_over`: since the last one. Throws Error where ranks do not mean the same
+   * tensors. */
   Outcome agree(std::span<const std::size_t> handed_over, bool shut_down);
 
  private:
@@ -81,7 +83,9 @@ class Negotiation {
   std::vector<int> asked_;           ///< rank 0: how many ranks have asked for each tensor
 };
 
-/** Cuts tensors that are reduced one after the other into batches of at most `most` floats; a larger tensor is a batch of its own. */
-std::vector<std::vector<std::size_t>> fuse(std::span<const std::size_t> tensors, std::span<const NamedTensor> all, std::size_t most);
+/** Cuts tensors that are reduced one after the other into batches of at most `most` floats; a larger tensor is a
+ * batch of its own. */
+std::vector<std::vector<std::size_t>> fuse(std::span<const std::size_t> tensors, std::span<const NamedTensor> all,
+                                           std::size_t most);
 
 }  // namespace ddl::train

@@ -52,8 +52,9 @@ void gemm(MatrixView a, MatrixView b, float beta, float* c) {
   const std::size_t m = a.transposed ? a.columns : a.rows;
   const std::size_t k = a.transposed ? a.rows : a.columns;
   const std::size_t n = b.transposed ? b.rows : b.columns;
-  cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans, blas_int(m), blas_int(n),
-              blas_int(k), 1.0F, a.data, blas_int(a.columns), b.data, blas_int(b.columns), beta, c, blas_int(n));
+  cblas_sgemm(CblasRowMajor, a.transposed ? CblasTrans : CblasNoTrans, b.transposed ? CblasTrans : CblasNoTrans,
+              blas_int(m), blas_int(n), blas_int(k), 1.0F, a.data, blas_int(a.columns), b.data, blas_int(b.columns),
+              beta, c, blas_int(n));
 }
 
 double square_sum(std::span<const float> values) {
@@ -69,7 +70,9 @@ double square_sum(std::span<const float> values) {
 void use_one_blas_thread() { openblas_set_num_threads(1); }
 
 Shape Window::output(const Shape& input, std::size_t channels) const {
-  const auto extent = [this](std::size_t n) { return n + 2 * padding < kernel ? 0 : (n + 2 * padding - kernel) / stride + 1; };
+  const auto extent = [this](std::size_t n) {
+    return n + 2 * padding < kernel ? 0 : (n + 2 * padding - kernel) / stride + 1;
+  };
   return {channels, extent(input.height), extent(input.width)};
 }
 
@@ -81,7 +84,9 @@ void im2col(const float* sample, const Shape& input, const Window& window, float
       std::fill_n(out, width, 0.0F);
       return;
     }
-    const auto pixel = [&](std::size_t ox) { return sample[row.pixels + static_cast<std::ptrdiff_t>(ox * window.stride)]; };
+    const auto pixel = [&](std::size_t ox) {
+      return sample[row.pixels + static_cast<std::ptrdiff_t>(ox * window.stride)];
+    };
     for (std::size_t ox = 0; ox < row.begin; ++ox) out[ox] = 0.0F;
     for (std::size_t ox = row.begin; ox < row.end; ++ox) out[ox] = pixel(ox);
     for (std::size_t ox = row.end; ox < width; ++ox) out[ox] = 0.0F;

@@ -26,7 +26,8 @@ void gemm(MatrixView a, MatrixView b, float beta, float* c);
 /** Sum of the squares, in double beyond a few thousand terms. */
 double square_sum(std::span<const float> values);
 
-/** One BLAS thread: a rank is one process on one core, and threads of its own would blur what a profile of the rank means. */
+/** One BLAS thread: a rank is one process on one core, and threads of its own would blur what a profile of
+ * the rank means. */
 void use_one_blas_thread();
 
 /** A square convolution window over planes of `input`. */
@@ -42,9 +43,8 @@ struct Window {
 };
 
 /**
- * Unfolds one sample into the matrix (channels * kernel^2) x (output height * output width), so that a convolution is one gemm. Padding
- * reads as zero.
- */
+ * Unfolds one sample into the matrix (channels * kernel^2) x (output height * output width), so that a convolution is
+ * one gemm. Padding reads as zero. */
 void im2col(const float* sample, const Shape& input, const Window& window, float* columns);
 
 /** The adjoint of im2col: adds every entry of `columns` to the pixel it was read from. */

@@ -27,24 +27,25 @@ struct Typed {
 po::options_description describe(Options& options, Typed& typed) {
   const Options defaults;
   po::options_description training("Training");
-  training.add_options()                                                                                                 //
-      ("model", po::value(&options.model)->default_value(defaults.model)->value_name("mlp|cnn|transformer"), "network")  //
-      ("width", po::value(&typed.width)->default_value(0)->value_name("N"),                                              //
-       "mlp: units per hidden layer (1024); cnn: channels of the first block (24); transformer: features of a token (128), a multiple "
-       "of 4")                                                                                                                     //
-      ("batch", po::value(&typed.batch)->default_value(static_cast<int64_t>(defaults.batch))->value_name("N"),                     //
-       "samples per rank and step")                                                                                                //
-      ("steps", po::value(&typed.steps)->default_value(static_cast<int64_t>(defaults.steps))->value_name("N"), "training steps")   //
-      ("lr", po::value(&options.rate)->default_value(defaults.rate, "0.01")->value_name("X"), "learning rate")                     //
-      ("momentum", po::value(&options.momentum)->default_value(defaults.momentum, "0.9")->value_name("X"), "momentum of SGD")      //
-      ("seed", po::value(&typed.seed)->default_value(static_cast<int64_t>(defaults.seed))->value_name("N"),                        //
-       "of weights, order of samples, drawn images, jitter")                                                                       //
-      ("data", po::value(&options.data_folder)->value_name("DIR"),                                                                 //
-       "folder with MNIST (train-images-idx3-ubyte, train-labels-idx1-ubyte) or CIFAR-10 (data_batch_*.bin); default: ten kinds "  //
-       "of drawn shapes; transformer: always drawn sequences, in which the marked digit is to be told")                            //
-      ("bucket-mb", po::value(&options.bucket_mib)->default_value(defaults.bucket_mib, "0.25")->value_name("X"),                   //
-       "gradients are reduced in buckets that are closed when they hold X MiB (2^20 bytes), the rule of DDP's bucket_cap_mb; 0: one per "
-       "tensor")                                                                                                      //
+  training.add_options()(
+      "model", po::value(&options.model)->default_value(defaults.model)->value_name("mlp|cnn|transformer"), "network")(
+      "width", po::value(&typed.width)->default_value(0)->value_name("N"),
+      "mlp: units per hidden layer (1024); cnn: channels of the first block (24); transformer: features of a token (128), a multiple "
+      "of 4")("batch", po::value(&typed.batch)->default_value(static_cast<int64_t>(defaults.batch))->value_name("N"),
+              "samples per rank and step")(
+      "steps", po::value(&typed.steps)->default_value(static_cast<int64_t>(defaults.steps))->value_name("N"),
+      "training steps")  //
+      ("lr", po::value(&options.rate)->default_value(defaults.rate, "0.01")->value_name("X"), "learning rate")(
+          "momentum", po::value(&options.momentum)->default_value(defaults.momentum, "0.9")->value_name("X"),
+          "momentum of SGD")  //
+      ("seed", po::value(&typed.seed)->default_value(static_cast<int64_t>(defaults.seed))->value_name("N"),
+       "of weights, order of samples, drawn images, jitter")(
+          "data", po::value(&options.data_folder)->value_name("DIR"),
+          "folder with MNIST (train-images-idx3-ubyte, train-labels-idx1-ubyte) or CIFAR-10 (data_batch_*.bin); default: ten kinds "  //
+          "of drawn shapes; transformer: always drawn sequences, in which the marked digit is to be told")(
+          "bucket-mb", po::value(&options.bucket_mib)->default_value(defaults.bucket_mib, "0.25")->value_name("X"),
+          "gradients are reduced in buckets that are closed when they hold X MiB (2^20 bytes), the rule of DDP's bucket_cap_mb; 0: one per "
+          "tensor")                                                                                                   //
       ("no-overlap", po::bool_switch(), "blocking MPI_Allreduce after backward instead of MPI_Iallreduce during it")  //
       ("allreduce", po::value(&typed.allreduce)->default_value("mpi")->value_name("NAME"),
        "who adds up the gradients: mpi (the library), or messages of our own: parameter_server, tree, butterfly, rabenseifner, ring, "
@@ -68,7 +69,8 @@ po::options_description describe(Options& options, Typed& typed) {
       ("runtime", po::value(&options.runtime)->default_value(defaults.runtime)->value_name("direct|background"),
        "who makes the MPI calls: direct, the training thread; background, a thread of its own as Horovod's, which the training thread hands "
        "its buckets over to and waits for")  //
-      ("cycle-ms", po::value(&options.background.cycle_ms)->default_value(defaults.background.cycle_ms, "1")->value_name("MS"),
+      ("cycle-ms",
+       po::value(&options.background.cycle_ms)->default_value(defaults.background.cycle_ms, "1")->value_name("MS"),
        "with --runtime background: ms from one negotiation to the next, at least (HOROVOD_CYCLE_TIME)")  //
       ("cache", po::value(&typed.cache)->default_value("yes")->value_name("yes|no"),
        "with --runtime background: negotiate by bits what was negotiated before; no: by messages to rank 0 in each cycle "
@@ -79,31 +81,33 @@ po::options_description describe(Options& options, Typed& typed) {
        "cuda: cuBLAS and cuDNN, one GPU per rank, round robin")(
           "reduce", po::value(&options.reduce)->default_value(defaults.reduce)->value_name("nccl|mpi"),
           "with --device cuda: NCCL, or by way of the host (copy, MPI_Allreduce, copy)")(
-          "print-every", po::value(&typed.print_every)->default_value(1)->value_name("N"), "print every Nth loss; 0: none")  //
+          "print-every", po::value(&typed.print_every)->default_value(1)->value_name("N"),
+          "print every Nth loss; 0: none")  //
       ("help,h", po::bool_switch(&options.help), "this text");
-  po::options_description aids("Test aids (steps and ranks count from 0; --slow-rank, --delay-once and --hang-rank may be repeated)");
-  aids.add_options()                                                                                                              //
-      ("slow-rank", po::value(&typed.slow)->value_name("R:MS[:STEP]"),                                                            //
-       "rank R takes MS milliseconds longer in forward, from STEP on: asleep, as --jitter is")                                    //
-      ("slow-spin", po::bool_switch(&options.faults.slow_spins), "--slow-rank and --jitter compute rather than sleep")            //
-      ("jitter", po::value(&options.faults.jitter_ms)->default_value(0.0, "0")->value_name("MS"),                                 //
-       "0 to MS milliseconds more in forward, drawn for each rank and step")                                                      //
-      ("delay-once", po::value(&typed.delays)->value_name("R:STEP:MS"),                                                           //
-       "rank R comes MS milliseconds late to the first gradient reduction of STEP")                                               //
-      ("hang-rank", po::value(&typed.hangs)->value_name("R:STEP"), "rank R never comes to the first gradient reduction of STEP")  //
-      ("log-calls", po::value(&options.call_log)->value_name("FILE"),                                                             //
-       "each rank keeps its own count of completed MPI calls in FILE.<rank>")                                                     //
-      ("log-steps", po::value(&options.step_log)->value_name("FILE"),
-       "each rank writes its own times of each step into FILE.<rank>, and at the end its calls and bytes by purpose")  //
-      ("no-marks", po::bool_switch(), "mark no step, phase, layer or value for a profiler");
+  po::options_description aids(
+      "Test aids (steps and ranks count from 0; --slow-rank, --delay-once and --hang-rank may be repeated)");
+  aids.add_options()("slow-rank", po::value(&typed.slow)->value_name("R:MS[:STEP]"),
+                     "rank R takes MS milliseconds longer in forward, from STEP on: asleep, as --jitter is")(
+      "slow-spin", po::bool_switch(&options.faults.slow_spins), "--slow-rank and --jitter compute rather than sleep")(
+      "jitter", po::value(&options.faults.jitter_ms)->default_value(0.0, "0")->value_name("MS"),
+      "0 to MS milliseconds more in forward, drawn for each rank and step")(
+      "delay-once", po::value(&typed.delays)->value_name("R:STEP:MS"),
+      "rank R comes MS milliseconds late to the first gradient reduction of STEP")(
+      "hang-rank", po::value(&typed.hangs)->value_name("R:STEP"),
+      "rank R never comes to the first gradient reduction of STEP")  //
+      ("log-calls", po::value(&options.call_log)->value_name("FILE"),
+       "each rank keeps its own count of completed MPI calls in FILE.<rank>")(
+          "log-steps", po::value(&options.step_log)->value_name("FILE"),
+          "each rank writes its own times of each step into FILE.<rank>, and at the end its calls and bytes by purpose")(
+          "no-marks", po::bool_switch(), "mark no step, phase, layer or value for a profiler");
   training.add(aids);
   return training;
 }
 
 int64_t in_range(const char* option, int64_t value, int64_t low, int64_t high) {
   if (value < low || value > high) {
-    throw UsageError(std::string("--") + option + " " + std::to_string(value) + ": expected " + std::to_string(low) + " to " +
-                     std::to_string(high));
+    throw UsageError(std::string("--") + option + " " + std::to_string(value) + ": expected " + std::to_string(low) +
+                     " to " + std::to_string(high));
   }
   return value;
 }
@@ -117,10 +121,15 @@ void in_range(const char* option, double value, double low, double high) {
 
 void check(Options& options, const Typed& typed) {
   constexpr int64_t kMany = int64_t{1} << 40;
-  const std::size_t default_width = options.model == "mlp" ? 1024 : options.model == "cnn" ? 24 : options.model == "transformer" ? 128 : 0;
+  const std::size_t default_width = options.model == "mlp"           ? 1024
+                                    : options.model == "cnn"         ? 24
+                                    : options.model == "transformer" ? 128
+                                                                     : 0;
   if (default_width == 0) throw UsageError("--model '" + options.model + "': expected mlp, cnn or transformer");
-  if (options.device != "cpu" && options.device != "cuda") throw UsageError("--device '" + options.device + "': expected cpu or cuda");
-  if (options.reduce != "nccl" && options.reduce != "mpi") throw UsageError("--reduce '" + options.reduce + "': expected nccl or mpi");
+  if (options.device != "cpu" && options.device != "cuda")
+    throw UsageError("--device '" + options.device + "': expected cpu or cuda");
+  if (options.reduce != "nccl" && options.reduce != "mpi")
+    throw UsageError("--reduce '" + options.reduce + "': expected nccl or mpi");
   options.width = static_cast<std::size_t>(in_range("width", typed.width, 0, 4096));
   if (options.width == 0) options.width = default_width;
   if (options.model == "transformer") {
@@ -154,12 +163,15 @@ void check_reduction(Options& options, const Typed& typed) {
   const allreduce::Algorithm* algorithm = options.allreduce.algorithm;
   if (!typed.dimensions.empty() && !algorithm) throw UsageError("--dims: only --allreduce multi_ring has dimensions");
   if (typed.segment_kib != 0) {
-    if (!algorithm || !algorithm->takes_segment) throw UsageError("--segment-kb: only --allreduce segmented_ring has segments");
-    options.allreduce.segment_bytes = static_cast<std::size_t>(in_range("segment-kb", typed.segment_kib, 1, 1 << 21)) * 1024;
+    if (!algorithm || !algorithm->takes_segment)
+      throw UsageError("--segment-kb: only --allreduce segmented_ring has segments");
+    options.allreduce.segment_bytes =
+        static_cast<std::size_t>(in_range("segment-kb", typed.segment_kib, 1, 1 << 21)) * 1024;
   }
   if (options.compress != "none") {
     check_compression(options.compress);
-    if (algorithm) throw UsageError("--compress: codes are exchanged in a way of their own, not by --allreduce " + typed.allreduce);
+    if (algorithm)
+      throw UsageError("--compress: codes are exchanged in a way of their own, not by --allreduce " + typed.allreduce);
   }
   if (!options.adds_up_itself()) return;
   if (options.device != "cpu") throw UsageError("--device cuda: --allreduce and --compress are for --device cpu");
@@ -173,9 +185,11 @@ void check_consistency_options(Options& options, const Typed& typed) {
   options.consistency_word = typed.consistency;
   if (options.consistency.kind == ConsistencyRule::Kind::kSynchronous) return;
   if (options.device != "cpu") throw UsageError("--consistency: with --device cpu only");
-  if (options.runtime != "direct") throw UsageError("--consistency " + typed.consistency + ": with --runtime direct only");
+  if (options.runtime != "direct")
+    throw UsageError("--consistency " + typed.consistency + ": with --runtime direct only");
   if (options.allreduce.algorithm || options.compress != "none")
-    throw UsageError("--consistency " + typed.consistency + ": exchanges in its own way, not by --allreduce or --compress");
+    throw UsageError("--consistency " + typed.consistency +
+                     ": exchanges in its own way, not by --allreduce or --compress");
   options.overlap = false;
 }
 
@@ -184,7 +198,8 @@ void check_runtime(Options& options, const Typed& typed, const po::variables_map
   if (options.runtime != "direct" && options.runtime != "background") {
     throw UsageError("--runtime '" + options.runtime + "': expected direct or background");
   }
-  if (typed.cache != "yes" && typed.cache != "no") throw UsageError("--cache '" + typed.cache + "': expected yes or no");
+  if (typed.cache != "yes" && typed.cache != "no")
+    throw UsageError("--cache '" + typed.cache + "': expected yes or no");
   in_range("cycle-ms", options.background.cycle_ms, 0.0, 1e4);
   in_range("fusion-mb", typed.fusion_mib, 0.0, 4096.0);
   options.background.cache = typed.cache == "yes";
@@ -195,7 +210,8 @@ void check_runtime(Options& options, const Typed& typed, const po::variables_map
   }
   if (options.runtime == "direct") {
     for (const char* option : {"cycle-ms", "cache", "fusion-mb"}) {
-      if (!typed_options[option].defaulted()) throw UsageError(std::string("--") + option + ": with --runtime background only");
+      if (!typed_options[option].defaulted())
+        throw UsageError(std::string("--") + option + ": with --runtime background only");
     }
     return;
   }

@@ -12,9 +12,9 @@ namespace ddl::train {
 namespace {
 
 /**
- * He initialisation, shifted so that the weights of each output add up to zero. ReLU gives every activation a positive mean that all
- * classes share; without batch normalisation plain He weights would pass it on from layer to layer until it drowns what differs.
- */
+ * He initialisation, shifted so that the weights of each output add up to zero. ReLU gives every activation a positive
+ * mean that all classes share; without batch normalisation plain He weights would pass it on from layer to layer until
+ * it drowns what differs. */
 void draw_row(std::span<float> row, Random& random) {
   const float bound = std::sqrt(6.0F / static_cast<float>(row.size()));
   for (float& weight : row) weight = random.uniform(-bound, bound);

@@ -11,13 +11,12 @@ namespace ddl::train {
 class Model;
 
 /**
- * Storage of a model's parameters, gradients and momentum: one array each, in the order in which backward finishes the gradients (last
- * layer first). A bucket of gradients is then a slice of one array: it is reduced in place, never packed or unpacked, and its update is
- * one loop.
+ * Storage of a model's parameters, gradients and momentum: one array each, in the order in which backward finishes the
+ * gradients (last layer first). A bucket of gradients is then a slice of one array: it is reduced in place, never
+ * packed or unpacked, and its update is one loop.
  *
- * Behind the gradients lie kExtra more floats that are reduced with the last bucket: what the step reports (loss, correct samples) needs
- * no collective of its own.
- */
+ * Behind the gradients lie kExtra more floats that are reduced with the last bucket: what the step reports (loss,
+ * correct samples) needs no collective of its own. */
 class ParameterArena {
  public:
   static constexpr std::size_t kExtra = 2;

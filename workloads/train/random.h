@@ -8,14 +8,15 @@ namespace ddl::train {
 enum class Draw : uint64_t { kWeights = 1, kOrder, kImages, kJitter, kRounding };
 
 /**
- * SplitMix64. The standard library's distributions differ between implementations; everything drawn here (weights, images, order of the
- * samples, jitter) has to be the same on every rank and every machine, so the generator and its conversions are ours and use no libm.
- */
+ * SplitMix64. The standard library's distributions differ between implementations; everything drawn here (weights,
+ * images, order of the samples, jitter) has to be the same on every rank and every machine, so the generator and its
+ * conversions are ours and use no libm. */
 class Random {
  public:
   /** Independent streams of one seed, told apart by what is drawn and up to two numbers (sample, rank, step, ...). */
   Random(uint64_t seed, Draw what, uint64_t a, uint64_t b = 0)
-      : state_(mix(mix(mix(mix(seed + kGolden) + static_cast<uint64_t>(what) * kGolden) + a * kGolden) + b * kGolden)) {}
+      : state_(mix(mix(mix(mix(seed + kGolden) + static_cast<uint64_t>(what) * kGolden) + a * kGolden) + b * kGolden)) {
+  }
 
   uint64_t next() { return mix(state_ += kGolden); }
   /** In [0, 1), with the 24 bits that a float holds. */

@@ -16,20 +16,24 @@ namespace ddl::train {
 /**
  * Sums the gradients over all ranks, bucket by bucket, in the order in which backward finishes them.
  *
- * With overlap, a bucket is posted (MPI_Iallreduce) as soon as its last gradient is ready, while backward goes on with earlier layers;
- * `wait` then completes the buckets one by one, each directly before its update. One MPI_Waitall before all updates was rejected: every
- * update would wait for the last bucket, which was posted last and is never hidden by backward, and a profile could not tell which bucket
- * was late. On a network that moves data by itself the updates hide the last transfers; over shared memory, where only calls into MPI move
- * data, the two differ by less than the noise (workloads/README.md). Polling with MPI_Testall after each layer gained nothing either.
+ * With overlap, a bucket is posted (MPI_Iallreduce) as soon as its last gradient is ready, while backward goes on with
+ * earlier layers; `wait` then completes the buckets one by one, each directly before its update. One MPI_Waitall before
+ * all updates was rejected: every update would wait for the last bucket, which was posted last and is never hidden by
+ * backward, and a profile could not tell which bucket was late. On a network that moves data by itself the updates hide
+ * the last transfers; over shared memory, where only calls into MPI move data, the two differ by less than the noise
+ * (workloads/README.md). Polling with MPI_Testall after each layer gained nothing either.
  *
- * Without overlap, `reduce_all` runs one blocking MPI_Allreduce per bucket after backward, or whatever `use` was given instead.
+ * Without overlap, `reduce_all` runs one blocking MPI_Allreduce per bucket after backward, or whatever `use`
+ * was given instead.
  *
- * With a background runtime, a bucket is a tensor that is handed over to it, and `synchronize` takes the place of `wait`.
- */
+ * With a background runtime, a bucket is a tensor that is handed over to it, and `synchronize` takes the
+ * place of `wait`. */
 class Reducer {
  public:
-  /** `before_first` runs directly before the first reduction of each step. `background`: who makes the MPI calls; nullptr: this thread. */
-  Reducer(Mpi& mpi, BackgroundRuntime* background, ParameterArena& arena, std::vector<Bucket> buckets, std::function<void()> before_first);
+  /** `before_first` runs directly before the first reduction of each step. `background`: who makes the MPI calls;
+   * nullptr: this thread. */
+  Reducer(Mpi& mpi, BackgroundRuntime* background, ParameterArena& arena, std::vector<Bucket> buckets,
+          std::function<void()> before_first);
 
   /** Instead of MPI_Allreduce; nullptr: that. */
   void use(std::unique_ptr<GradientSum> sum) { sum_ = std::move(sum); }

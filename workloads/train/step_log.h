@@ -25,11 +25,14 @@ struct StepTimes {
   int64_t end_ns = 0;
   int64_t input_ns = 0;
   int64_t compute_ns = 0;  ///< forward, backward and update, with what test aids add, without `blocked_ns`
-  int64_t blocked_ns = 0;  ///< until gradients were reduced: in `synchronize` of the background runtime, else inside blocking MPI calls
-  std::optional<int64_t> hidden_ns{};  ///< of the background runtime's reductions, before `synchronize`: behind computing
-  int64_t slept_ns = 0;                ///< by test aids; part of `compute_ns`
-  int64_t cpu_ns = 0;                  ///< of the training thread, from begin to end
-  int64_t handed_over_ns = 0;          ///< the moment at which the last gradients were handed over: to the background runtime, else to MPI
+  /// until gradients were reduced: in `synchronize` of the background runtime, else inside blocking MPI calls
+  int64_t blocked_ns = 0;
+  /// of the background runtime's reductions, before `synchronize`: behind computing
+  std::optional<int64_t> hidden_ns{};
+  int64_t slept_ns = 0;  ///< by test aids; part of `compute_ns`
+  int64_t cpu_ns = 0;    ///< of the training thread, from begin to end
+  /// the moment at which the last gradients were handed over: to the background runtime, else to MPI
+  int64_t handed_over_ns = 0;
 };
 
 class StepLog {

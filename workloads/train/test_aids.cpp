@@ -104,8 +104,8 @@ void FaultPlan::check_ranks(int ranks) const {
   const auto check = [ranks](const char* option, const auto& faults) {
     for (const auto& fault : faults) {
       if (fault.rank < ranks) continue;
-      throw UsageError(std::string(option) + " names rank " + std::to_string(fault.rank) + ", but the job has " + std::to_string(ranks) +
-                       " rank(s), counted from 0");
+      throw UsageError(std::string(option) + " names rank " + std::to_string(fault.rank) + ", but the job has " +
+                       std::to_string(ranks) + " rank(s), counted from 0");
     }
   };
   check("--slow-rank", slow);
@@ -163,8 +163,8 @@ void CallLog::write() noexcept {
   std::size_t size = 0;
   for (std::size_t i = 0; i < counts_.size(); ++i) {
     if (counts_[i] == 0) continue;
-    const int length =
-        std::snprintf(text.data() + size, text.size() - size, "%s %llu\n", kMpiCallNames[i], static_cast<unsigned long long>(counts_[i]));
+    const int length = std::snprintf(text.data() + size, text.size() - size, "%s %llu\n", kMpiCallNames[i],
+                                     static_cast<unsigned long long>(counts_[i]));
     size += static_cast<std::size_t>(length);
   }
   // Counts only grow, and so does the text: nothing of an older one can be left behind it.

@@ -83,16 +83,16 @@ enum class MpiCall {
   kWait,
   kFinalize
 };
-inline constexpr std::array kMpiCallNames{"MPI_Init",   "MPI_Init_thread", "MPI_Comm_rank", "MPI_Comm_size",  "MPI_Bcast",
-                                          "MPI_Gather", "MPI_Gatherv",     "MPI_Allreduce", "MPI_Iallreduce", "MPI_Reduce",
-                                          "MPI_Send",   "MPI_Recv",        "MPI_Sendrecv",  "MPI_Wait",       "MPI_Finalize"};
+inline constexpr std::array kMpiCallNames{"MPI_Init",       "MPI_Init_thread", "MPI_Comm_rank", "MPI_Comm_size",
+                                          "MPI_Bcast",      "MPI_Gather",      "MPI_Gatherv",   "MPI_Allreduce",
+                                          "MPI_Iallreduce", "MPI_Reduce",      "MPI_Send",      "MPI_Recv",
+                                          "MPI_Sendrecv",   "MPI_Wait",        "MPI_Finalize"};
 
 /**
- * Completed MPI calls of this process: lines `MPI_Allreduce 12` for each function called so far. The file is rewritten by one pwrite after
- * every call that returned, so it survives SIGKILL, never counts a call that has not returned, and is at most one call behind. (A mapped
- * file was rejected: a kill between two stores could leave "20" half way between "19" and "20"; the kernel finishes a write within
- * one page before it looks at the signal.)
- */
+ * Completed MPI calls of this process: lines `MPI_Allreduce 12` for each function called so far. The file is rewritten
+ * by one pwrite after every call that returned, so it survives SIGKILL, never counts a call that has not returned, and
+ * is at most one call behind. (A mapped file was rejected: a kill between two stores could leave "20" half way between
+ * "19" and "20"; the kernel finishes a write within one page before it looks at the signal.) */
 class CallLog {
  public:
   CallLog() = default;

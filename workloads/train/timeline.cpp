@@ -12,16 +12,21 @@ namespace ddl::train {
 Timeline::Timeline(const std::string& path, std::span<const NamedTensor> tensors)
     : file_(std::fopen(path.c_str(), "w")), tensors_(tensors), start_ns_(monotonic_ns()), negotiates_(tensors.size()) {
   if (!file_) throw Error("cannot write the timeline " + path + ": " + std::strerror(errno));
-  const auto date = std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-  std::fprintf(file_.get(),
-               "[\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 0, \"args\": {\"start_time_since_epoch_in_micros\": %lld}},\n",
-               static_cast<long long>(date));
+  const auto date =
+      std::chrono::duration_cast<std::chrono::microseconds>(std::chrono::system_clock::now().time_since_epoch())
+          .count();
+  std::fprintf(
+      file_.get(),
+      "[\n{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": 0, \"args\": {\"start_time_since_epoch_in_micros\": %lld}},\n",
+      static_cast<long long>(date));
   for (std::size_t i = 0; i < tensors.size(); ++i)
-    std::fprintf(file_.get(), "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %zu, \"args\": {\"name\": \"%s\"}},\n", i + 1,
+    std::fprintf(file_.get(),
+                 "{\"name\": \"process_name\", \"ph\": \"M\", \"pid\": %zu, \"args\": {\"name\": \"%s\"}},\n", i + 1,
                  tensors[i].name.c_str());
 }
 
-void Timeline::event(const char* phase, const std::string& name, std::size_t tensor, std::int64_t at_ns, const std::string& rest) {
+void Timeline::event(const char* phase, const std::string& name, std::size_t tensor, std::int64_t at_ns,
+                     const std::string& rest) {
   std::fprintf(file_.get(), "{\"ph\": \"%s\", \"name\": \"%s\", \"ts\": %lld, \"pid\": %zu%s},\n", phase, name.c_str(),
                static_cast<long long>((at_ns - start_ns_) / 1000), tensor + 1, rest.c_str());
 }

@@ -13,9 +13,9 @@
 namespace ddl::train {
 
 /**
- * The timeline of the background runtime, in the form of Horovod's (Chrome trace events, a "process" a tensor): when each rank had a tensor
- * ready, as rank 0 heard, and what rank 0 did to reduce it. Times are of the monotonic clock, which the first event ties to a date.
- */
+ * The timeline of the background runtime, in the form of Horovod's (Chrome trace events, a "process" a tensor): when
+ * each rank had a tensor ready, as rank 0 heard, and what rank 0 did to reduce it. Times are of the monotonic clock,
+ * which the first event ties to a date. */
 class Timeline {
  public:
   /** Writes to the file `path`. Throws Error if it cannot be opened. */
@@ -31,7 +31,8 @@ class Timeline {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
 
-  void event(const char* phase, const std::string& name, std::size_t tensor, std::int64_t at_ns, const std::string& rest = {});
+  void event(const char* phase, const std::string& name, std::size_t tensor, std::int64_t at_ns,
+             const std::string& rest = {});
 
   std::unique_ptr<std::FILE, Close> file_;
   std::span<const NamedTensor> tensors_;

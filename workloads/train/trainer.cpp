@@ -49,21 +49,22 @@ std::optional<allreduce::Traffic> Trainer::sent() const {
 }
 
 /**
- * What can change at the begin of a step, on all ranks of the same one: how the background runtime cycles and fuses; else who adds up, and in
- * what buckets. The names are those of the options.
- */
+ * What can change at the begin of a step, on all ranks of the same one: how the background runtime cycles and fuses;
+ * else who adds up, and in what buckets. The names are those of the options. */
 void Trainer::take_tuned_values(uint64_t step) {
   constexpr double kMib = 1024.0 * 1024.0;
   ddl_tune(step);
   const auto number = [](const char* name, double now, double most) {
     const double value = ddl_tuned(name, now);
-    if (!(value >= 0 && value <= most)) throw std::runtime_error(std::string(name) + " is tuned to what --help does not allow");
+    if (!(value >= 0 && value <= most))
+      throw std::runtime_error(std::string(name) + " is tuned to what --help does not allow");
     return value;
   };
   if (background_) {
     BackgroundRuntime::Settings& settings = options_.background;
     settings.cycle_ms = number("cycle_ms", settings.cycle_ms, 1e4);
-    settings.fusion_bytes = static_cast<std::size_t>(number("fusion_mb", static_cast<double>(settings.fusion_bytes) / kMib, 4096) * kMib);
+    settings.fusion_bytes =
+        static_cast<std::size_t>(number("fusion_mb", static_cast<double>(settings.fusion_bytes) / kMib, 4096) * kMib);
     background_->change(settings.cycle_ms, settings.fusion_bytes);
     marks::value("cycle_ms", settings.cycle_ms);
     marks::value("fusion_mb", static_cast<double>(settings.fusion_bytes) / kMib);
@@ -102,8 +103,8 @@ StepResult Trainer::run_step(uint64_t step) {
   marks::value("samples", static_cast<double>(options_.batch));
   marks::value("batch", static_cast<double>(options_.batch));
   marks::value("loss", result.loss);
-  // For the mean gradient over this rank's samples, and over all ranks': how much samples differ, which bounds the batch that is worth
-  // while. Each rank's gradients are divided by the samples of all ranks before they are added up.
+  // For the mean gradient over this rank's samples, and over all ranks': how much samples differ, which bounds the
+  // batch that is worth while. Each rank's gradients are divided by the samples of all ranks before they are added up.
   marks::value("local_gradient_norm", std::sqrt(reducer_.own_squares()) * static_cast<double>(mpi_.size()));
   marks::value("gradient_norm", std::sqrt(squares_));
   if (sent_before) marks::value("wire_bytes", static_cast<double>(sent()->bytes - sent_before->bytes));
@@ -121,7 +122,8 @@ StepResult Trainer::run_step(uint64_t step) {
 void Trainer::load_batch(uint64_t step) {
   const Phase phase("input");
   const uint64_t first = step * global_batch() + static_cast<uint64_t>(mpi_.rank()) * options_.batch;
-  for (std::size_t i = 0; i < options_.batch; ++i) labels_[i] = data_.load(sampler_.sample_at(first + i), model_.input().sample(i));
+  for (std::size_t i = 0; i < options_.batch; ++i)
+    labels_[i] = data_.load(sampler_.sample_at(first + i), model_.input().sample(i));
 }
 
 void Trainer::forward(uint64_t step) {
@@ -158,7 +160,8 @@ void Trainer::update() {
     if (options_.overlap && !background_) reducer_.wait(i);
     const Bucket& bucket = reducer_.buckets()[i];
     squares_ += square_sum(arena_.gradients().subspan(bucket.offset, bucket.count));
-    arena_.update(bucket.offset, bucket.count, static_cast<float>(options_.rate), static_cast<float>(options_.update_momentum()));
+    arena_.update(bucket.offset, bucket.count, static_cast<float>(options_.rate),
+                  static_cast<float>(options_.update_momentum()));
   }
 }
 

@@ -24,7 +24,8 @@ struct StepResult {
 class Training {
  public:
   virtual ~Training() = default;
-  /** Collective: everybody starts with the weights of rank 0, as DDP does, even if another machine should have drawn others. */
+  /** Collective: everybody starts with the weights of rank 0, as DDP does, even if another machine should
+   * have drawn others. */
   virtual void start() = 0;
   virtual StepResult run_step(uint64_t step) = 0;
   /** Collective: after the last step. */
@@ -34,7 +35,8 @@ class Training {
   virtual std::size_t global_batch() const = 0;
   /** What this rank has sent to add up gradients; nothing where only the MPI library knows. */
   virtual std::optional<allreduce::Traffic> sent() const { return {}; }
-  /** For all steps, after finish(), where single steps are not known before: then what run_step returned is a part of the truth. nullptr: they are. */
+  /** For all steps, after finish(), where single steps are not known before: then what run_step returned is a part of
+   * the truth. nullptr: they are. */
   virtual const std::vector<StepResult>* results() const { return nullptr; }
   /** [n]: updates that came n updates of others after their parameters were read; nothing where none does. */
   virtual std::optional<std::vector<uint64_t>> staleness() const { return {}; }
@@ -46,8 +48,8 @@ class Training {
 class Trainer : public Training {
  public:
   /**
-   * Allocates; no communication, so a rank may fail here and tell the others. `background`: who makes the MPI calls; nullptr: this thread.
-   */
+   * Allocates; no communication, so a rank may fail here and tell the others. `background`: who makes the MPI calls;
+   * nullptr: this thread. */
   Trainer(const Options& options, const Dataset& data, Mpi& mpi, BackgroundRuntime* background);
 
   void start() override;

@@ -33,9 +33,11 @@ void Embedding::forward(Inputs inputs, Tensor& output) {
   }
 }
 
-void Embedding::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient, InputGradients input_gradients) {
+void Embedding::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient,
+                         InputGradients input_gradients) {
   const auto [width, one, tokens] = output_shape();
-  for (const std::size_t table : {kTokens, kPlaces}) std::fill_n(parameter(table).gradient, parameter(table).count, 0.0F);
+  for (const std::size_t table : {kTokens, kPlaces})
+    std::fill_n(parameter(table).gradient, parameter(table).count, 0.0F);
   for (std::size_t n = 0; n < output_gradient.batch(); ++n) {
     for (std::size_t t = 0; t < tokens; ++t) {
       float* token = parameter(kTokens).gradient + row_of(inputs[0]->sample(n)[t]) * width;
@@ -92,7 +94,8 @@ void LayerNorm::forward(Inputs inputs, Tensor& output) {
   }
 }
 
-void LayerNorm::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient, InputGradients input_gradients) {
+void LayerNorm::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient,
+                         InputGradients input_gradients) {
   const std::size_t channels = output_shape().channels;
   const std::size_t plane = output_shape().plane();
   const float* gain = parameter(kGain).value;
@@ -154,12 +157,14 @@ void SelfAttention::forward(Inputs inputs, Tensor& output) {
     const float* x = inputs[0]->sample(n);
     for (std::size_t i = 0; i < heads_; ++i) {
       compute_weights(x, head(i));
-      gemm({x + head(i).value, width_, tokens_}, transpose({weights_.data(), tokens_, tokens_}), 0.0F, output.sample(n) + head(i).output);
+      gemm({x + head(i).value, width_, tokens_}, transpose({weights_.data(), tokens_, tokens_}), 0.0F,
+           output.sample(n) + head(i).output);
     }
   }
 }
 
-void SelfAttention::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient, InputGradients input_gradients) {
+void SelfAttention::backward(Inputs inputs, const Tensor& /*output*/, const Tensor& output_gradient,
+                             InputGradients input_gradients) {
   if (!input_gradients[0]) return;
   const float scale = 1.0F / std::sqrt(static_cast<float>(width_));
   const MatrixView weights{weights_.data(), tokens_, tokens_};
@@ -193,7 +198,8 @@ void Add::forward(Inputs inputs, Tensor& output) {
   for (std::size_t i = 0; i < output.size(); ++i) output.data()[i] = inputs[0]->data()[i] + inputs[1]->data()[i];
 }
 
-void Add::backward(Inputs /*inputs*/, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) {
+void Add::backward(Inputs /*inputs*/, const Tensor& output, const Tensor& output_gradient,
+                   InputGradients input_gradients) {
   for (Tensor* input_gradient : input_gradients) {
     if (input_gradient) std::copy_n(output_gradient.data(), output.size(), input_gradient->data());
   }

@@ -11,13 +11,15 @@
  */
 namespace ddl::train {
 
-/** Tokens {1, 1, T}, whole numbers below `vocabulary`, to vectors {width, 1, T}: one learned for the token plus one for the place. */
+/** Tokens {1, 1, T}, whole numbers below `vocabulary`, to vectors {width, 1, T}: one learned for the token plus one
+ * for the place. */
 class Embedding : public Layer {
  public:
   Embedding(const std::string& name, const Shape& input, std::size_t width, std::size_t vocabulary);
   void forward(Inputs inputs, Tensor& output) override;
   /** Tokens have no gradient: zero, where it is asked for. */
-  void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) override;
+  void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient,
+                InputGradients input_gradients) override;
 };
 
 /** Each token's features to mean 0 and variance 1, then times 1 + gain, plus bias: both parameters start at zero. */
@@ -25,22 +27,23 @@ class LayerNorm : public Layer {
  public:
   LayerNorm(const std::string& name, const Shape& input);
   void forward(Inputs inputs, Tensor& output) override;
-  void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) override;
+  void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient,
+                InputGradients input_gradients) override;
 
  private:
   Buffer normalised_;  ///< one token's features
 };
 
 /**
- * Scaled dot-product attention of every token to all, over heads of equal width: softmax(Q^T K / sqrt(width of a head)) V. The input
- * {3d, 1, T} holds queries, keys and values one after the other, the output is {d, 1, T}. The weights are computed again in backward:
- * T^2 per head and sample would be more memory than all activations.
- */
+ * Scaled dot-product attention of every token to all, over heads of equal width: softmax(Q^T K / sqrt(width of a head))
+ * V. The input {3d, 1, T} holds queries, keys and values one after the other, the output is {d, 1, T}. The weights are
+ * computed again in backward: T^2 per head and sample would be more memory than all activations. */
 class SelfAttention : public Layer {
  public:
   SelfAttention(const std::string& name, const Shape& input, std::size_t heads);
   void forward(Inputs inputs, Tensor& output) override;
-  void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) override;
+  void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient,
+                InputGradients input_gradients) override;
 
  private:
   /** Q, K and V of one head in a sample: head width x T each. */
@@ -64,7 +67,8 @@ class Add : public Layer {
  public:
   Add(const std::string& name, const Shape& input) : Layer(name, input) {}
   void forward(Inputs inputs, Tensor& output) override;
-  void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient, InputGradients input_gradients) override;
+  void backward(Inputs inputs, const Tensor& output, const Tensor& output_gradient,
+                InputGradients input_gradients) override;
 };
 
 }  // namespace ddl::train

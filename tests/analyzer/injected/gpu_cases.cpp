@@ -54,12 +54,15 @@ std::string members_text(const GpuJob& job) {
   const auto ranks = static_cast<std::ptrdiff_t>(job.members.size());
   const std::ptrdiff_t shown = ranks <= 4 ? ranks - 1 : 3;
   const std::string text = fmt::format("ranks {}", fmt::join(first, first + shown, ", "));
-  return ranks <= 4 ? fmt::format("{} and {}", text, job.members.back()) : fmt::format("{} and {} more", text, ranks - shown);
+  return ranks <= 4 ? fmt::format("{} and {}", text, job.members.back())
+                    : fmt::format("{} and {} more", text, ranks - shown);
 }
 
 /// Whether it says the place: rank, node, or the communicator by its members.
 bool names_place(const GpuJob& job, const Found& found) {
-  const auto names_node = [&](int node) { return found.sentence.find(fmt::format("ranks on node{} ", node)) != std::string::npos; };
+  const auto names_node = [&](int node) {
+    return found.sentence.find(fmt::format("ranks on node{} ", node)) != std::string::npos;
+  };
   switch (job.fault) {
     case GpuFault::kSlowRanks: {
       const auto [first, second] = std::minmax(job.place, job.second);
@@ -67,7 +70,8 @@ bool names_place(const GpuJob& job, const Found& found) {
       if (!job.is_recorded(second)) return found.rank == first;
       const int node = first / job.ranks_per_node;
       const bool whole_node = node == second / job.ranks_per_node && job.known_ranks(node).size() == 2;
-      return whole_node ? names_node(node) : found.sentence.find(fmt::format("ranks {} and {}", first, second)) != std::string::npos;
+      return whole_node ? names_node(node)
+                        : found.sentence.find(fmt::format("ranks {} and {}", first, second)) != std::string::npos;
     }
     case GpuFault::kSlowNode: {
       const std::vector<int> known = job.known_ranks(job.place);
@@ -97,7 +101,8 @@ bool can_be_told(const GpuJob& job) {
     case GpuFault::kSlowNode:
       return !job.known_ranks(job.place).empty();
     case GpuFault::kSlowLink:
-      return std::count_if(job.members.begin(), job.members.end(), [&](int rank) { return job.is_recorded(rank); }) >= 2;
+      return std::count_if(job.members.begin(), job.members.end(), [&](int rank) { return job.is_recorded(rank); }) >=
+             2;
     case GpuFault::kSlowRanks:
       return job.is_recorded(job.place) || job.is_recorded(job.second);
     default:
@@ -120,13 +125,15 @@ bool is_at_fault(const GpuJob& job, int64_t rank) {
 bool is_right(const GpuJob& job, const std::vector<Found>& found) {
   if (job.fault == GpuFault::kNone) return found.empty();
   if (found.empty() || found[0].id != expected(job.fault) || !names_place(job, found[0])) return false;
-  return std::any_of(job.axes.begin(), job.axes.end(),
-                     [&](const std::string& axis) { return found[0].evidence.find(fmt::format("axis '{}'", axis)) != std::string::npos; });
+  return std::any_of(job.axes.begin(), job.axes.end(), [&](const std::string& axis) {
+    return found[0].evidence.find(fmt::format("axis '{}'", axis)) != std::string::npos;
+  });
 }
 
 std::string told(const GpuJob& job) {
-  std::string text = fmt::format("seed {}: data {} x tensor {} x pipeline {}, expert {}, {} ranks per node, {} steps, {} micro-batches\n",
-                                 job.seed, job.data, job.tensor, job.pipeline, job.expert, job.ranks_per_node, job.steps, job.microbatches);
+  std::string text = fmt::format(
+      "seed {}: data {} x tensor {} x pipeline {}, expert {}, {} ranks per node, {} steps, {} micro-batches\n",
+      job.seed, job.data, job.tensor, job.pipeline, job.expert, job.ranks_per_node, job.steps, job.microbatches);
   if (!job.removed.empty()) text += fmt::format("  removed: {}\n", fmt::join(job.removed, ", "));
   if (job.fault == GpuFault::kNone) return text;
   return text + fmt::format("  injected {} at {} from step {}: {:.1f}%, axis {}\n", expected(job.fault),

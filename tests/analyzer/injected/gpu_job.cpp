@@ -14,10 +14,11 @@ namespace {
 constexpr uint64_t kHealthyGpus = 11, kGpuFault = 12, kGpuLoss = 13;
 constexpr size_t kCold = 5;             // steps that do not count
 constexpr double kLeastGpuCost = 0.05;  // of the step
-constexpr double kAsMuch = 0.7;         // an axis that loses so much of what the worst one loses may be named in its place
+// an axis that loses so much of what the worst one loses may be named in its place
+constexpr double kAsMuch = 0.7;
 constexpr int kFewestBefore = 10, kFewestAfter = 9;
 
-// ---------------------------------------------------------------------------------------------------------------- healthy jobs
+// -------------------------------------------------------------------------------------------------------- healthy jobs
 
 void draw_mesh(GpuJob& job, GpuMesh mesh, Dice& dice) {
   if (mesh == GpuMesh::kExperts) {
@@ -46,7 +47,9 @@ GpuJob draw_healthy(uint64_t seed, GpuMesh mesh) {
   for (const Axis axis : {Axis::kPipeline, Axis::kData, Axis::kAll})
     job.links[static_cast<int>(axis)] = {dice.log_uniform(10e3, 40e3), 1 / dice.log_uniform(10, 50)};
   const auto bytes_of = [&](Axis axis, double low, double high, double ns) {
-    return static_cast<int64_t>(dice.uniform(low, high) * ns / job.links[static_cast<int>(axis)].ns_per_byte) / 4096 * 4096 + 4096;
+    return static_cast<int64_t>(dice.uniform(low, high) * ns / job.links[static_cast<int>(axis)].ns_per_byte) / 4096 *
+               4096 +
+           4096;
   };
   const auto layer_ns = static_cast<double>(job.layer_ns);
   job.tensor_bytes = bytes_of(Axis::kTensor, 0.03, 0.2, layer_ns);
@@ -68,14 +71,15 @@ GpuJob draw_healthy(uint64_t seed, GpuMesh mesh) {
   return job;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- what faults cost
+// ---------------------------------------------------------------------------------------------------- what faults cost
 
 using Spans = std::vector<std::pair<int64_t, int64_t>>;
 
 /// Of [begin, end), what lies outside of `spans`, which are in order.
 int64_t outside_ns(int64_t begin, int64_t end, const Spans& spans) {
   int64_t ns = std::max<int64_t>(0, end - begin);
-  auto span = std::lower_bound(spans.begin(), spans.end(), begin, [](const auto& s, int64_t t) { return s.second <= t; });
+  auto span =
+      std::lower_bound(spans.begin(), spans.end(), begin, [](const auto& s, int64_t t) { return s.second <= t; });
   for (; span != spans.end() && span->first < end; ++span)
     ns -= std::max<int64_t>(0, std::min(end, span->second) - std::max(begin, span->first));
   return ns;
@@ -95,7 +99,8 @@ Outcome outcome_of(const GpuJob& job, const GpuTrace& trace, bool transfers) {
     for (const auto& steps : trace.steps) longest_ns = std::max(longest_ns, steps[step].end_ns - steps[step].begin_ns);
     outcome.step_ns += static_cast<double>(longest_ns) / static_cast<double>(job.steps - first);
   }
-  std::vector<std::vector<int64_t>> last_ns(trace.communicators.size());  // when the last member came, by communicator and number
+  // when the last member came, by communicator and number
+  std::vector<std::vector<int64_t>> last_ns(trace.communicators.size());
   std::vector<Spans> computing(trace.activities.size());
   for (size_t rank = 0; rank < trace.activities.size(); ++rank) {
     for (const GpuActivity& a : trace.activities[rank]) {
@@ -114,7 +119,8 @@ Outcome outcome_of(const GpuJob& job, const GpuTrace& trace, bool transfers) {
     for (const GpuActivity& a : trace.activities[rank]) {
       if (a.communicator < 0 || a.step < first) continue;
       const int64_t came_ns = last_ns[static_cast<size_t>(a.communicator)][static_cast<size_t>(a.seq)];
-      outcome.lost_ns[a.axis] += static_cast<double>(transfers ? a.end_ns - came_ns : outside_ns(a.start_ns, came_ns, computing[rank]));
+      outcome.lost_ns[a.axis] +=
+          static_cast<double>(transfers ? a.end_ns - came_ns : outside_ns(a.start_ns, came_ns, computing[rank]));
     }
   }
   return outcome;
@@ -126,7 +132,9 @@ void measure(GpuJob& job, const Outcome& without) {
   job.cost = (with.step_ns - without.step_ns) / with.step_ns;
   std::map<Axis, double> more;
   for (const auto& [axis, ns] : with.lost_ns) more[axis] = ns - without.lost_ns.at(axis);
-  const double worst = std::max_element(more.begin(), more.end(), [](const auto& a, const auto& b) { return a.second < b.second; })->second;
+  const double worst = std::max_element(more.begin(), more.end(), [](const auto& a, const auto& b) {
+                         return a.second < b.second;
+                       })->second;
   job.axes.clear();
   for (const auto& [axis, ns] : more)
     if (ns >= kAsMuch * worst) job.axes.insert(name_of(axis));
@@ -185,7 +193,8 @@ GpuJob draw_gpu_job(uint64_t seed, GpuFault fault, GpuMesh mesh) {
   const double share = dice.log_uniform(0.06, 0.35);
   const GpuTrace healthy = run_gpu_job(job);
   const double step_ns = outcome_of(job, healthy, false).step_ns;
-  if (dice.chance(0.35)) job.from_step = static_cast<uint64_t>(dice.between(kFewestBefore, static_cast<int>(job.steps) - kFewestAfter));
+  if (dice.chance(0.35))
+    job.from_step = static_cast<uint64_t>(dice.between(kFewestBefore, static_cast<int>(job.steps) - kFewestAfter));
   job.fault = fault;
   job.place = dice.between(0, (fault == GpuFault::kSlowNode ? job.ranks() / job.ranks_per_node : job.ranks()) - 1);
   job.size = share / (1 - share);

@@ -1,8 +1,10 @@
-// A training job on GPUs over several axes of parallelism, simulated in time with noise, and with a fault whose cost and axis are known
-// because the same job is simulated without it. It knows nothing of the analyzer's rules. The model:
-//   mesh       data x tensor x pipeline as Megatron-LM lays it out (rank = (stage * data + replica) * tensor + part), hosts in blocks of
-//              ranks; or data with experts: all ranks are replicas, and groups of them share the experts
-//   GPU        streams: computing, and one for each axis. What was launched runs when its stream is free and what it awaits is over
+// A training job on GPUs over several axes of parallelism, simulated in time with noise, and with a fault whose cost
+// and axis are known because the same job is simulated without it. It knows nothing of the analyzer's rules. The model:
+//   mesh       data x tensor x pipeline as Megatron-LM lays it out (rank = (stage * data + replica) * tensor +
+//              part), hosts in blocks of ranks; or data with experts: all ranks are replicas, and groups of them
+//              share the experts
+//   GPU        streams: computing, and one for each axis. What was launched runs when its stream is free and what
+//              it awaits is over
 //   host       launches kernel by kernel, and waits for the GPU at the end of a step; loads the next batch before it
 //   tensor     an all-reduce behind every layer, forwards and backwards; computing goes on behind it
 //   pipeline   1F1B, messages between neighbours as Megatron-LM couples them; both ends stay until the bytes have moved
@@ -42,8 +44,10 @@ struct GpuJob {
   int ranks_per_node = 4;
   uint64_t steps = 20;
   int microbatches = 6, layers = 2, kernels_per_layer = 1;
-  int64_t layer_ns = 200'000;                                       ///< forwards, of one micro-batch; backwards twice as long
-  double expert_share = 0;                                          ///< of that, what the experts take with their share of the tokens
+  /// forwards, of one micro-batch; backwards twice as long
+  int64_t layer_ns = 200'000;
+  /// of that, what the experts take with their share of the tokens
+  double expert_share = 0;
   int64_t tensor_bytes = 0, activation_bytes = 0, token_bytes = 0;  ///< of one collective or message
   std::vector<int64_t> bucket_bytes;
   int64_t optimizer_ns = 0, input_ns = 0;
@@ -52,8 +56,10 @@ struct GpuJob {
     double alpha_ns = 10'000, ns_per_byte = 0.01;
   } links[kAxes];
   bool norm_every_step = true;  ///< a reduction of a few bytes over all ranks
-  double moment_noise = 0.01, step_noise = 0.005, rank_noise = 0.003, network_noise = 0.05, token_noise = 0.02;  ///< sigmas of logarithms
-  double hiccup_chance = 0.01;                                                                                   ///< per rank and step
+  /// sigmas of logarithms
+  double moment_noise = 0.01, step_noise = 0.005, rank_noise = 0.003, network_noise = 0.05, token_noise = 0.02;
+  /// per rank and step
+  double hiccup_chance = 0.01;
   int64_t hiccup_ns = 0;
 
   GpuFault fault = GpuFault::kNone;
@@ -79,8 +85,8 @@ enum class GpuMesh { kSmall, kLarge, kExperts };  ///< 2 x 2 x 2; 2 x 4 x 4; 8 r
 /// A job of which the fault costs at least a twentieth of the step.
 GpuJob draw_gpu_job(uint64_t seed, GpuFault fault, GpuMesh mesh);
 
-/// Takes the traces of `share` of the ranks away, of one at least: which ones the job's seed says. The axes are then those on which the ranks
-/// that are left lose most.
+/// Takes the traces of `share` of the ranks away, of one at least: which ones the job's seed says. The axes are then
+/// those on which the ranks that are left lose most.
 void lose_ranks(GpuJob& job, double share);
 
 /// One thing that a GPU did.

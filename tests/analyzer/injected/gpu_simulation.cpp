@@ -16,7 +16,18 @@ constexpr int64_t kNormBytes = 8;
 constexpr int64_t kPending = -1;
 
 enum Stream { kComputing, kTensorStream, kDataStream, kFromStage, kToStage, kExpertStream, kAllStream, kStreams };
-enum Purpose : uint64_t { kPace = 1, kStepPace, kMoment, kTransfer, kLeave, kTokens, kLaunch, kHiccup, kLoading, kBegin };
+enum Purpose : uint64_t {
+  kPace = 1,
+  kStepPace,
+  kMoment,
+  kTransfer,
+  kLeave,
+  kTokens,
+  kLaunch,
+  kHiccup,
+  kLoading,
+  kBegin
+};
 
 /// One kernel, as a rank's program launches it.
 struct Operation {
@@ -91,15 +102,19 @@ class StepProgram {
     open_ = 0;
   }
   void collective(Stream stream, Axis axis, int64_t bytes, bool in_background = false) {
-    operations_.push_back(
-        {.stream = stream, .awaits = open_ | 1u << kComputing, .communicator = communicators_.of[static_cast<int>(axis)], .bytes = bytes});
+    operations_.push_back({.stream = stream,
+                           .awaits = open_ | 1u << kComputing,
+                           .communicator = communicators_.of[static_cast<int>(axis)],
+                           .bytes = bytes});
     open_ = in_background ? 0 : 1u << stream;
   }
   void message(Stream direction) {
     const int communicator = direction == kFromStage ? communicators_.from_stage : communicators_.to_stage;
     if (communicator < 0) return;
-    operations_.push_back(
-        {.stream = direction, .awaits = open_ | 1u << kComputing, .communicator = communicator, .bytes = job_.activation_bytes});
+    operations_.push_back({.stream = direction,
+                           .awaits = open_ | 1u << kComputing,
+                           .communicator = communicator,
+                           .bytes = job_.activation_bytes});
     open_ = 1u << direction;
   }
   void layer(double times) {
@@ -143,7 +158,8 @@ class GpuSimulation {
     make_communicators();
     trace_.activities.resize(ranks_.size());
     trace_.steps.resize(ranks_.size());
-    for (size_t r = 0; r < ranks_.size(); ++r) ranks_[r].host_ns = static_cast<int64_t>(dice_.of(kBegin, r).uniform(0, 200e3));
+    for (size_t r = 0; r < ranks_.size(); ++r)
+      ranks_[r].host_ns = static_cast<int64_t>(dice_.of(kBegin, r).uniform(0, 200e3));
   }
 
   GpuTrace run() {
@@ -170,10 +186,12 @@ class GpuSimulation {
     const auto number = static_cast<int>(trace_.communicators.size());
     for (const int member : members) {
       Communicators& own = ranks_[static_cast<size_t>(member)].communicators;
-      (axis != Axis::kPipeline ? own.of[static_cast<int>(axis)] : member == members[0] ? own.to_stage : own.from_stage) = number;
+      (axis != Axis::kPipeline ? own.of[static_cast<int>(axis)]
+       : member == members[0]  ? own.to_stage
+                               : own.from_stage) = number;
     }
-    const int64_t of_axis =
-        1 + std::count_if(trace_.communicators.begin(), trace_.communicators.end(), [&](const auto& c) { return c.axis == axis; });
+    const int64_t of_axis = 1 + std::count_if(trace_.communicators.begin(), trace_.communicators.end(),
+                                              [&](const auto& c) { return c.axis == axis; });
     trace_.communicators.push_back(
         {axis, of_axis == 1 ? group_name(axis) : fmt::format("{}#{}", group_name(axis), of_axis), std::move(members)});
   }
@@ -207,7 +225,9 @@ class GpuSimulation {
   double tokens_of(int rank, uint64_t step) const {
     const auto weight = [&](int r) {
       const double even = dice_.of(kTokens, static_cast<uint64_t>(r), step).lognormal(job_.token_noise);
-      return job_.fault == GpuFault::kUnevenExperts && job_.place == r && step >= job_.from_step ? even * (1 + job_.size) : even;
+      return job_.fault == GpuFault::kUnevenExperts && job_.place == r && step >= job_.from_step
+                 ? even * (1 + job_.size)
+                 : even;
     };
     double sum = 0;
     const int first = rank / job_.expert * job_.expert;
@@ -219,7 +239,8 @@ class GpuSimulation {
     for (size_t i = 0; i < ranks_.size(); ++i) {
       Rank& rank = ranks_[i];
       const int number = static_cast<int>(i);
-      rank.program = StepProgram(job_, rank.communicators, number, job_.expert > 1 ? tokens_of(number, step) : 1).build();
+      rank.program =
+          StepProgram(job_, rank.communicators, number, job_.expert > 1 ? tokens_of(number, step) : 1).build();
       rank.at = 0;
       rank.begin_ns = rank.host_ns;
       double loading = static_cast<double>(job_.input_ns) * dice_.of(kLoading, i, step).lognormal(0.25);
@@ -227,7 +248,8 @@ class GpuSimulation {
       rank.host_ns += static_cast<int64_t>(loading);
       rank.loaded_ns = rank.host_ns;
       Dice hiccup = dice_.of(kHiccup, i, step);
-      if (hiccup.chance(job_.hiccup_chance)) rank.host_ns += static_cast<int64_t>(hiccup.exponential(static_cast<double>(job_.hiccup_ns)));
+      if (hiccup.chance(job_.hiccup_chance))
+        rank.host_ns += static_cast<int64_t>(hiccup.exponential(static_cast<double>(job_.hiccup_ns)));
     }
     for (bool done = false; !done;) {
       done = true;
@@ -240,7 +262,8 @@ class GpuSimulation {
     }
     for (size_t i = 0; i < ranks_.size(); ++i) {
       Rank& rank = ranks_[i];
-      rank.host_ns = std::max(rank.host_ns, *std::max_element(std::begin(rank.over_ns), std::end(rank.over_ns))) + kLaunchLatencyNs;
+      rank.host_ns = std::max(rank.host_ns, *std::max_element(std::begin(rank.over_ns), std::end(rank.over_ns))) +
+                     kLaunchLatencyNs;
       trace_.steps[i].push_back({rank.begin_ns, rank.host_ns, rank.loaded_ns});
       rank.host_ns += kBetweenStepsNs;
     }
@@ -261,10 +284,12 @@ class GpuSimulation {
     const uint64_t place = rank.at++;
     const double launch = job_.launch_ns * dice_.of(kLaunch, i, step, place).lognormal(0.2);
     const auto launch_ns = static_cast<int64_t>(launch);
-    if (job_.fault == GpuFault::kHostBound && job_.strikes(static_cast<int>(i), step))  // what it does between two launches
+    // what it does between two launches
+    if (job_.fault == GpuFault::kHostBound && job_.strikes(static_cast<int>(i), step))
       rank.host_ns += static_cast<int64_t>(launch * job_.size);
     const int64_t start_ns = std::max(free_ns, rank.host_ns + launch_ns + kLaunchLatencyNs);
-    GpuActivity activity{step, start_ns, start_ns, rank.host_ns, launch_ns, op.communicator, 0, op.bytes, Axis::kAll, op.stream};
+    GpuActivity activity{step, start_ns, start_ns,   rank.host_ns, launch_ns, op.communicator,
+                         0,    op.bytes, Axis::kAll, op.stream};
     rank.host_ns += launch_ns;
     if (op.communicator < 0) {
       rank.over_ns[op.stream] = activity.end_ns = start_ns + computing_ns(i, step, place, op.ns);
@@ -280,10 +305,13 @@ class GpuSimulation {
   }
 
   int64_t computing_ns(size_t rank, uint64_t step, uint64_t place, double ns) const {
-    const double noise = dice_.of(kPace, rank).lognormal(job_.rank_noise) * dice_.of(kStepPace, rank, step).lognormal(job_.step_noise) *
+    const double noise = dice_.of(kPace, rank).lognormal(job_.rank_noise) *
+                         dice_.of(kStepPace, rank, step).lognormal(job_.step_noise) *
                          dice_.of(kMoment, rank, step, place).lognormal(job_.moment_noise);
-    const bool is_slow = job_.fault == GpuFault::kSlowRank || job_.fault == GpuFault::kSlowRanks || job_.fault == GpuFault::kSlowNode;
-    return 1 + static_cast<int64_t>(ns * noise * (is_slow && job_.strikes(static_cast<int>(rank), step) ? 1 + job_.size : 1));
+    const bool is_slow =
+        job_.fault == GpuFault::kSlowRank || job_.fault == GpuFault::kSlowRanks || job_.fault == GpuFault::kSlowNode;
+    return 1 + static_cast<int64_t>(ns * noise *
+                                    (is_slow && job_.strikes(static_cast<int>(rank), step) ? 1 + job_.size : 1));
   }
 
   void meet(size_t i, const GpuActivity& activity, uint64_t step) {
@@ -302,10 +330,12 @@ class GpuSimulation {
     const double bytes = static_cast<double>(meeting.bytes) * (reduces                              ? 2 * (p - 1) / p
                                                                : communicator.axis == Axis::kExpert ? (p - 1) / p
                                                                                                     : 1);
-    const bool is_slow = job_.fault == GpuFault::kSlowLink && job_.place == activity.communicator && step >= job_.from_step;
+    const bool is_slow =
+        job_.fault == GpuFault::kSlowLink && job_.place == activity.communicator && step >= job_.from_step;
     const double ns = link.alpha_ns + bytes * link.ns_per_byte * (is_slow ? 1 + job_.size : 1);
     const uint64_t comm = static_cast<uint64_t>(activity.communicator), number = static_cast<uint64_t>(activity.seq);
-    const int64_t end_ns = meeting.last_ns + 1 + static_cast<int64_t>(ns * dice_.of(kTransfer, comm, number).lognormal(job_.network_noise));
+    const int64_t end_ns = meeting.last_ns + 1 +
+                           static_cast<int64_t>(ns * dice_.of(kTransfer, comm, number).lognormal(job_.network_noise));
     for (size_t m = 0; m < meeting.members.size(); ++m) {
       const auto rank = static_cast<size_t>(meeting.members[m]);
       GpuActivity& own = trace_.activities[rank][meeting.places[m]];
@@ -325,7 +355,8 @@ class GpuSimulation {
 }  // namespace
 
 bool GpuJob::strikes(int rank, uint64_t step) const {
-  return step >= from_step && (rank == second || place == (fault == GpuFault::kSlowNode ? rank / ranks_per_node : rank));
+  return step >= from_step &&
+         (rank == second || place == (fault == GpuFault::kSlowNode ? rank / ranks_per_node : rank));
 }
 
 GpuTrace run_gpu_job(const GpuJob& job) { return GpuSimulation(job).run(); }

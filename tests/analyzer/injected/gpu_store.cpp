@@ -39,15 +39,16 @@ void store_processes(const GpuJob& job, const GpuTrace& trace, SQLite::Database&
   for (int rank = 0; rank < job.ranks(); ++rank) {
     if (!job.is_recorded(rank)) continue;
     const auto& steps = trace.steps[static_cast<size_t>(rank)];
-    process.row(rank + 1, rank, job.ranks(), rank / job.ranks_per_node + 1, 1000 + rank, steps.front().begin_ns, steps.back().end_ns,
-                fmt::format("rank{}.json", rank));
+    process.row(rank + 1, rank, job.ranks(), rank / job.ranks_per_node + 1, 1000 + rank, steps.front().begin_ns,
+                steps.back().end_ns, fmt::format("rank{}.json", rank));
     thread.row(rank + 1, 1000 + rank);
     gpu.row(rank + 1, rank % job.ranks_per_node);
   }
 }
 
 void store_communicators(const GpuTrace& trace, SQLite::Database& db) {
-  Insert communicator(db, "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (?, 0, ?, ?, ?, 'nccl')");
+  Insert communicator(db,
+                      "INSERT INTO communicator (id, world, uid, label, size, kind) VALUES (?, 0, ?, ?, ?, 'nccl')");
   Insert member(db, "INSERT INTO communicator_member (communicator, side, comm_rank, rank) VALUES (?, 0, ?, ?)");
   for (size_t c = 0; c < trace.communicators.size(); ++c) {
     const auto id = static_cast<int64_t>(c + 1);
@@ -59,7 +60,9 @@ void store_communicators(const GpuTrace& trace, SQLite::Database& db) {
 
 void store_steps(const GpuJob& job, const GpuTrace& trace, SQLite::Database& db) {
   Insert step(db, "INSERT INTO step (process, thread, step, start_ns, duration_ns, mpi_ns) VALUES (?, 0, ?, ?, ?, 0)");
-  Insert loading(db, "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (?, 0, ?, ?, ?, ?, 0)");
+  Insert loading(
+      db,
+      "INSERT INTO range_event (process, thread, region, step, start_ns, duration_ns, mpi_ns) VALUES (?, 0, ?, ?, ?, ?, 0)");
   for (size_t rank = 0; rank < trace.steps.size(); ++rank) {
     const auto process = static_cast<int64_t>(rank + 1);
     int64_t number = 0;
@@ -102,8 +105,9 @@ void store_gpu_job(const GpuJob& job, SQLite::Database& db) {
       if (!computes && !is_message) seq.emplace(a.seq);
       const auto step = static_cast<int64_t>(a.step);
       const Name name = computes ? kGemm : is_message || a.axis == Axis::kExpert ? kMessageKernel : kReduceKernel;
-      kernel.row(process, static_cast<int64_t>(name), static_cast<int>(rank) % job.ranks_per_node, kStreamOfComputing + a.stream, step,
-                 a.start_ns, a.end_ns - a.start_ns, ++correlation, comm, seq, a.launch_ns, a.launch_duration_ns);
+      kernel.row(process, static_cast<int64_t>(name), static_cast<int>(rank) % job.ranks_per_node,
+                 kStreamOfComputing + a.stream, step, a.start_ns, a.end_ns - a.start_ns, ++correlation, comm, seq,
+                 a.launch_ns, a.launch_duration_ns);
       if (computes) continue;
       const Op op = is_message ? kSend : a.axis == Axis::kExpert ? kAllToAll : kAllReduce;
       event.row(process, static_cast<int64_t>(op), comm, seq, step, a.start_ns, a.end_ns - a.start_ns, a.bytes);

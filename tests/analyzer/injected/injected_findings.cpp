@@ -1,14 +1,16 @@
 // Runs with faults of known cost: is the top finding the fault, and is nothing found in healthy ones?
 //
-//   injected_findings [--cases N] [--first SEED] [--jobs mpi|large|gpu|gpu32] [--missing PERCENT] [--kind NAME] [--show] [--keep FOLDER]
+//   injected_findings [--cases N] [--first SEED] [--jobs mpi|large|gpu|gpu32] [--missing PERCENT] [--kind NAME]
+//   [--show] [--keep FOLDER]
 //
 // For each kind N cases: of jobs over MPI (tests/support/training_job.h), which leave spools, and of jobs on 8 or 32
 // GPUs over several axes of parallelism (gpu_job.h), which leave the store of an import. --show tells the cases that
-// went wrong or whose saving is 5 % off, --keep leaves the last one's run. --missing takes the records of so many percent of the ranks, one at
-// least, away, and of jobs over MPI tears or damages some of them in their place (tests/core/damage.h); cases in which nothing of the fault was
-// recorded, or half of the ranks, do not count. Prints the confusion matrix, and what findings save against what the job without the fault saves (a
-// saving that is an upper bound is near it if it is not below). Exits with 1 unless all goals are met.
-// Seeds below kFirstReportedSeed are for tuning the rules; the tests use others (CMakeLists.txt).
+// went wrong or whose saving is 5 % off, --keep leaves the last one's run. --missing takes the records of so many
+// percent of the ranks, one at least, away, and of jobs over MPI tears or damages some of them in their place
+// (tests/core/damage.h); cases in which nothing of the fault was recorded, or half of the ranks, do not count. Prints
+// the confusion matrix, and what findings save against what the job without the fault saves (a saving that is an upper
+// bound is near it if it is not below). Exits with 1 unless all goals are met. Seeds below kFirstReportedSeed are for
+// tuning the rules; the tests use others (CMakeLists.txt).
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -111,7 +113,8 @@ std::string expected_finding(Fault fault) {
 
 std::vector<Found> findings_in(SQLite::Database& db) {
   std::vector<Found> found;
-  // That some of the virtual jobs reduce their gradients by blocking calls, layer by layer, is not a fault that was put in: it is true of all their cases.
+  // That some of the virtual jobs reduce their gradients by blocking calls, layer by layer, is not a fault that was put
+  // in: it is true of all their cases.
   SQLite::Statement rows(
       db,
       "SELECT id, coalesce(rank, -1), sentence, evidence, coalesce(share_ratio, 0), evidence_sql, confidence, saving_bound IS 'upper' FROM finding"
@@ -177,7 +180,8 @@ bool names_node(const TrainingJob& job, const Found& found, int node) {
 /// Both ranks, or their host where it has no others; of those without a record nothing can be said.
 bool names_ranks(const TrainingJob& job, const Found& found, const InjectedFault& fault) {
   const auto [first, second] = std::minmax(fault.rank, fault.second);
-  if (!job.is_recorded(first) && found.rank == second) return true;  // a damaged record may tell enough for both to be named
+  // a damaged record may tell enough for both to be named
+  if (!job.is_recorded(first) && found.rank == second) return true;
   if (!job.is_recorded(second) && found.rank == first) return true;
   const int node = first / job.ranks_per_node;
   const bool whole_node = node == second / job.ranks_per_node && known_ranks(job, node).size() == 2;
@@ -201,22 +205,24 @@ bool is_right(const TrainingJob& job, const std::vector<Found>& found) {
 }
 
 std::string told(const TrainingJob& job) {
-  std::string text = fmt::format("seed {}: {} x {} ranks, {} steps of {:.1f} ms, reduction {}, stages {}, microbatches {}\n", job.seed,
-                                 job.nodes, job.ranks_per_node, job.steps, step_ns_of(job) / 1e6, static_cast<int>(job.reduction),
-                                 job.pipeline.stages, job.pipeline.microbatches);
+  std::string text =
+      fmt::format("seed {}: {} x {} ranks, {} steps of {:.1f} ms, reduction {}, stages {}, microbatches {}\n", job.seed,
+                  job.nodes, job.ranks_per_node, job.steps, step_ns_of(job) / 1e6, static_cast<int>(job.reduction),
+                  job.pipeline.stages, job.pipeline.microbatches);
   if (!job.is_whole())
-    text += fmt::format("  removed: {}; torn: {}; damaged: {}\n", fmt::join(job.removed, ", "), fmt::join(job.torn, ", "),
-                        fmt::join(job.damaged, ", "));
+    text += fmt::format("  removed: {}; torn: {}; damaged: {}\n", fmt::join(job.removed, ", "),
+                        fmt::join(job.torn, ", "), fmt::join(job.damaged, ", "));
   for (const InjectedFault& f : job.faults)
-    text +=
-        fmt::format("  injected {} rank {}{} from step {}: {:.2f} ms, {:.1f}%\n", name_of(f.kind), f.rank,
-                    f.second < 0 ? "" : fmt::format(" and {}", f.second), f.from_step, static_cast<double>(f.size_ns) / 1e6, f.cost * 100);
+    text += fmt::format("  injected {} rank {}{} from step {}: {:.2f} ms, {:.1f}%\n", name_of(f.kind), f.rank,
+                        f.second < 0 ? "" : fmt::format(" and {}", f.second), f.from_step,
+                        static_cast<double>(f.size_ns) / 1e6, f.cost * 100);
   return text;
 }
 
 struct Case {
   bool right = false;
-  bool counts = true;         ///< false: what is at fault left no record, or half of all ranks left none, so that nobody can tell
+  /// false: what is at fault left no record, or half of all ranks left none, so that nobody can tell
+  bool counts = true;
   bool wrongly_sure = false;  ///< a rank is named for sure that is not at fault
   std::vector<Found> found;
   double cost = 0;  ///< of the only fault, as a share of the step
@@ -232,8 +238,8 @@ struct Case {
 double cost_of(const TrainingJob& job) { return job.faults.size() == 1 ? job.faults[0].cost : 0; }
 double cost_of(const GpuJob& job) { return job.cost; }
 
-/// Not without the faulty rank, any of the faulty node, or another clock beside one that jumps; nor with half of the ranks, for then nothing
-/// is bounded (specification.md J7).
+/// Not without the faulty rank, any of the faulty node, or another clock beside one that jumps; nor with half of the
+/// ranks, for then nothing is bounded (specification.md J7).
 bool can_be_told(const TrainingJob& job) {
   const auto missing = static_cast<int>(job.removed.size() + job.torn.size() + job.damaged.size());
   if (2 * missing >= job.ranks()) return false;
@@ -248,9 +254,10 @@ bool can_be_told(const TrainingJob& job) {
 }
 
 bool is_at_fault(const TrainingJob& job, int64_t rank) {
-  const InjectedFault *slow = job.fault(Fault::kSlowRank), *slow_ranks = job.fault(Fault::kSlowRanks), *node = job.fault(Fault::kSlowNode);
-  return (slow_ranks != nullptr && (slow_ranks->rank == rank || slow_ranks->second == rank)) || (slow != nullptr && slow->rank == rank) ||
-         (node != nullptr && node->rank == rank / job.ranks_per_node);
+  const InjectedFault *slow = job.fault(Fault::kSlowRank), *slow_ranks = job.fault(Fault::kSlowRanks),
+                      *node = job.fault(Fault::kSlowNode);
+  return (slow_ranks != nullptr && (slow_ranks->rank == rank || slow_ranks->second == rank)) ||
+         (slow != nullptr && slow->rank == rank) || (node != nullptr && node->rank == rank / job.ranks_per_node);
 }
 
 /// Draws the job of a seed, takes a share of its records away, and judges what is found in it.
@@ -263,8 +270,9 @@ Case judge(const Job& job, const std::string& keep) {
   result.right = is_right(job, result.found);
   result.cost = cost_of(job);
   result.counts = can_be_told(job);
-  result.wrongly_sure = std::any_of(result.found.begin(), result.found.end(),
-                                    [&](const Found& f) { return f.rank >= 0 && f.confidence == "sure" && !is_at_fault(job, f.rank); });
+  result.wrongly_sure = std::any_of(result.found.begin(), result.found.end(), [&](const Found& f) {
+    return f.rank >= 0 && f.confidence == "sure" && !is_at_fault(job, f.rank);
+  });
   result.told = told(job);
   return result;
 }
@@ -285,7 +293,8 @@ std::vector<Named> all_kinds() {
         if (missing > 0) lose_ranks(job, missing);
         return judge(job, keep);
       };
-      all.push_back({large ? fmt::format("large {}", kind.name) : kind.name, large ? "large" : "mpi", kind.faults.empty(), trial});
+      all.push_back({large ? fmt::format("large {}", kind.name) : kind.name, large ? "large" : "mpi",
+                     kind.faults.empty(), trial});
     }
   }
   for (const GpuKind& kind : gpu_kinds())
@@ -304,7 +313,9 @@ struct Options {
   double missing = 0;  ///< of the ranks, without a record or with a torn or damaged one
   bool show = false;
 
-  bool chose(const Named& named) const { return (kind.empty() || kind == named.name) && (jobs.empty() || jobs == named.jobs); }
+  bool chose(const Named& named) const {
+    return (kind.empty() || kind == named.name) && (jobs.empty() || jobs == named.jobs);
+  }
 };
 
 Options parse(int argc, char** argv, const std::vector<Named>& all) {
@@ -326,13 +337,15 @@ Options parse(int argc, char** argv, const std::vector<Named>& all) {
     } else if (i + 1 < argc && name == "--keep") {
       options.keep = argv[++i];
     } else {
-      fmt::print(stderr,
-                 "usage: injected_findings [--cases N] [--first SEED] [--jobs mpi|large|gpu|gpu32] [--missing PERCENT] [--kind NAME]"
-                 " [--show] [--keep FOLDER]\n");
+      fmt::print(
+          stderr,
+          "usage: injected_findings [--cases N] [--first SEED] [--jobs mpi|large|gpu|gpu32] [--missing PERCENT] [--kind NAME]"
+          " [--show] [--keep FOLDER]\n");
       std::exit(2);
     }
   }
-  if (std::none_of(all.begin(), all.end(), [&](const Named& named) { return options.chose(named); }) || options.cases == 0) {
+  if (std::none_of(all.begin(), all.end(), [&](const Named& named) { return options.chose(named); }) ||
+      options.cases == 0) {
     fmt::print(stderr, "injected_findings: no case of jobs '{}', kind '{}'; kinds:", options.jobs, options.kind);
     for (const Named& named : all) fmt::print(stderr, " '{}'", named.name);
     fmt::print(stderr, "\n");
@@ -346,7 +359,8 @@ std::vector<Case> cases_of(const Named& kind, const Options& options) {
   std::vector<Case> cases(options.cases);
   std::atomic<uint64_t> next = 0;
   const auto work = [&] {
-    for (uint64_t i = next++; i < options.cases; i = next++) cases[i] = kind.trial(options.first + i, options.missing, options.keep);
+    for (uint64_t i = next++; i < options.cases; i = next++)
+      cases[i] = kind.trial(options.first + i, options.missing, options.keep);
   };
   std::vector<std::future<void>> workers(options.keep.empty() ? std::max(1u, std::thread::hardware_concurrency()) : 1);
   for (std::future<void>& worker : workers) worker = std::async(std::launch::async, work);
@@ -389,10 +403,12 @@ int run_cases(const Options& options, const std::vector<Named>& all) {
       savings.at_most += one.found[0].at_most ? 1 : 0;
       if (!one.found[0].at_most) savings.ratios.push_back(one.found[0].share / one.cost);
     }
-    const double share = static_cast<double>(right[kind.name]) / static_cast<double>(std::max<uint64_t>(1, counted[kind.name]));
+    const double share =
+        static_cast<double>(right[kind.name]) / static_cast<double>(std::max<uint64_t>(1, counted[kind.name]));
     good = good && share >= (kind.clean ? kCleanGoal : options.missing > 0 ? kMissingGoal : kTopGoal);
   }
-  fmt::print("{:30}{:>7}{:>8}{:>28}{:>12}{:>9}", "injected", "cases", "right", "saving / cost: 10, 50, 90 %", "within 5 %", "at most");
+  fmt::print("{:30}{:>7}{:>8}{:>28}{:>12}{:>9}", "injected", "cases", "right", "saving / cost: 10, 50, 90 %",
+             "within 5 %", "at most");
   for (const std::string& column : columns) fmt::print("  {}", column);
   fmt::print("\n");
   for (const Named& kind : all) {
@@ -401,16 +417,20 @@ int run_cases(const Options& options, const std::vector<Named>& all) {
                100.0 * static_cast<double>(right[kind.name]) / static_cast<double>(counted[kind.name]));
     auto& [ratios, all_told, near, at_most] = told[kind.name];
     std::sort(ratios.begin(), ratios.end());
-    const auto at = [&](size_t tenths) { return ratios.empty() ? "-" : fmt::format("{:.2f}", ratios[(ratios.size() - 1) * tenths / 10]); };
-    fmt::print("{:>28}{:>12}{:>9}", fmt::format("{} {} {}", at(1), at(5), at(9)),
-               all_told == 0 ? "-" : fmt::format("{:.1f}%", 100.0 * static_cast<double>(near) / static_cast<double>(all_told)), at_most);
+    const auto at = [&](size_t tenths) {
+      return ratios.empty() ? "-" : fmt::format("{:.2f}", ratios[(ratios.size() - 1) * tenths / 10]);
+    };
+    fmt::print(
+        "{:>28}{:>12}{:>9}", fmt::format("{} {} {}", at(1), at(5), at(9)),
+        all_told == 0 ? "-" : fmt::format("{:.1f}%", 100.0 * static_cast<double>(near) / static_cast<double>(all_told)),
+        at_most);
     if (options.missing == 0) good = good && 2 * near >= all_told;
     for (const std::string& column : columns) fmt::print("  {:>{}}", confusion[kind.name][column], column.size());
     fmt::print("\n");
   }
   good = good && wrongly_sure == 0;
-  fmt::print("seeds {}..{}; a wrong rank named for sure: {}; {}\n", options.first, options.first + options.cases - 1, wrongly_sure,
-             good ? "all goals met" : "a goal was missed");
+  fmt::print("seeds {}..{}; a wrong rank named for sure: {}; {}\n", options.first, options.first + options.cases - 1,
+             wrongly_sure, good ? "all goals met" : "a goal was missed");
   return good ? 0 : 1;
 }
 

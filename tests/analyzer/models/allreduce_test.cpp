@@ -1,5 +1,5 @@
-// The cost family against the published table and against a simulation that sends every message of every algorithm; the search for ring
-// plans against dynamic programming over divisors.
+// The cost family against the published table and against a simulation that sends every message of every algorithm; the
+// search for ring plans against dynamic programming over divisors.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -15,9 +15,10 @@
 namespace ddl::models {
 namespace {
 
-const std::map<std::string, Link> kMachines = {{"alpha 0.5us, 8 GB/s shm, gamma 8 GB/s", {0.5e-6, 1 / 8e9, 1 / 8e9}},
-                                               {"alpha 1us, 12.5 GB/s, gamma 50 GB/s", {1e-6, 1 / 12.5e9, 1 / 50e9}},
-                                               {"alpha 20us, 1.25 GB/s (10GbE), gamma 20 GB/s", {20e-6, 1 / 1.25e9, 1 / 20e9}}};
+const std::map<std::string, Link> kMachines = {
+    {"alpha 0.5us, 8 GB/s shm, gamma 8 GB/s", {0.5e-6, 1 / 8e9, 1 / 8e9}},
+    {"alpha 1us, 12.5 GB/s, gamma 50 GB/s", {1e-6, 1 / 12.5e9, 1 / 50e9}},
+    {"alpha 20us, 1.25 GB/s (10GbE), gamma 20 GB/s", {20e-6, 1 / 1.25e9, 1 / 20e9}}};
 
 TEST(AllreduceCost, EqualsThePublishedTableToPrintedDigits) {
   const CsvTable table = test::published("allreduce_cost_model");
@@ -35,7 +36,9 @@ TEST(AllreduceCost, EqualsThePublishedTableToPrintedDigits) {
       if (us < least * (1 - 1e-12)) least = us, best = name;
     }
     EXPECT_EQ(best, table.text(r, "best")) << r;
-    EXPECT_EQ(std::llround(butterfly_to_rabenseifner_bytes(p, link)), table.number(r, "butterfly_to_rabenseifner_crossover_bytes")) << r;
+    EXPECT_EQ(std::llround(butterfly_to_rabenseifner_bytes(p, link)),
+              table.number(r, "butterfly_to_rabenseifner_crossover_bytes"))
+        << r;
   }
 }
 
@@ -52,7 +55,8 @@ class Machine {
   void round(const std::vector<Message>& messages) {
     std::vector<double> after = clock_;
     for (const Message& m : messages) {
-      const double arrived = std::max(at(clock_, m.from), at(clock_, m.to)) + link_.alpha_s + m.bytes * link_.beta_s_per_byte;
+      const double arrived =
+          std::max(at(clock_, m.from), at(clock_, m.to)) + link_.alpha_s + m.bytes * link_.beta_s_per_byte;
       at(after, m.from) = std::max(at(after, m.from), arrived);
       at(after, m.to) = std::max(at(after, m.to), arrived + (m.reduce ? m.bytes * link_.gamma_s_per_byte : 0));
     }
@@ -102,13 +106,15 @@ double simulate_ring(int64_t p, double n, const Link& link) {
   return machine.end();
 }
 
-/// Surplus ranks give their data to a partner before and get the result after; in between `inside` runs on a power of two.
+/// Surplus ranks give their data to a partner before and get the result after; in between `inside` runs on a power of
+/// two.
 double simulate_folded(int64_t p, double n, const Link& link, const std::function<void(Machine&, int64_t)>& inside) {
   Machine machine(p, link);
   int64_t power = 1;
   while (2 * power <= p) power *= 2;
   Messages fold, unfold;
-  for (int64_t r = power; r < p; ++r) fold.push_back({r, r - power, n, true}), unfold.push_back({r - power, r, n, false});
+  for (int64_t r = power; r < p; ++r)
+    fold.push_back({r, r - power, n, true}), unfold.push_back({r - power, r, n, false});
   machine.round(fold);
   inside(machine, power);
   machine.round(unfold);
@@ -130,17 +136,20 @@ double simulate_butterfly(int64_t p, double n, const Link& link) {
 double simulate_rabenseifner(int64_t p, double n, const Link& link) {
   return simulate_folded(p, n, link, [&](Machine& machine, int64_t power) {
     double bytes = n;
-    for (int64_t distance = power / 2; distance >= 1; distance /= 2) exchange(machine, power, distance, bytes /= 2, true);
-    for (int64_t distance = 1; distance < power; distance *= 2, bytes *= 2) exchange(machine, power, distance, bytes, false);
+    for (int64_t distance = power / 2; distance >= 1; distance /= 2)
+      exchange(machine, power, distance, bytes /= 2, true);
+    for (int64_t distance = 1; distance < power; distance *= 2, bytes *= 2)
+      exchange(machine, power, distance, bytes, false);
   });
 }
 
 TEST(AllreduceCost, EqualsTheSimulationOfEveryMessage) {
-  const std::map<Algorithm, double (*)(int64_t, double, const Link&)> simulations = {{Algorithm::kParameterServer, simulate_server},
-                                                                                     {Algorithm::kTree, simulate_tree},
-                                                                                     {Algorithm::kButterfly, simulate_butterfly},
-                                                                                     {Algorithm::kRabenseifner, simulate_rabenseifner},
-                                                                                     {Algorithm::kRing, simulate_ring}};
+  const std::map<Algorithm, double (*)(int64_t, double, const Link&)> simulations = {
+      {Algorithm::kParameterServer, simulate_server},
+      {Algorithm::kTree, simulate_tree},
+      {Algorithm::kButterfly, simulate_butterfly},
+      {Algorithm::kRabenseifner, simulate_rabenseifner},
+      {Algorithm::kRing, simulate_ring}};
   const Link link = {7e-6, 1 / 3e9, 1 / 11e9};
   for (const int64_t p : {2, 3, 4, 5, 6, 7, 8, 12, 16, 31, 32, 33, 64})
     for (const double n : {1.0, 4096.0, 1e6, 1e8})
@@ -200,14 +209,16 @@ double cheapest(const Cluster& cluster, double bytes, int64_t span = 1) {
     for (int64_t inside = cluster[0].ranks; inside % (span * factor) != 0; inside *= cluster[tier].ranks) ++tier;
     const Link& link = cluster[tier].link;
     const double d = static_cast<double>(factor), n = bytes / static_cast<double>(span);
-    const double here = 2 * (d - 1) * link.alpha_s + (d - 1) / d * n * (2 * link.beta_s_per_byte + link.gamma_s_per_byte);
+    const double here =
+        2 * (d - 1) * link.alpha_s + (d - 1) / d * n * (2 * link.beta_s_per_byte + link.gamma_s_per_byte);
     least = std::min(least, here + cheapest(cluster, bytes, span * factor));
   }
   return least;
 }
 
 TEST(RingPlan, TheSearchFindsTheOptimum) {
-  for (const auto& [p, g] : {std::pair<int64_t, int64_t>{64, 16}, {64, 4}, {48, 6}, {30, 5}, {36, 12}, {17, 1}, {96, 96}, {1, 1}})
+  for (const auto& [p, g] :
+       {std::pair<int64_t, int64_t>{64, 16}, {64, 4}, {48, 6}, {30, 5}, {36, 12}, {17, 1}, {96, 96}, {1, 1}})
     for (const double n : {8.0, 1e4, 1e6, 1e8}) {
       const Cluster cluster = {{g, {2e-6, 1 / 80e9, 1e-11}}, {p / g, {10e-6, 1 / 12.5e9, 1e-11}}};
       const auto plans = best_ring_plans(cluster, n, 1'000'000);
@@ -215,7 +226,8 @@ TEST(RingPlan, TheSearchFindsTheOptimum) {
       EXPECT_NEAR(plans[0].seconds, cheapest(cluster, n), 1e-12) << p << " " << n;
       for (const RingPlan& plan : plans)
         EXPECT_EQ(std::accumulate(plan.factors.begin(), plan.factors.end(), int64_t{1}, std::multiplies<>()), p);
-      EXPECT_TRUE(std::is_sorted(plans.begin(), plans.end(), [](const auto& a, const auto& b) { return a.seconds < b.seconds; }));
+      EXPECT_TRUE(std::is_sorted(plans.begin(), plans.end(),
+                                 [](const auto& a, const auto& b) { return a.seconds < b.seconds; }));
       const auto few = best_ring_plans(cluster, n, 3);
       EXPECT_EQ(few.size(), std::min<size_t>(3, plans.size()));
       for (size_t i = 0; i < few.size(); ++i) EXPECT_EQ(few[i].seconds, plans[i].seconds);
@@ -243,8 +255,8 @@ TEST(RingPlan, ThreeTiersEqualTheSearchOfAllPlans) {
     EXPECT_NEAR(plans[0].seconds, cheapest(racks, n), 1e-12);
   }
   // By hand, a dimension for each tier: 6 messages and 1.5 n at 80 GB/s, 30 and 1.875 n/4 at 10, 4 and 4/3 n/64 at 4.
-  EXPECT_NEAR(multi_ring_seconds(racks, 1e8), 6 * 2e-6 + 1.5e8 / 80e9 + 30 * 5e-6 + 1.875e8 / 4 / 10e9 + 4 * 9e-6 + 4e8 / 3 / 64 / 4e9,
-              1e-12);
+  EXPECT_NEAR(multi_ring_seconds(racks, 1e8),
+              6 * 2e-6 + 1.5e8 / 80e9 + 30 * 5e-6 + 1.875e8 / 4 / 10e9 + 4 * 9e-6 + 4e8 / 3 / 64 / 4e9, 1e-12);
   // 4 x 16 x 3 beside 12 x 16: rings of twelve do not stay on a host, nor in a rack.
   const auto crossing = dimensions_of({12, 16}, racks);
   EXPECT_EQ(crossing[0].link.beta_s_per_byte, 1 / 4e9);
@@ -252,7 +264,8 @@ TEST(RingPlan, ThreeTiersEqualTheSearchOfAllPlans) {
   EXPECT_EQ(fitting[1].link.beta_s_per_byte, 1 / 80e9);
   EXPECT_EQ(fitting[2].link.beta_s_per_byte, 1 / 10e9);
   EXPECT_EQ(fitting[3].link.beta_s_per_byte, 1 / 4e9);
-  EXPECT_NEAR(leader_seconds(racks, 1e6), 4 * 2e-6 + 4e6 / 80e9 + 8 * 5e-6 + 8e6 / 10e9 + 4 * 9e-6 + 4e6 / 3 / 4e9, 1e-12);
+  EXPECT_NEAR(leader_seconds(racks, 1e6), 4 * 2e-6 + 4e6 / 80e9 + 8 * 5e-6 + 8e6 / 10e9 + 4 * 9e-6 + 4e6 / 3 / 4e9,
+              1e-12);
 }
 
 TEST(RingPlan, RingsShareTheLinkOfTheirHost) {  // 10 GB/s for four ranks
@@ -261,7 +274,8 @@ TEST(RingPlan, RingsShareTheLinkOfTheirHost) {  // 10 GB/s for four ranks
   EXPECT_DOUBLE_EQ(dimensions_of({4, 2}, hosts)[1].link.beta_s_per_byte, 4 / 10e9) << "a ring for each rank";
   EXPECT_DOUBLE_EQ(dimensions_of({2, 4}, hosts)[1].link.beta_s_per_byte, 2 / 10e9);
   EXPECT_NEAR(multi_ring_seconds(dimensions_of({8}, hosts), 1e8), 1.75e8 / 10e9, 1e-12);
-  EXPECT_NEAR(multi_ring_seconds(dimensions_of({4, 2}, hosts), 1e8), 1.5e8 / 80e9 + 1e8 / 10e9, 1e-12) << "four rings of a quarter each";
+  EXPECT_NEAR(multi_ring_seconds(dimensions_of({4, 2}, hosts), 1e8), 1.5e8 / 80e9 + 1e8 / 10e9, 1e-12)
+      << "four rings of a quarter each";
   EXPECT_EQ(best_ring_plans(hosts, 1e8, 1)[0].factors, (std::vector<int64_t>{4, 2}));
 }
 

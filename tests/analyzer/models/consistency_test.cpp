@@ -35,7 +35,8 @@ ConsistencyJob drawn_job(uint64_t seed) {
   return job;
 }
 
-/// begin(r, c) = max(end(r, c - 1), when all have done c - s): Ho et al., as a recurrence over clocks instead of events.
+/// begin(r, c) = max(end(r, c - 1), when all have done c - s): Ho et al., as a recurrence over clocks
+/// instead of events.
 double bounded_step_s(const ConsistencyJob& job, size_t bound) {
   const size_t ranks = job.compute_s.size(), steps = job.exchange_s.size();
   std::vector<std::vector<double>> end(ranks);
@@ -114,7 +115,8 @@ TEST(Consistency, NobodyWaitsForASlowRankWithoutReason) {
   EXPECT_NEAR(partial.step_s, 4 / (3 / 12e-3 + 1 / 36e-3), 1e-9);
   EXPECT_EQ(partial.staleness, (std::vector<int64_t>{3 * 180, 0, 60}));
   EXPECT_NEAR(partial.idle_ratio, (60 * 4e-3) / (4 * 60 * 36e-3), 1e-9);
-  const ConsistencyReplay asynchronous = replay_consistency(job, {Consistency::kAsynchronous, 1});  // transfers for nothing
+  // transfers for nothing
+  const ConsistencyReplay asynchronous = replay_consistency(job, {Consistency::kAsynchronous, 1});
   EXPECT_NEAR(asynchronous.step_s, 4 / (3 / 10e-3 + 1 / 30e-3), 1e-9);
 }
 
@@ -128,7 +130,8 @@ TEST(Consistency, LocalStepsAverageWhatRanksTakeLonger) {
   EXPECT_LE(local.staleness.size(), 2u);
 }
 
-/// A rank begins a step with its neighbour's one before it, so the slowest holds up its neighbours at once, and theirs a step later.
+/// A rank begins a step with its neighbour's one before it, so the slowest holds up its neighbours at once, and
+/// theirs a step later.
 TEST(Consistency, GossipIsBoundedByTheGraph) {
   ConsistencyJob job = even_job({10e-3, 10e-3, 10e-3, 10e-3, 30e-3}, 40, 2e-3);
   const ConsistencyReplay chain = replay_consistency(job, {Consistency::kGossip, 0, {{0, 1}, {1, 2}, {2, 3}, {3, 4}}});

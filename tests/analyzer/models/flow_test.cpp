@@ -16,7 +16,8 @@ FlowNetwork duplex(size_t nodes, const std::vector<std::tuple<size_t, size_t, do
   return network;
 }
 
-/// Weak duality: no flow is faster than sum bytes dist_l / sum rate l, whatever the lengths. The flow's own loads are not faster than it says.
+/// Weak duality: no flow is faster than sum bytes dist_l / sum rate l, whatever the lengths. The flow's own loads are
+/// not faster than it says.
 void expect_certified(const FlowNetwork& network, const Traffic& bytes, const Flow& flow) {
   double rates = 0, lower = 0, busiest = 0;
   for (size_t a = 0; a < network.arcs.size(); ++a) {
@@ -33,7 +34,8 @@ void expect_certified(const FlowNetwork& network, const Traffic& bytes, const Fl
   EXPECT_NEAR(busiest, flow.busiest_s, 1e-6 * flow.busiest_s);
 }
 
-TEST(Flow, TheExampleOfTheDocument) {  // A, B, C, D each to all over a square of 10 GB/s links, 1 GB a pair (IBM's slides on DDL)
+// A, B, C, D each to all over a square of 10 GB/s links, 1 GB a pair (IBM's slides on DDL)
+TEST(Flow, TheExampleOfTheDocument) {
   const FlowNetwork square = duplex(4, {{0, 1, 1e10}, {1, 2, 1e10}, {2, 3, 1e10}, {3, 0, 1e10}});
   const Traffic all(4, std::vector<double>(4, 1e9));
   const Flow flow = route(square, all, true);
@@ -63,7 +65,8 @@ TEST(Flow, CertificatesOfDrawnNetworks) {
     std::vector<std::tuple<size_t, size_t, double>> links;
     for (size_t a = 0; a < nodes; ++a)
       for (size_t b = a + 1; b < nodes; ++b)
-        if (b == a + 1 || random() % (i % 2 == 0 ? 2 : 5) == 0) links.emplace_back(a, b, rate(random));  // some with parts that are trees
+        // some with parts that are trees
+        if (b == a + 1 || random() % (i % 2 == 0 ? 2 : 5) == 0) links.emplace_back(a, b, rate(random));
     Traffic bytes(sources, std::vector<double>(sources));
     for (auto& row : bytes)
       for (double& value : row) value = random() % 3 == 0 ? 0 : size(random);
@@ -93,8 +96,8 @@ FlowNetwork torus(size_t x, size_t y, size_t z) {
 }
 
 TEST(Flow, LargeNetworksAreRoutedByTheirRoutes) {
-  // 4 x 4 x 2: by symmetry all directions of a dimension are equally busy, and those of rings of four carry most: a node is one hop from another
-  // along such a ring in the mean. Links of a ring of two are double.
+  // 4 x 4 x 2: by symmetry all directions of a dimension are equally busy, and those of rings of four carry most: a
+  // node is one hop from another along such a ring in the mean. Links of a ring of two are double.
   const FlowNetwork network = torus(4, 4, 2);
   Traffic bytes(32, std::vector<double>(32, 1e6));
   const Flow all = route(network, bytes, true, 0);

@@ -33,7 +33,9 @@ std::vector<Gradient> tensors_of(const CsvTable& layers) {
     const auto params = static_cast<int64_t>(layers.number(r, "params"));
     const std::string& type = layers.text(r, "type");
     if (params == 0) continue;
-    const int64_t first = type.ends_with("norm") ? params / 2 : type == "embedding" ? params : product_of(layers.text(r, "shape"));
+    const int64_t first = type.ends_with("norm") ? params / 2
+                          : type == "embedding"  ? params
+                                                 : product_of(layers.text(r, "shape"));
     tensors.push_back({4 * first, 0});
     if (params > first) tensors.push_back({4 * (params - first), 0});
   }
@@ -42,9 +44,9 @@ std::vector<Gradient> tensors_of(const CsvTable& layers) {
 
 TEST(Fusion, BucketCountsEqualThePublishedOnes) {  // all 15 networks
   const CsvTable counts = test::published("fusion_bucket_counts");
-  const std::pair<const char*, int64_t> thresholds[] = {{"buckets_thr_0", 0},     {"thr_1MiB", 1 << 20},   {"thr_4MiB", 4 << 20},
-                                                        {"thr_16MiB", 16 << 20},  {"thr_25MiB", 25 << 20}, {"thr_64MiB", 64 << 20},
-                                                        {"thr_128MiB", 128 << 20}};
+  const std::pair<const char*, int64_t> thresholds[] = {
+      {"buckets_thr_0", 0},    {"thr_1MiB", 1 << 20},   {"thr_4MiB", 4 << 20},    {"thr_16MiB", 16 << 20},
+      {"thr_25MiB", 25 << 20}, {"thr_64MiB", 64 << 20}, {"thr_128MiB", 128 << 20}};
   EXPECT_EQ(counts.rows(), 15u);
   for (size_t r = 0; r < counts.rows(); ++r) {
     const std::string& model = counts.text(r, "model");
@@ -55,7 +57,8 @@ TEST(Fusion, BucketCountsEqualThePublishedOnes) {  // all 15 networks
     for (const Gradient& gradient : gradients) total += gradient.bytes;
     EXPECT_EQ(static_cast<double>(total), counts.number(r, "grad_bytes_fp32")) << model;
     for (const auto& [column, threshold] : thresholds)
-      EXPECT_EQ(static_cast<double>(fuse(gradients, threshold).size()), counts.number(r, column)) << model << " " << column;
+      EXPECT_EQ(static_cast<double>(fuse(gradients, threshold).size()), counts.number(r, column))
+          << model << " " << column;
   }
 }
 
@@ -91,7 +94,8 @@ TEST(Fusion, ByHand) {
 TEST(Fusion, NothingHidesBehindTheUpdate) {
   const auto seconds = [](int64_t bytes) { return static_cast<double>(bytes); };
   const std::vector<Bucket> buckets = {{2, 1, 1}, {3, 1, 2}, {1, 1, 9}};
-  const FusedStep step = schedule(buckets, 14, seconds, true, 5);  // backward ends at 9, the last transfer at 10, then 5 of update
+  // backward ends at 9, the last transfer at 10, then 5 of update
+  const FusedStep step = schedule(buckets, 14, seconds, true, 5);
   EXPECT_EQ(step.step_s, 15);
   EXPECT_EQ(step.exposed_s, 1);
   EXPECT_EQ(schedule(buckets, 14, seconds, false, 5).step_s, 20);
@@ -99,7 +103,8 @@ TEST(Fusion, NothingHidesBehindTheUpdate) {
 
 TEST(Fusion, ProgressIsWhatTheRecordedStepSays) {
   const auto seconds = [](int64_t bytes) { return static_cast<double>(bytes); };
-  const std::vector<Bucket> buckets = {{2, 1, 1}, {3, 1, 2}, {1, 1, 9}};  // 6 of transfers, of which 1 is exposed at best
+  // 6 of transfers, of which 1 is exposed at best
+  const std::vector<Bucket> buckets = {{2, 1, 1}, {3, 1, 2}, {1, 1, 9}};
   for (const auto& [exposed, share, factor] :
        {std::tuple(6.0, 0.0, 1.0), {1.0, 1.0, 1.0}, {3.5, 0.5, 1.0}, {12.0, 0.0, 2.0}, {0.5, 1.0, 1.0}}) {
     const Progress progress = progress_of(buckets, 14, seconds, 5, exposed);
@@ -114,7 +119,8 @@ int64_t simulate(const std::vector<Bucket>& buckets, int64_t compute) {
   int64_t now = 0, left = 0;
   size_t next = 0;
   for (;; ++now) {
-    if (left == 0 && next < buckets.size() && buckets[next].ready_s <= static_cast<double>(now)) left = buckets[next++].bytes;
+    if (left == 0 && next < buckets.size() && buckets[next].ready_s <= static_cast<double>(now))
+      left = buckets[next++].bytes;
     if (left == 0 && next == buckets.size() && now >= compute) return now;
     if (left > 0) --left;
   }

@@ -27,7 +27,8 @@ RunTimes run_of(int64_t start_s, int64_t first, int64_t steps, int workers = 2) 
   run.ended_by = "finished";
   for (int w = 0; w < workers; ++w) {
     WorkerTimes worker;
-    for (int64_t i = 0; i < steps; ++i) worker.steps.push_back({first + i, 1_s + i * 1_s, 2_s + i * 1_s, w == 0 ? 0.0 : 0.25e9});
+    for (int64_t i = 0; i < steps; ++i)
+      worker.steps.push_back({first + i, 1_s + i * 1_s, 2_s + i * 1_s, w == 0 ? 0.0 : 0.25e9});
     worker.end_ns = 1_s + steps * 1_s;
     run.workers.push_back(worker);
   }
@@ -39,7 +40,8 @@ double seconds(const Goodput& goodput, WallPart part) { return goodput.parts[par
 void expect_sums(const Goodput& goodput) {
   EXPECT_NEAR(std::accumulate(goodput.parts.begin(), goodput.parts.end(), 0.0), goodput.wall_ns, 1);
   for (const RunGoodput& run : goodput.runs)
-    EXPECT_NEAR(std::accumulate(run.parts.begin(), run.parts.end(), 0.0), static_cast<double>(run.wall_ns), 1) << run.name;
+    EXPECT_NEAR(std::accumulate(run.parts.begin(), run.parts.end(), 0.0), static_cast<double>(run.wall_ns), 1)
+        << run.name;
 }
 
 TEST(Goodput, OfOneRunThatEndedWell) {
@@ -184,7 +186,8 @@ TEST(Goodput, ARestartInsideOfARecordingLosesSteps) {
 }
 
 TEST(Goodput, WorldsThatOverlapAreOneStart) {
-  const std::vector<RunTimes> starts = recorded({start_of(0, 100, 0), start_of(7, 20, 300_ms), start_of(100, 100, 2_s)});
+  const std::vector<RunTimes> starts =
+      recorded({start_of(0, 100, 0), start_of(7, 20, 300_ms), start_of(100, 100, 2_s)});
   ASSERT_EQ(starts.size(), 2u) << "the second began inside of the first";
   EXPECT_EQ(starts[0].workers.size(), 8u);
   EXPECT_EQ(starts[1].workers.size(), 4u);
@@ -196,7 +199,9 @@ TEST(Goodput, WorldsThatOverlapAreOneStart) {
   EXPECT_EQ(goodput.runs[0].worlds, 2u);
 }
 
-TEST(Goodput, RunsAtTheSameTimeAreNoRestarts) { EXPECT_THROW(goodput_of({run_of(0, 0, 100), run_of(50, 0, 100)}), Error); }
+TEST(Goodput, RunsAtTheSameTimeAreNoRestarts) {
+  EXPECT_THROW(goodput_of({run_of(0, 0, 100), run_of(50, 0, 100)}), Error);
+}
 
 }  // namespace
 }  // namespace ddl::test

@@ -45,7 +45,8 @@ TEST(LargeBatch, AlexnetWithoutLars) {
     double best = 0, rate = 0;
     for (size_t r = 0; r < table.rows(); ++r) {
       const std::string name = table.text(r, "model") == "AlexNet" ? "alexnet" : "alexnet_bn";
-      if (name != row.network || table.number(r, "batch") != row.batch || table.number(r, "accuracy_pct") <= best) continue;
+      if (name != row.network || table.number(r, "batch") != row.batch || table.number(r, "accuracy_pct") <= best)
+        continue;
       best = table.number(r, "accuracy_pct"), rate = table.number(r, "base_lr");
     }
     EXPECT_NEAR(row.error_percent, 100 - best, 1e-9) << row.network << " " << row.batch;

@@ -17,14 +17,15 @@ using namespace test::literals;
 
 const Link kTruth = {20e-6, 1 / 12.5e9, 1 / 50e9};
 
-std::vector<Sample> samples(const std::vector<Collective>& collectives, const std::vector<double>& sizes, double noise = 0,
-                            uint32_t seed = 1) {
+std::vector<Sample> samples(const std::vector<Collective>& collectives, const std::vector<double>& sizes,
+                            double noise = 0, uint32_t seed = 1) {
   std::mt19937 random(seed);
   std::normal_distribution<double> error(0, noise);
   std::vector<Sample> all;
   for (const Collective c : collectives)
     for (const double bytes : sizes) {
-      const double s = collective_work(c, Algorithm::kRing, 8, bytes).seconds(kTruth) * (1 + (noise > 0 ? error(random) : 0));
+      const double s =
+          collective_work(c, Algorithm::kRing, 8, bytes).seconds(kTruth) * (1 + (noise > 0 ? error(random) : 0));
       all.push_back({c, 8, bytes, s, 10});
     }
   return all;
@@ -51,8 +52,8 @@ TEST(LinkFit, TwoProtocolsAreTwoFitsEachWithItsRange) {
     std::vector<Sample> all;
     for (double bytes = 1024; bytes <= 256 << 20; bytes *= 2) {
       const Link& link = bytes <= 65536 ? eager : rendezvous;
-      const double s =
-          collective_work(Collective::kAllgather, Algorithm::kRing, 8, bytes).seconds(link) * (1 + (noise > 0 ? error(random) : 0));
+      const double s = collective_work(Collective::kAllgather, Algorithm::kRing, 8, bytes).seconds(link) *
+                       (1 + (noise > 0 ? error(random) : 0));
       all.push_back({Collective::kAllgather, 8, bytes, s, 10});
     }
     std::shuffle(all.begin(), all.end(), random);
@@ -64,7 +65,8 @@ TEST(LinkFit, TwoProtocolsAreTwoFitsEachWithItsRange) {
     EXPECT_EQ(fits[1].to_bytes, 256 << 20);
     EXPECT_NEAR(fits[0].link.alpha_s, eager.alpha_s, (noise + 1e-9) * eager.alpha_s * 4);
     EXPECT_NEAR(fits[1].link.alpha_s, rendezvous.alpha_s, (noise + 1e-9) * rendezvous.alpha_s * 4);
-    EXPECT_NEAR(fits[1].link.beta_s_per_byte, rendezvous.beta_s_per_byte, (noise + 1e-9) * rendezvous.beta_s_per_byte * 4);
+    EXPECT_NEAR(fits[1].link.beta_s_per_byte, rendezvous.beta_s_per_byte,
+                (noise + 1e-9) * rendezvous.beta_s_per_byte * 4);
     for (const LinkFit& fit : fits) EXPECT_LE(fit.worst_residual, 4 * noise + 1e-9);
     EXPECT_EQ(fit_link(all, Algorithm::kRing).from_bytes, 131072) << "models take the law of large operations";
   }
@@ -99,8 +101,8 @@ TEST(LinkFit, NoiseMovesItByAboutTheStatedError) {
   int inside = 0;
   constexpr int kTimes = 200;
   for (uint32_t seed = 0; seed < kTimes; ++seed) {
-    const LinkFit fit = fit_link(samples({Collective::kAllreduce, Collective::kReduceScatter}, kSizes, 0.02, seed), Algorithm::kRing,
-                                 kTruth.gamma_s_per_byte);
+    const LinkFit fit = fit_link(samples({Collective::kAllreduce, Collective::kReduceScatter}, kSizes, 0.02, seed),
+                                 Algorithm::kRing, kTruth.gamma_s_per_byte);
     EXPECT_NEAR(fit.link.alpha_s, kTruth.alpha_s, kTruth.alpha_s * 0.05);
     EXPECT_GT(fit.r2, 0.99);
     inside += std::abs(fit.link.alpha_s - kTruth.alpha_s) < 2 * fit.alpha_error_s ? 1 : 0;
@@ -157,7 +159,8 @@ TEST(LinkFit, FromARunItReadsTransferNotWaiting) {
   auto job = test::run().ranks(4).steps(10).slow(1, 30_ms);
   const Link truth = {50e-6, 1e-9, 0};
   for (const int64_t bytes : {4_KiB, 64_KiB, 1_MiB, 16_MiB})
-    job.compute(1_ms).allreduce(bytes, std::llround(allreduce_seconds(Algorithm::kRing, 4, static_cast<double>(bytes), truth) * 1e9));
+    job.compute(1_ms).allreduce(
+        bytes, std::llround(allreduce_seconds(Algorithm::kRing, 4, static_cast<double>(bytes), truth) * 1e9));
   test::Analyzed run(job);
   const LinkFit fit = fit_link(samples_of(measured_collectives(run.db, 0)), Algorithm::kRing);
   EXPECT_NEAR(fit.link.alpha_s, truth.alpha_s, truth.alpha_s * 1e-3);

@@ -15,8 +15,9 @@ namespace {
 
 Traffic everybody_to_everybody(size_t n, double bytes = 1e6) { return Traffic(n, std::vector<double>(n, bytes)); }
 
-/// What leaves a set of nodes takes at least its bytes over the rates that leave it. For traffic that is symmetric among four vertices the
-/// largest of these is what the best routes reach (Papernov 1976: with K4 as demands cuts suffice).
+/// What leaves a set of nodes takes at least its bytes over the rates that leave it. For traffic that is
+/// symmetric among four vertices the largest of these is what the best routes reach (Papernov 1976: with K4 as
+/// demands cuts suffice).
 double cut_s(const std::vector<PlaceLink>& links, const Traffic& bytes, const std::vector<size_t>& place) {
   double seconds = 0;
   for (unsigned set = 1; set < 15; ++set) {
@@ -30,7 +31,8 @@ double cut_s(const std::vector<PlaceLink>& links, const Traffic& bytes, const st
   return seconds;
 }
 
-// Each of the six links absent, slow or fast: a broadcast of all to all, a ring both ways, a heavy pair beside a light one.
+// Each of the six links absent, slow or fast: a broadcast of all to all, a ring both ways, a heavy pair
+// beside a light one.
 TEST(Mapping, AllNetworksOfFourVerticesEqualCutsAndPermutations) {
   constexpr std::pair<size_t, size_t> kPairs[] = {{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}};
   Traffic ring(4, std::vector<double>(4, 0)), pairs = ring;
@@ -92,13 +94,15 @@ TEST(Mapping, EqualsAllPermutationsRouted) {
 }
 
 TEST(Mapping, ByHand) {
-  // Places in a line, 10 and 5 bytes per second; rank 0 sends 100 bytes to rank 1 and 50 to rank 2, which answers with 20.
+  // Places in a line, 10 and 5 bytes per second; rank 0 sends 100 bytes to rank 1 and 50 to rank 2, which answers with
+  // 20.
   const Traffic bytes = {{0, 100, 50}, {0, 0, 0}, {20, 0, 0}};
   const Network line(3, 0, {{0, 1, 10}, {1, 2, 5}});
   const Mapping as_is = line.evaluate(bytes, {0, 1, 2});
   EXPECT_DOUBLE_EQ(as_is.busiest_s, 15);           // 0 to 1: 150 bytes
   EXPECT_DOUBLE_EQ(as_is.all_s, 15 + 10 + 4 + 2);  // 1 to 2: 50; 2 to 1 and 1 to 0: 20
-  const Mapping best = line.best(bytes);           // rank 0 in the middle; all others have a link that is busy for 15 s or longer
+  // rank 0 in the middle; all others have a link that is busy for 15 s or longer
+  const Mapping best = line.best(bytes);
   EXPECT_EQ(best.place, (std::vector<size_t>{1, 0, 2}));
   EXPECT_DOUBLE_EQ(best.busiest_s, 10);
   EXPECT_DOUBLE_EQ(best.all_s, 10 + 10 + 4);
@@ -136,12 +140,14 @@ Cluster racks(size_t spines) {
   for (size_t p = 0; p < 64; ++p) cluster.links.push_back({p, first_host + p / 4, 80e9});
   for (size_t h = 0; h < hosts; ++h) cluster.links.push_back({first_host + h, first_rack + h / 4, 12.5e9});
   for (size_t r = 0; r < 4; ++r)
-    for (size_t s = 0; s < spines; ++s) cluster.links.push_back({first_rack + r, first_spine + s, 25e9 / static_cast<double>(spines)});
+    for (size_t s = 0; s < spines; ++s)
+      cluster.links.push_back({first_rack + r, first_spine + s, 25e9 / static_cast<double>(spines)});
   cluster.switches = hosts + 4 + spines;
   return cluster;
 }
 
-/// Ranks of groups of four exchange much, groups of four groups some, all others a little; numbers of ranks are shuffled.
+/// Ranks of groups of four exchange much, groups of four groups some, all others a little; numbers of ranks are
+/// shuffled.
 Traffic grouped(uint64_t seed) {
   std::vector<size_t> rank(64);
   std::iota(rank.begin(), rank.end(), size_t{0});
@@ -166,8 +172,10 @@ TEST(Mapping, SixtyFourPlacesComeWithinFivePercentOfTheBound) {
       EXPECT_LE(best.bound_s, best.busiest_s);
       EXPECT_LE(best.busiest_s, 1.05 * best.bound_s) << spines << " spines, seed " << seed;
       EXPECT_LT(best.busiest_s, 0.5 * network.evaluate(bytes, as_is).busiest_s);
-      // The planted placement: what leaves a rack is 16 ranks times 48 others, what leaves a host 4 times (12 some + 48 little).
-      EXPECT_NEAR(best.busiest_s, std::max({4 * (12 * 1e8 + 48 * 1e6) / 12.5e9, 16 * 48 * 1e6 / 25e9, (3e9 + 12e8 + 48e6) / 80e9}),
+      // The planted placement: what leaves a rack is 16 ranks times 48 others, what leaves a host 4 times (12
+      // some + 48 little).
+      EXPECT_NEAR(best.busiest_s,
+                  std::max({4 * (12 * 1e8 + 48 * 1e6) / 12.5e9, 16 * 48 * 1e6 / 25e9, (3e9 + 12e8 + 48e6) / 80e9}),
                   1e-6 * best.busiest_s);
     }
   }

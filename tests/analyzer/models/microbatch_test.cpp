@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kLimit = 64 << 20;
 
-/// mu-cuDNN's artificial layer: a fast kernel that needs 1 MiB per sample and a slow one that needs a byte; workspaces below 64 MiB.
+/// mu-cuDNN's artificial layer: a fast kernel that needs 1 MiB per sample and a slow one that needs a byte;
+/// workspaces below 64 MiB.
 std::vector<Kernel> artificial(bool powers_of_two) {
   std::vector<Kernel> kernels;
   for (int64_t b = 1; b <= 256; b = powers_of_two ? 2 * b : b + 1) {
@@ -57,7 +58,8 @@ double brute(const std::vector<Kernel>& kernels, int64_t batch, int64_t limit) {
   if (batch == 0) return 0;
   double best = INFINITY;
   for (const Kernel& k : kernels)
-    if (k.micro_batch <= batch && k.workspace_bytes <= limit) best = std::min(best, k.time + brute(kernels, batch - k.micro_batch, limit));
+    if (k.micro_batch <= batch && k.workspace_bytes <= limit)
+      best = std::min(best, k.time + brute(kernels, batch - k.micro_batch, limit));
   return best;
 }
 
@@ -66,7 +68,8 @@ TEST(MicroBatch, EqualsBruteForce) {
   for (int i = 0; i < 200; ++i) {
     std::vector<Kernel> kernels(1 + random() % 4);
     for (Kernel& k : kernels)
-      k = {static_cast<int64_t>(1 + random() % 4), static_cast<double>(1 + random() % 50), static_cast<int64_t>(random() % 8), ""};
+      k = {static_cast<int64_t>(1 + random() % 4), static_cast<double>(1 + random() % 50),
+           static_cast<int64_t>(random() % 8), ""};
     const auto batch = static_cast<int64_t>(1 + random() % 8);
     const auto limit = static_cast<int64_t>(random() % 8);
     const auto found = best_micro_batching(kernels, batch, limit);
@@ -102,7 +105,8 @@ TEST(Knapsack, EqualsBruteForce) {
     if (!choice) continue;
     double time = 0;
     int64_t workspace = 0;
-    for (size_t l = 0; l < layers.size(); ++l) time += layers[l][(*choice)[l]].time, workspace += layers[l][(*choice)[l]].workspace_bytes;
+    for (size_t l = 0; l < layers.size(); ++l)
+      time += layers[l][(*choice)[l]].time, workspace += layers[l][(*choice)[l]].workspace_bytes;
     EXPECT_EQ(time, truth);
     EXPECT_LE(workspace, limit);
   }

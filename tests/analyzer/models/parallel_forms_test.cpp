@@ -11,7 +11,8 @@
 namespace ddl::models {
 namespace {
 
-ParallelLayer layer_of(const std::string& type, const std::string& shape, double parameters, double activations, double seconds = 1e-6) {
+ParallelLayer layer_of(const std::string& type, const std::string& shape, double parameters, double activations,
+                       double seconds = 1e-6) {
   const NetworkLayer row{"layer", parameters, 0, activations, type, shape};
   return {row, layer_shape(row), seconds};
 }
@@ -47,7 +48,8 @@ TEST(ParallelForms, BytesAreTheFormulas) {
   const ParallelLayer convolution = layer_of("conv", "64x128x3x3->56x56", 73856, 128 * 56 * 56);
   const double x = 4.0 * 16 * 64 * 56 * 56, y = 2 * x, w = 4.0 * 73856;
   const FormCost spatial = cost_by(convolution, machine, Form::kSpatial);
-  EXPECT_DOUBLE_EQ(spatial.forward_bytes + spatial.backward_bytes, 2 * (2 * 1 * 56 * 64 * 4.0) * 16);  // 2 pad W C 4 to each of two
+  // 2 pad W C 4 to each of two
+  EXPECT_DOUBLE_EQ(spatial.forward_bytes + spatial.backward_bytes, 2 * (2 * 1 * 56 * 64 * 4.0) * 16);
   EXPECT_DOUBLE_EQ(spatial.gradient_bytes, w);
   EXPECT_DOUBLE_EQ(spatial.sent_bytes, spatial.forward_bytes + spatial.backward_bytes + 2 * 7.0 / 8 * w);
   EXPECT_DOUBLE_EQ(spatial.memory_bytes, 3 * w + 2 * y / 4);
@@ -72,10 +74,11 @@ TEST(ParallelForms, BytesAreTheFormulas) {
 /// A Megatron block: of four dense layers two allreduces forward and two backward.
 TEST(ParallelForms, TensorParallelIsColumnsAndRowsInTurn) {
   const ParallelMachine machine{4, 4, 2, 0, 1e-9, 0};
-  std::vector<ParallelLayer> block{layer_of("layernorm", "768", 1536, 768 * 8),    layer_of("fc", "768x2304", 1, 2304 * 8),
-                                   layer_of("attention", "QK^T + AV", 0, 768 * 8), layer_of("fc", "768x768", 1, 768 * 8),
-                                   layer_of("layernorm", "768", 1536, 768 * 8),    layer_of("fc", "768x3072", 1, 3072 * 8),
-                                   layer_of("fc", "3072x768", 1, 768 * 8)};
+  std::vector<ParallelLayer> block{
+      layer_of("layernorm", "768", 1536, 768 * 8),    layer_of("fc", "768x2304", 1, 2304 * 8),
+      layer_of("attention", "QK^T + AV", 0, 768 * 8), layer_of("fc", "768x768", 1, 768 * 8),
+      layer_of("layernorm", "768", 1536, 768 * 8),    layer_of("fc", "768x3072", 1, 3072 * 8),
+      layer_of("fc", "3072x768", 1, 768 * 8)};
   const ParallelPlan plan = plan_of_one_form(block, machine, "tensor");
   std::string forms;
   double forward = 0, backward = 0;
@@ -92,8 +95,10 @@ ParallelLayer drawn_layer(std::mt19937_64& random) {
   const double seconds = 1e-6 * (1 + below(1000));
   switch (below(4)) {
     case 0:
-      return layer_of("conv", std::to_string(in) + "x" + std::to_string(out) + "x3x3->" + std::to_string(side) + "x" + std::to_string(side),
-                      9.0 * in * out, out * side * side, seconds);
+      return layer_of(
+          "conv",
+          std::to_string(in) + "x" + std::to_string(out) + "x3x3->" + std::to_string(side) + "x" + std::to_string(side),
+          9.0 * in * out, out * side * side, seconds);
     case 1:
       return layer_of("fc", std::to_string(in) + "x" + std::to_string(out), in * out, out, seconds);
     case 2:
@@ -107,7 +112,8 @@ ParallelLayer drawn_layer(std::mt19937_64& random) {
 double brute_force(const std::vector<ParallelLayer>& layers, const ParallelMachine& machine, double limit) {
   const double g = static_cast<double>(machine.group), samples = machine.batch * g / static_cast<double>(machine.ranks);
   double best = INFINITY;
-  const std::function<void(size_t, Layout, double, double)> go = [&](size_t i, Layout layout, double step_s, double memory) {
+  const std::function<void(size_t, Layout, double, double)> go = [&](size_t i, Layout layout, double step_s,
+                                                                     double memory) {
     if (memory > limit) return;
     if (i == layers.size()) {
       best = std::min(best, step_s);
@@ -118,7 +124,8 @@ double brute_force(const std::vector<ParallelLayer>& layers, const ParallelMachi
       if (i > 0 && cost.in != layout) {
         const double n = 4 * samples * layers[i - 1].layer.activations;
         const bool gathers = cost.in == Layout::kWhole || layout == Layout::kWhole;
-        move_s = (gathers ? 1 : 2) * (g - 1) * machine.alpha_s + machine.beta_s_per_byte * (g - 1) / g * (gathers ? n : 2 * n / g);
+        move_s = (gathers ? 1 : 2) * (g - 1) * machine.alpha_s +
+                 machine.beta_s_per_byte * (g - 1) / g * (gathers ? n : 2 * n / g);
       }
       go(i + 1, cost.out, step_s + move_s + cost.compute_s + cost.transfer_s, memory + cost.memory_bytes);
     }

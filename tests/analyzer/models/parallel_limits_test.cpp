@@ -30,7 +30,8 @@ TEST(ParallelLimits, MoreRanksThanSamples) {
 TEST(ParallelLimits, MemoryPerSample) {
   EXPECT_EQ(limits({.ranks = 4, .global_batch = 128, .memory_bytes = 16e9, .sample_bytes = 1e9, .fixed_bytes = 1e9}),
             Limits{Limit::kMemory});
-  EXPECT_EQ(limits({.ranks = 16, .global_batch = 128, .memory_bytes = 16e9, .sample_bytes = 1e9, .fixed_bytes = 1e9}), Limits{});
+  EXPECT_EQ(limits({.ranks = 16, .global_batch = 128, .memory_bytes = 16e9, .sample_bytes = 1e9, .fixed_bytes = 1e9}),
+            Limits{});
   const auto split = limits_reached({.ranks = 16, .global_batch = 16, .memory_bytes = 16e9, .sample_bytes = 20e9});
   ASSERT_EQ(split.size(), 1u);
   EXPECT_NE(split[0].sentence.find("split the model"), std::string::npos);

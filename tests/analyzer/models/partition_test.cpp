@@ -32,7 +32,8 @@ TEST(StagePartition, Vgg16) {  // bottlenecks of PipeDream's profile, pipedream_
 }
 
 TEST(StagePartition, Vgg16OnSixteenWorkersIsFifteenAndOne) {
-  // The published choice, and that it beats data parallelism on 10 Gbit/s: pipedream_speedups.csv, cluster A (5.28x measured there).
+  // The published choice, and that it beats data parallelism on 10 Gbit/s: pipedream_speedups.csv, cluster A
+  // (5.28x measured there).
   const CsvTable table = test::published("pipedream_speedups");
   ASSERT_EQ(table.text(0, "config"), "15-1");
   const auto layers = vgg16();
@@ -49,8 +50,8 @@ TEST(StagePartition, Vgg16OnSixteenWorkersIsFifteenAndOne) {
 std::vector<LayerCost> random_layers(std::mt19937& random, size_t most) {
   std::vector<LayerCost> layers(1 + random() % most);
   for (LayerCost& l : layers)
-    l = {"", static_cast<double>(random() % 50), static_cast<double>(random() % 50), static_cast<double>(random() % 100),
-         static_cast<double>(random() % 100)};
+    l = {"", static_cast<double>(random() % 50), static_cast<double>(random() % 50),
+         static_cast<double>(random() % 100), static_cast<double>(random() % 100)};
   return layers;
 }
 

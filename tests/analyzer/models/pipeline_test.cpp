@@ -29,12 +29,13 @@ TEST(Pipeline, PublishedBubblesAndThroughputOfGPipe) {
   const CsvTable table = test::published("gpipe_throughput");
   int gated = 0;
   for (size_t r = 0; r < table.rows(); ++r) {
-    const double bubble =
-        pipeline_bubble(static_cast<int64_t>(table.number(r, "K_partitions")), static_cast<int64_t>(table.number(r, "M_microbatches")))
-            .of_total;
+    const double bubble = pipeline_bubble(static_cast<int64_t>(table.number(r, "K_partitions")),
+                                          static_cast<int64_t>(table.number(r, "M_microbatches")))
+                              .of_total;
     EXPECT_NEAR(bubble, table.number(r, "bubble_fraction"), 5.1e-5);
     // Only rows of which the paper says that the batch was not adjusted: the Transformer with 32 micro-batches.
-    if (table.text(r, "model") != "transformer" || table.number(r, "M_microbatches") != 32 || table.text(r, "platform") != "TPU table 2")
+    if (table.text(r, "model") != "transformer" || table.number(r, "M_microbatches") != 32 ||
+        table.text(r, "platform") != "TPU table 2")
       continue;
     ++gated;
     const double model = table.number(r, "K_partitions") * (1 - bubble);
@@ -94,13 +95,15 @@ TEST(Pipeline, SchedulesPlayedThrough) {
     std::vector<double> forward(stages), backward(stages);
     for (double& s : forward) s = time(random);
     for (double& s : backward) s = time(random);
-    EXPECT_NEAR(pipeline_seconds(PassOrder::kGpipe, forward, backward, micro_batches), gpipe_seconds(forward, backward, micro_batches),
-                1e-9);
+    EXPECT_NEAR(pipeline_seconds(PassOrder::kGpipe, forward, backward, micro_batches),
+                gpipe_seconds(forward, backward, micro_batches), 1e-9);
     double longest = 0;
     for (size_t s = 0; s < stages; ++s) longest = std::max(longest, forward[s] + backward[s]);
-    EXPECT_GE(pipeline_seconds(PassOrder::k1F1B, forward, backward, micro_batches), longest * static_cast<double>(micro_batches) - 1e-9);
+    EXPECT_GE(pipeline_seconds(PassOrder::k1F1B, forward, backward, micro_batches),
+              longest * static_cast<double>(micro_batches) - 1e-9);
   }
-  // Equal stages: both orders take (m + p - 1)(f + b); messages add two hops for each boundary to the first and the last micro-batch.
+  // Equal stages: both orders take (m + p - 1)(f + b); messages add two hops for each boundary to the first and the
+  // last micro-batch.
   const std::vector<double> f(4, 1), b(4, 2);
   for (const PassOrder order : {PassOrder::kGpipe, PassOrder::k1F1B}) {
     EXPECT_DOUBLE_EQ(pipeline_seconds(order, f, b, 8), 33);

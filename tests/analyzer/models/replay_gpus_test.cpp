@@ -1,4 +1,5 @@
-// What a step of GPUs would take with another network, by hand: four ranks, of which {0, 1} and {2, 3} share a tensor, {0, 2} and {1, 3} the data.
+// What a step of GPUs would take with another network, by hand: four ranks, of which {0, 1} and {2, 3} share a tensor,
+// {0, 2} and {1, 3} the data.
 #include "analyzer/models/replay_gpus.h"
 
 #include <fmt/format.h>
@@ -34,8 +35,10 @@ class GpuReplays : public ::testing::Test {
         " (3, 'ncclDevKernel_SendRecv', 'communication');"
         "INSERT INTO op (id, name, class, nonblocking) VALUES (1, 'ncclAllReduce', 'all_to_all', 1), (2, 'ncclAlltoAll', 'all_to_all', 1);"
         "BEGIN");
-    for (const int first : {0, 2}) tensor_.push_back(run_.communicator(fmt::format("mesh_tp#{}", first), {first, first + 1}));
-    for (const int first : {0, 1}) data_.push_back(run_.communicator(fmt::format("mesh_dp#{}", first), {first, first + 2}));
+    for (const int first : {0, 2})
+      tensor_.push_back(run_.communicator(fmt::format("mesh_tp#{}", first), {first, first + 1}));
+    for (const int first : {0, 1})
+      data_.push_back(run_.communicator(fmt::format("mesh_dp#{}", first), {first, first + 2}));
   }
 
   /// A step of a rank. Hosts wait for their GPUs at its end.
@@ -45,18 +48,19 @@ class GpuReplays : public ::testing::Test {
     for (const Kernel& k : kernels) {
       launch_us = k.launch_us < 0 ? launch_us + 1 : k.launch_us;
       end_us = std::max(end_us, k.end_us);
-      const std::string of_comm = k.comm == 0 ? "NULL, NULL" : fmt::format("{}, {}", k.comm, ++numbers_[{rank, k.comm}]);
+      const std::string of_comm =
+          k.comm == 0 ? "NULL, NULL" : fmt::format("{}, {}", k.comm, ++numbers_[{rank, k.comm}]);
       run_.exec(fmt::format(
           "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, step, thread, start_ns, duration_ns, correlation,"
           " comm, seq, launch_ns, launch_duration_ns) VALUES ({}, 1, {}, 0, 1, {}, 0, {}, 0, {}, {}, 0, {}, {}, 0)",
           rank + 1, k.comm == 0 ? kGemm : kReduce, static_cast<int>(k.stream), number, t + k.begin_us * 1000,
           (k.end_us - k.begin_us) * 1000, of_comm, t + launch_us * 1000));
       if (k.comm == 0) continue;
-      run_.exec(
-          fmt::format("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
-                      " VALUES ({}, {}, 0, 4, {}, {}, {}, 0, {}, {}, {}, {})",
-                      ++events_, rank + 1, k.exchange ? 2 : 1, k.comm, numbers_[{rank, k.comm}], number, t + k.begin_us * 1000,
-                      (k.end_us - k.begin_us) * 1000, k.bytes));
+      run_.exec(fmt::format(
+          "INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes)"
+          " VALUES ({}, {}, 0, 4, {}, {}, {}, 0, {}, {}, {}, {})",
+          ++events_, rank + 1, k.exchange ? 2 : 1, k.comm, numbers_[{rank, k.comm}], number, t + k.begin_us * 1000,
+          (k.end_us - k.begin_us) * 1000, k.bytes));
     }
     run_.step(rank, number, t, t + end_us * 1000, 0);
   }
@@ -67,7 +71,8 @@ class GpuReplays : public ::testing::Test {
   /// In us; -1: nothing.
   double saving_us(int64_t comm, double factor) {
     const Catalog catalog(run_.db());
-    const std::optional<double> seconds = models::saving_of_transfers(run_.db(), catalog, 0, comm, [&](int64_t) { return factor; });
+    const std::optional<double> seconds =
+        models::saving_of_transfers(run_.db(), catalog, 0, comm, [&](int64_t) { return factor; });
     return seconds ? *seconds * 1e6 : -1;
   }
 
@@ -77,7 +82,8 @@ class GpuReplays : public ::testing::Test {
     return seconds ? *seconds * 1e6 : -1;
   }
 
-  /// All compute 300 us, 1 for 50 and 3 for 120 more, meet on the tensor for 100 us, compute 200, meet on the data for 50, and compute 50:
+  /// All compute 300 us, 1 for 50 and 3 for 120 more, meet on the tensor for 100 us, compute 200, meet on the data for
+  /// 50, and compute 50:
   ///   0, 1  tensor until 450, data from 650, waiting for 2 and 3 until 720
   ///   2, 3  tensor until 520, data from 720; all are done at 820
   void late_rank() {
@@ -95,23 +101,26 @@ class GpuReplays : public ::testing::Test {
     analyze();
   }
 
-  /// All compute 300 us and meet on the tensor for 100 us, 2 and 3 for 200. Behind it 2 and 3 compute 200 us, 0 and 1 for 60 more. Then they meet on
-  /// the data for 50 us, behind which they compute 50 us:
+  /// All compute 300 us and meet on the tensor for 100 us, 2 and 3 for 200. Behind it 2 and 3 compute 200 us, 0 and 1
+  /// for 60 more. Then they meet on the data for 50 us, behind which they compute 50 us:
   ///   0, 1  [0, 300)  tensor [300, 400)  [400, 660)  data [660, 750), 40 of them waiting  [750, 800)
   ///   2, 3  [0, 300)  tensor [300, 500)  [500, 700)  data [700, 750)                      [750, 800)
   /// Without the slow tensor 2 and 3 come to the data at 600, and all wait for 0 and 1: until 660, 40 us less than 700.
-  /// `more_bytes`: so many more in each step, and on the second communicator half of that beside. `last_change`: of the rows, before they are analyzed.
+  /// `more_bytes`: so many more in each step, and on the second communicator half of that beside. `last_change`: of the
+  /// rows, before they are analyzed.
   void slow_tensor(int64_t launch_us = -1, int64_t more_bytes = 0, const std::string& last_change = "") {
     for (int64_t s = 0; s < kGpuSteps; ++s) {
       for (const int64_t rank : {0, 1, 2, 3}) {
         const bool slow = rank >= 2;
         const int64_t met = slow ? 500 : 400, ready = slow ? 700 : 660;
-        step(rank, s,
-             {{kOfComputing, 0, 300},
-              {kOfTensor, 300, met, -1, tensor_[slow ? 1 : 0], 1'150'000 + s * more_bytes + (slow ? more_bytes / 2 : 0)},
-              {kOfComputing, met, ready, slow ? launch_us : -1},
-              {kOfData, ready, 750, slow && launch_us >= 0 ? launch_us + 1 : -1, data_[static_cast<size_t>(rank % 2)], 8000},
-              {kOfComputing, 750, 800, slow && launch_us >= 0 ? launch_us + 2 : -1}});
+        step(
+            rank, s,
+            {{kOfComputing, 0, 300},
+             {kOfTensor, 300, met, -1, tensor_[slow ? 1 : 0], 1'150'000 + s * more_bytes + (slow ? more_bytes / 2 : 0)},
+             {kOfComputing, met, ready, slow ? launch_us : -1},
+             {kOfData, ready, 750, slow && launch_us >= 0 ? launch_us + 1 : -1, data_[static_cast<size_t>(rank % 2)],
+              8000},
+             {kOfComputing, 750, 800, slow && launch_us >= 0 ? launch_us + 2 : -1}});
       }
     }
     run_.exec(last_change);
@@ -151,7 +160,8 @@ TEST_F(GpuReplays, ALateRankDoesAsTheOthersInTheSameStep) {
   EXPECT_NEAR(saving_without_us({3}), 120, 1e-6);
 }
 
-/// 2 and 3, which launch two kernels where 0 and 1 launch one, are a third slower in all: 200 us each instead of 150, and 80 at the end instead of 60.
+/// 2 and 3, which launch two kernels where 0 and 1 launch one, are a third slower in all: 200 us each instead of 150,
+/// and 80 at the end instead of 60.
 TEST_F(GpuReplays, WhereNobodyElseHasTheSequenceThePaceIsThatOfTheOthers) {
   for (int64_t s = 0; s < kGpuSteps; ++s) {
     for (const int64_t rank : {0, 1, 2, 3}) {
@@ -175,8 +185,9 @@ TEST_F(GpuReplays, WhereNobodyElseHasTheSequenceThePaceIsThatOfTheOthers) {
   EXPECT_NEAR(saving_without_us({2, 3}), 120, 1e-6) << "100 us before the data, 20 behind";
 }
 
-/// All compute 300 us, exchange 1 MB with their neighbour on the tensor for 100 us and compute 100, rank 3 for 300 since it gets more data. What they
-/// send back takes 100 us, and 200 where rank 3 sends 2 MB. Then they meet on the data for 50 us and compute 50.
+/// All compute 300 us, exchange 1 MB with their neighbour on the tensor for 100 us and compute 100, rank 3 for 300
+/// since it gets more data. What they send back takes 100 us, and 200 where rank 3 sends 2 MB. Then they meet on the
+/// data for 50 us and compute 50.
 TEST_F(GpuReplays, EvenDataIsSharedByThoseWhoExchangeIt) {
   for (int64_t s = 0; s < kGpuSteps; ++s) {
     for (const int64_t rank : {0, 1, 2, 3}) {
@@ -203,7 +214,8 @@ TEST_F(GpuReplays, WhoElseIsWaitedFor) {
   EXPECT_NEAR(saving_us(tensor_[0], 0.5), 0, 1e-6) << "0 and 1 wait afterwards in any case";
   EXPECT_NEAR(saving_us(data_[0], 0), 0, 1e-6) << "1 and 3 still take as long";
   EXPECT_EQ(run_.text("SELECT id FROM finding ORDER BY position"), "slow_link");
-  EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 40'000) << "it transfers 100 us longer than its like";
+  EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 40'000)
+      << "it transfers 100 us longer than its like";
 }
 
 /// As experts' all-to-alls, of which no two communicators ever carry the same.
@@ -212,7 +224,9 @@ TEST_F(GpuReplays, SizesThatAreAlikeAreCompared) {
   EXPECT_EQ(run_.text("SELECT id FROM finding ORDER BY position"), "slow_link");
   EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 40'000);
   const std::string sentence = run_.text("SELECT sentence FROM finding ORDER BY position");
-  EXPECT_NE(sentence.find("the network of mesh_tp#2 is slow: ncclAllReduce of 1.10 MiB to 1.12 MiB moves"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("the network of mesh_tp#2 is slow: ncclAllReduce of 1.10 MiB to 1.12 MiB moves"),
+            std::string::npos)
+      << sentence;
 }
 
 /// The host of 2 and 3 launches what follows the tensor at 480 us: then that is what they wait for.
@@ -221,7 +235,8 @@ TEST_F(GpuReplays, WhatTheHostLaunches) {
   EXPECT_NEAR(saving_us(tensor_[1], 0.5), 20, 1e-6);
 }
 
-/// 1 and 3 transfer 400 us where 0 and 2 take 100, beside computing that does not wait for it. What comes last in the step does:
+/// 1 and 3 transfer 400 us where 0 and 2 take 100, beside computing that does not wait for it. What comes last
+/// in the step does:
 ///   0, 2  [0, 300)  data [300, 400)  beside  [300, 600)  [600, 650)
 ///   1, 3  [0, 300)  data [300, 700)  beside  [300, 600)  [700, 750)
 TEST_F(GpuReplays, WhatComputingHides) {
@@ -242,9 +257,10 @@ TEST_F(GpuReplays, WhatComputingHides) {
 
 /// Everything begins 200 us later in the step, and no launch was recorded: nobody knows what for.
 TEST_F(GpuReplays, WhatCannotBeReplayedIsABound) {
-  slow_tensor(-1, 0,
-              "UPDATE gpu_event SET start_ns = start_ns + 200000, launch_ns = NULL; UPDATE event SET start_ns = start_ns + 200000;"
-              "UPDATE step SET duration_ns = duration_ns + 200000");
+  slow_tensor(
+      -1, 0,
+      "UPDATE gpu_event SET start_ns = start_ns + 200000, launch_ns = NULL; UPDATE event SET start_ns = start_ns + 200000;"
+      "UPDATE step SET duration_ns = duration_ns + 200000");
   EXPECT_EQ(saving_us(tensor_[1], 0.5), -1);
   EXPECT_EQ(run_.text("SELECT id FROM finding ORDER BY position"), "slow_link");
   EXPECT_EQ(run_.integer("SELECT saving_ns FROM finding ORDER BY position"), 100'000);

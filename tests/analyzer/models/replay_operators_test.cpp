@@ -1,5 +1,5 @@
-// What a step gains from faster operators: by construction, and for random jobs against the simulator that made them, run once more with other
-// durations.
+// What a step gains from faster operators: by construction, and for random jobs against the simulator that made them,
+// run once more with other durations.
 #include "analyzer/models/replay_operators.h"
 
 #include <gtest/gtest.h>
@@ -45,14 +45,16 @@ template <class Takes>
 Ran simulate(const std::vector<Script>& ranks, const Takes& takes) {
   struct Rank {
     int64_t now_ns = 0;
-    std::array<int64_t, kStreamsUsed> over_ns{}, last_ns{};  ///< what the stream awaits next; the end of what it was given last
+    /// what the stream awaits next; the end of what it was given last
+    std::array<int64_t, kStreamsUsed> over_ns{}, last_ns{};
   };
   Ran ran;
   std::vector<Rank> state(ranks.size());
   ran.of.resize(ranks.size()), ran.windows.resize(ranks.size());
   for (size_t s = 0; s < ranks[0].size(); ++s) {
     std::vector<int64_t> begin_ns;
-    for (size_t r = 0; r < ranks.size(); ++r) begin_ns.push_back(state[r].now_ns), ran.of[r].emplace_back(ranks[r][s].size());
+    for (size_t r = 0; r < ranks.size(); ++r)
+      begin_ns.push_back(state[r].now_ns), ran.of[r].emplace_back(ranks[r][s].size());
     for (size_t a = 0; a < ranks[0][s].size(); ++a) {
       int64_t met_ns = 0;
       for (size_t r = 0; r < ranks.size(); ++r) {
@@ -118,13 +120,15 @@ class OperatorReplays {
     run_.exec("UPDATE process SET end_ns = " + std::to_string(ran.end_ns + 1'000'000));
     run_.analyze();
     run_.exec("DELETE FROM steady_number");
-    for (size_t s = 0; s < ranks[0].size(); ++s) run_.exec("INSERT INTO steady_number (world, step) VALUES (0, " + std::to_string(s) + ")");
+    for (size_t s = 0; s < ranks[0].size(); ++s)
+      run_.exec("INSERT INTO steady_number (world, step) VALUES (0, " + std::to_string(s) + ")");
     catalog_.emplace(run_.db());
     replay.emplace(run_.db(), *catalog_, 0);
   }
 
   int64_t saving_ns(const std::string& name, double scale) {
-    return std::llround(replay->saving_s(*models::operator_named(run_.db(), name), scale) * 1e9 * static_cast<double>(ranks_[0].size()));
+    return std::llround(replay->saving_s(*models::operator_named(run_.db(), name), scale) * 1e9 *
+                        static_cast<double>(ranks_[0].size()));
   }
   /// By the simulator.
   int64_t truth_ns(int64_t name, double scale) const {
@@ -138,7 +142,8 @@ class OperatorReplays {
     const std::string process = std::to_string(r + 1);
     int64_t call = 0, seq = 0;
     for (size_t s = 0; s < ranks_[r].size(); ++s) {
-      run_.step(static_cast<int64_t>(r), static_cast<int64_t>(s), ran.windows[r][s].begin_ns, ran.windows[r][s].end_ns, 0);
+      run_.step(static_cast<int64_t>(r), static_cast<int64_t>(s), ran.windows[r][s].begin_ns, ran.windows[r][s].end_ns,
+                0);
       for (size_t a = 0; a < ranks_[r][s].size(); ++a) {
         const Action& action = ranks_[r][s][a];
         const Times& t = ran.of[r][s][a];
@@ -147,8 +152,9 @@ class OperatorReplays {
         const std::string stream = std::to_string(7 + action.stream);
         if (action.what == Action::kWaitFor) {
           if (waits_are_known)
-            run_.exec("INSERT INTO stream_wait VALUES (" + process + ", 1, " + stream + ", " + std::to_string(call + 1) + ", 1, " +
-                      std::to_string(8 - action.stream) + ", " + std::to_string(call) + ")");
+            run_.exec("INSERT INTO stream_wait VALUES (" + process + ", 1, " + stream + ", " +
+                      std::to_string(call + 1) + ", 1, " + std::to_string(8 - action.stream) + ", " +
+                      std::to_string(call) + ")");
           continue;
         }
         const bool is_sync = action.what == Action::kSynchronize, is_collective = action.what == Action::kCollective;
@@ -162,14 +168,16 @@ class OperatorReplays {
             (is_sync                        ? "4"
              : action.what == Action::kCopy ? "2"
                                             : "1") +
-            ", " + std::to_string(is_sync ? 6 : action.name) + ", 0, 1, " + (action.everything ? "NULL" : stream) + ", " +
-            (action.name == 2 ? "2" : "1") + ", " + std::to_string(s) + ", 0, " + begin + ", " + ns + ", " + std::to_string(call) + ", " +
-            (is_collective ? std::to_string(comm_) + ", " + std::to_string(seq) : "NULL, NULL") + ", " + std::to_string(t.launch.begin_ns) +
-            ", " + std::to_string(t.launch.length_ns()) + ")");
+            ", " + std::to_string(is_sync ? 6 : action.name) + ", 0, 1, " + (action.everything ? "NULL" : stream) +
+            ", " + (action.name == 2 ? "2" : "1") + ", " + std::to_string(s) + ", 0, " + begin + ", " + ns + ", " +
+            std::to_string(call) + ", " +
+            (is_collective ? std::to_string(comm_) + ", " + std::to_string(seq) : "NULL, NULL") + ", " +
+            std::to_string(t.launch.begin_ns) + ", " + std::to_string(t.launch.length_ns()) + ")");
         if (is_collective)
-          run_.exec("INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes) VALUES (" +
-                    std::to_string(++event_) + ", " + process + ", 0, 4, 100, " + std::to_string(comm_) + ", " + std::to_string(seq) +
-                    ", 1, " + std::to_string(s) + ", " + begin + ", " + ns + ", 8)");
+          run_.exec(
+              "INSERT INTO event (id, process, thread, kind, op, comm, seq, region, step, start_ns, duration_ns, bytes) VALUES (" +
+              std::to_string(++event_) + ", " + process + ", 0, 4, 100, " + std::to_string(comm_) + ", " +
+              std::to_string(seq) + ", 1, " + std::to_string(s) + ", " + begin + ", " + ns + ", 8)");
       }
     }
   }
@@ -180,7 +188,9 @@ class OperatorReplays {
   int64_t comm_ = 0, event_ = 1000, recorded_ns_ = 0;
 };
 
-Action kernel_of(size_t stream, int64_t name, int64_t us) { return {Action::kLaunch, stream, name, us * kMicro, kMicro, false}; }
+Action kernel_of(size_t stream, int64_t name, int64_t us) {
+  return {Action::kLaunch, stream, name, us * kMicro, kMicro, false};
+}
 Action work_of(int64_t us) { return {Action::kWork, 0, 0, us * kMicro, 0, false}; }
 
 TEST(OperatorReplay, ASecondStreamBecomesTheLongest) {
@@ -231,7 +241,8 @@ TEST(OperatorReplay, AHostThatComesLateGainsNothing) {
 }
 
 TEST(OperatorReplay, WhatALateRankDoesIsWhatOthersWaitFor) {
-  const Action reduce{Action::kCollective, 0, 4, 50 * kMicro, kMicro, false}, wait{Action::kSynchronize, 0, 0, 0, 0, false};
+  const Action reduce{Action::kCollective, 0, 4, 50 * kMicro, kMicro, false},
+      wait{Action::kSynchronize, 0, 0, 0, 0, false};
   const Script quick(4, {kernel_of(0, 1, 100), kernel_of(0, 3, 20), reduce, wait}),
       slow(4, {kernel_of(0, 1, 160), kernel_of(0, 2, 20), reduce, wait});
   OperatorReplays job({quick, slow});
@@ -253,7 +264,8 @@ TEST(OperatorReplay, IsWhatTheSimulatorSays) {
   for (unsigned seed = 1; seed <= 20; ++seed) {
     std::mt19937_64 random(seed);
     const auto any = [&](int64_t least, int64_t most) {
-      return std::uniform_int_distribution<int64_t>(least, most)(random) * kMicro + 2 * static_cast<int64_t>(random() % 500);
+      return std::uniform_int_distribution<int64_t>(least, most)(random) * kMicro +
+             2 * static_cast<int64_t>(random() % 500);
     };
     const size_t ranks = 1 + seed % 3;
     std::vector<Script> job(ranks, Script(6));
@@ -278,7 +290,8 @@ TEST(OperatorReplay, IsWhatTheSimulatorSays) {
     for (size_t n = 0; n < 5; ++n) {
       if (!models::operator_named(replays.run().db(), names[n])) continue;
       for (const double scale : {0.5, 0.0}) {
-        const int64_t truth_ns = replays.truth_ns(static_cast<int64_t>(n) + 1, scale), found_ns = replays.saving_ns(names[n], scale);
+        const int64_t truth_ns = replays.truth_ns(static_cast<int64_t>(n) + 1, scale),
+                      found_ns = replays.saving_ns(names[n], scale);
         EXPECT_LE(std::abs(found_ns - truth_ns), 30) << found_ns << " for " << truth_ns << ", "
                                                      << "seed " << seed << ", " << names[n] << " x" << scale;
         ++(truth_ns > 0 ? saved : hidden);

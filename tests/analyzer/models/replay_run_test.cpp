@@ -1,4 +1,5 @@
-// Replays of virtual runs against other virtual runs: what would have been is simulated by the generator, which knows nothing of replays.
+// Replays of virtual runs against other virtual runs: what would have been is simulated by the generator, which knows
+// nothing of replays.
 #include "analyzer/models/replay_run.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +25,8 @@ struct Times {
 };
 using Job = std::function<SyntheticRun(const Times&)>;
 
-/// Mean step of the generator's truth from step `first` on: from the end of one step, on the last rank, to that of the next.
+/// Mean step of the generator's truth from step `first` on: from the end of one step, on the last rank, to
+/// that of the next.
 double truth_step_s(const Analyzed& run, int64_t first) {
   int64_t begin = 0, end = 0, last = 0;
   for (const test::StepTruth& step : run.truth.steps) {
@@ -37,7 +39,8 @@ double truth_step_s(const Analyzed& run, int64_t first) {
 }
 
 struct Replayed {
-  explicit Replayed(const SyntheticRun& job) : run(job), view(run.db, std::nullopt), replay(replay_run(run.db, view.world)) {}
+  explicit Replayed(const SyntheticRun& job)
+      : run(job), view(run.db, std::nullopt), replay(replay_run(run.db, view.world)) {}
   double truth_s() const { return truth_step_s(run, replay.replay.steps().front()); }
   double step_s(const std::vector<double>& durations) const { return replay.replay.mean_step_seconds(durations); }
   Analyzed run;
@@ -64,7 +67,12 @@ Job rooted(const char* op, int root, int late) {
 const std::pair<const char*, Job> kJobs[] = {
     {"allreduce",
      [](const Times& t) {
-       return test::run().ranks(4).steps(kSteps).compute(t.compute_ns).allreduce(1_MiB, t.transfer_ns).slow(2, t.late_ns);
+       return test::run()
+           .ranks(4)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .allreduce(1_MiB, t.transfer_ns)
+           .slow(2, t.late_ns);
      }},
     {"two collectives",
      [](const Times& t) {
@@ -122,23 +130,51 @@ const std::pair<const char*, Job> kJobs[] = {
      }},
     {"synchronous messages",
      [](const Times& t) {
-       return test::run().ranks(2).steps(kSteps).compute(t.compute_ns).message(0, 1, 1_MiB, t.transfer_ns, true).slow(1, t.late_ns);
+       return test::run()
+           .ranks(2)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .message(0, 1, 1_MiB, t.transfer_ns, true)
+           .slow(1, t.late_ns);
      }},
     {"ring",
      [](const Times& t) {
-       return test::run().ranks(4).steps(kSteps).compute(t.compute_ns).sendrecv_ring(1_MiB, t.transfer_ns).slow(2, t.late_ns);
+       return test::run()
+           .ranks(4)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .sendrecv_ring(1_MiB, t.transfer_ns)
+           .slow(2, t.late_ns);
      }},
     {"ring by rendezvous",
      [](const Times& t) {
-       return test::run().ranks(4).steps(kSteps).compute(t.compute_ns).rendezvous().sendrecv_ring(1_MiB, t.transfer_ns).slow(2, t.late_ns);
+       return test::run()
+           .ranks(4)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .rendezvous()
+           .sendrecv_ring(1_MiB, t.transfer_ns)
+           .slow(2, t.late_ns);
      }},
     {"neighbours",
      [](const Times& t) {
-       return test::run().ranks(6).steps(kSteps).compute(t.compute_ns).halo(1_MiB, t.transfer_ns).barrier(t.transfer_ns).slow(2, t.late_ns);
+       return test::run()
+           .ranks(6)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .halo(1_MiB, t.transfer_ns)
+           .barrier(t.transfer_ns)
+           .slow(2, t.late_ns);
      }},
     {"neighbours by rendezvous",
      [](const Times& t) {
-       return test::run().ranks(6).steps(kSteps).compute(t.compute_ns).rendezvous().halo(1_MiB, t.transfer_ns).slow(2, t.late_ns);
+       return test::run()
+           .ranks(6)
+           .steps(kSteps)
+           .compute(t.compute_ns)
+           .rendezvous()
+           .halo(1_MiB, t.transfer_ns)
+           .slow(2, t.late_ns);
      }},
     {"reduce with a late root, by rendezvous", rooted("MPI_Reduce", 2, 2)},
     {"reduce with another late rank, by rendezvous", rooted("MPI_Reduce", 0, 2)},
@@ -157,7 +193,8 @@ const std::pair<const char*, Job> kJobs[] = {
      }},
 };
 
-constexpr double kCallTolerance = 0.004;  // posts and root's calls take a microsecond in the generator, whatever the network
+// posts and root's calls take a microsecond in the generator, whatever the network
+constexpr double kCallTolerance = 0.004;
 
 TEST(ReplayRun, IsTheRecordedRun) {
   for (const auto& [name, job] : kJobs) {
@@ -187,8 +224,8 @@ TEST(ReplayRun, AHealthyRankIsTheJobWithoutAStraggler) {
 }
 
 TEST(ReplayRun, AnEagerSenderDoesNotWaitForItsReceiver) {
-  // Rank 3 sends to rank 0, which often comes a little later, while rank 3 still receives. That it need not have waited for that shows in the
-  // steps in which rank 0 is so late that rank 3 has left.
+  // Rank 3 sends to rank 0, which often comes a little later, while rank 3 still receives. That it need not have waited
+  // for that shows in the steps in which rank 0 is so late that rank 3 has left.
   const auto job_of = [](bool late) {
     SyntheticRun job = test::run().ranks(4).steps(kSteps).compute(10_ms).on_rank(3).compute(3_ms);
     if (late) job.on_rank(0).every(2).compute(5_ms).on_rank(0).every(7).compute(20_ms);
@@ -203,7 +240,8 @@ TEST(ReplayRun, AnEagerSenderDoesNotWaitForItsReceiver) {
 TEST(ReplayRun, AnEvenLayerIsTheJobWhoseRanksShareItsWork) {
   // Before a collective in the layer one rank computes 8 ms longer than the others, behind it another one 4 ms.
   const auto job_of = [](bool spread) {
-    SyntheticRun job = test::run().ranks(4).steps(kSteps).compute(10_ms).on_rank(3).compute(1_ms).layer("experts").compute(4_ms);
+    SyntheticRun job =
+        test::run().ranks(4).steps(kSteps).compute(10_ms).on_rank(3).compute(1_ms).layer("experts").compute(4_ms);
     for (int rank = 0; rank < 4; ++rank)
       if (const int64_t more_ns = spread ? 2_ms : rank == 2 ? 8_ms : 0; more_ns > 0) job.on_rank(rank).compute(more_ns);
     job.allreduce(1_MiB, 4_ms);
@@ -214,7 +252,8 @@ TEST(ReplayRun, AnEvenLayerIsTheJobWhoseRanksShareItsWork) {
   Replayed run(job_of(false));
   const Replayed other(job_of(true));
   const RunReplay layered = replay_run(run.run.db, run.view.world, regions_of_layer(run.run.db, "experts"));
-  EXPECT_NEAR(run.truth_s() - other.truth_s(), 8e-3, 1e-4) << "6 and 3 ms are saved, but for the one by which rank 3 comes late as well";
+  EXPECT_NEAR(run.truth_s() - other.truth_s(), 8e-3, 1e-4)
+      << "6 and 3 ms are saved, but for the one by which rank 3 comes late as well";
   EXPECT_NEAR(run.step_s(even_layer(layered.replay, layered.within_s)) / other.truth_s(), 1, kCallTolerance);
   const RunReplay nowhere = replay_run(run.run.db, run.view.world, regions_of_layer(run.run.db, "decoder"));
   EXPECT_EQ(nowhere.replay.recorded(), even_layer(nowhere.replay, nowhere.within_s));
@@ -250,9 +289,12 @@ TEST(ReplayRun, TheOptimizerDoesNotGrowWithTheBatch) {
   const Replayed other(job_of(2));
   const RunReplay marked = replay_run(run.run.db, run.view.world, regions_of_samples(run.run.db));
   EXPECT_NEAR(run.step_s(larger_batch(marked.replay, 2, marked.within_s)) / other.truth_s(), 1, kCallTolerance);
-  EXPECT_NEAR(saving_of_twice_the_batch(run.run.db, run.view.world).value().seconds, run.truth_s() - other.truth_s() / 2, 2e-5)
+  EXPECT_NEAR(saving_of_twice_the_batch(run.run.db, run.view.world).value().seconds,
+              run.truth_s() - other.truth_s() / 2, 2e-5)
       << "half of the reduction and of the optimizer";
-  Replayed unmarked(test::run().ranks(4).steps(kSteps).phase("forward").compute(10_ms).end_phase().compute(6_ms).allreduce(1_MiB, 4_ms));
+  Replayed unmarked(
+      test::run().ranks(4).steps(kSteps).phase("forward").compute(10_ms).end_phase().compute(6_ms).allreduce(1_MiB,
+                                                                                                             4_ms));
   EXPECT_TRUE(regions_of_samples(unmarked.run.db).empty()) << "what computes backwards is not known";
 }
 
@@ -268,7 +310,8 @@ TEST(ReplayRun, OneCallForAllSmallOnes) {
     const Replayed other(job_of(behind_ns, 1, 300_us));
     const int64_t op = run.run.integer("SELECT id FROM op WHERE name = 'MPI_Allreduce'");
     const int64_t comm = run.run.integer("SELECT comm FROM event WHERE op = " + std::to_string(op) + " LIMIT 1");
-    const std::optional<FusedSaving> saving = saving_of_fused(run.run.db, run.view.world, {op, 64 * 1024, {{comm, 300e-6}}});
+    const std::optional<FusedSaving> saving =
+        saving_of_fused(run.run.db, run.view.world, {op, 64 * 1024, {{comm, 300e-6}}});
     ASSERT_TRUE(saving);
     const double truth_s = run.truth_s() - other.truth_s();
     if (behind_ns == 6_ms) {
@@ -280,11 +323,17 @@ TEST(ReplayRun, OneCallForAllSmallOnes) {
       EXPECT_NEAR(saving->seconds, 20 * 200e-6 - 300e-6, 2e-5);
     }
   }
-  Replayed blocking(
-      test::run().ranks(4).steps(kSteps).compute(10_ms).allreduce(1_KiB, 200_us).allreduce(2_KiB, 200_us).allreduce(1_MiB, 4_ms));
+  Replayed blocking(test::run()
+                        .ranks(4)
+                        .steps(kSteps)
+                        .compute(10_ms)
+                        .allreduce(1_KiB, 200_us)
+                        .allreduce(2_KiB, 200_us)
+                        .allreduce(1_MiB, 4_ms));
   const int64_t op = blocking.run.integer("SELECT id FROM op WHERE name = 'MPI_Allreduce'");
   const int64_t comm = blocking.run.integer("SELECT comm FROM event WHERE op = " + std::to_string(op) + " LIMIT 1");
-  const std::optional<FusedSaving> saving = saving_of_fused(blocking.run.db, blocking.view.world, {op, 64 * 1024, {{comm, 250e-6}}});
+  const std::optional<FusedSaving> saving =
+      saving_of_fused(blocking.run.db, blocking.view.world, {op, 64 * 1024, {{comm, 250e-6}}});
   ASSERT_TRUE(saving);
   EXPECT_NEAR(saving->seconds, 150e-6, 5e-6);
   EXPECT_FALSE(saving->at_most);
@@ -325,7 +374,9 @@ TEST(ReplayRun, KnowsTheStagesOfAPipeline) {
 }
 
 TEST(ReplayRun, RefusesWhatItDoesNotKnow) {
-  EXPECT_THROW(Replayed(test::run().ranks(4).steps(16).compute(10_ms).allreduce(1_MiB, 4_ms).missing(1).missing(2).missing(3)), Error);
+  EXPECT_THROW(
+      Replayed(test::run().ranks(4).steps(16).compute(10_ms).allreduce(1_MiB, 4_ms).missing(1).missing(2).missing(3)),
+      Error);
   EXPECT_THROW(Replayed(test::run().ranks(4).steps(16).compute(1_ms).collective("MPI_Scan", 1_MiB, 4_ms)), Error);
   EXPECT_THROW(Replayed(test::run().ranks(2).steps(64).compute(1_ms).allreduce(1_MiB, 4_ms).window(0, 9)), Error);
 }

@@ -15,7 +15,7 @@ std::vector<ScalingRow> rows_of(const std::string& csv, std::optional<double> ba
   return scaling_rows(table.points, base, table.worker);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- printed numbers
+// ----------------------------------------------------------------------------------------------------- printed numbers
 
 TEST(Printed, RoundsHalvesUpInDecimal) {
   EXPECT_EQ(half_up(3.9 / 4, 2), "0.98");  // a double has 0.97499999999999998, of which printf makes 0.97
@@ -33,10 +33,11 @@ TEST(Printed, KnowsWhatItsDigitsMayHaveBeen) {
   EXPECT_NEAR(speedup.hi, 3.95, 1e-12);
   EXPECT_NEAR(Printed::parse("1.20e3").hi, 1205, 1e-9);
   EXPECT_NEAR(Printed::parse("142").lo, 141.5, 1e-12);
-  for (const char* bad : {"", "x", "1,2", "1.2.3", "inf", "nan", "1e999"}) EXPECT_THROW(Printed::parse(bad), Error) << bad;
+  for (const char* bad : {"", "x", "1,2", "1.2.3", "inf", "nan", "1e999"})
+    EXPECT_THROW(Printed::parse(bad), Error) << bad;
 }
 
-// ---------------------------------------------------------------------------------------------------------------- efficiency
+// ---------------------------------------------------------------------------------------------------------- efficiency
 
 TEST(Scaling, BaseIsTheSmallestAndNamed) {
   const auto rows = rows_of("gpus,nodes,time_s\n16,4,3\n4,1,10\n8,2,5\n");
@@ -57,7 +58,9 @@ TEST(Scaling, AnotherBaseAndNone) {
 }
 
 TEST(Scaling, WeakStrongAndMixedByTheBatches) {
-  const auto kind = [](const std::string& csv) { return scaling_kind(read_scaling_table(CsvTable::parse(csv, "t")).points); };
+  const auto kind = [](const std::string& csv) {
+    return scaling_kind(read_scaling_table(CsvTable::parse(csv, "t")).points);
+  };
   EXPECT_EQ(kind("gpus,throughput,local_batch\n1,1,32\n2,2,32\n4,3,32\n"), ScalingKind::kWeak);
   EXPECT_EQ(kind("gpus,throughput,global_batch\n1,1,256\n2,2,256\n4,3,255\n"), ScalingKind::kStrong);
   EXPECT_EQ(kind("gpus,throughput,global_batch\n1,1,256\n2,2,384\n"), ScalingKind::kMixed);
@@ -88,14 +91,17 @@ TEST(Scaling, QuotedEfficienciesAreChecked) {
 }
 
 TEST(Scaling, BadTablesAreErrors) {
-  for (const char* csv : {"gpus,speedup\n", "gpus\n1\n", "speedup\n1\n", "gpus,speedup\n0,1\n", "gpus,speedup\n-1,1\n",
-                          "gpus,time_s\n1,0.0\n", "gpus,throughput\n1,-5\n", "gpus,throughput\n1,x\n", "gpus,throughput\n1e999,5\n"})
+  for (const char* csv :
+       {"gpus,speedup\n", "gpus\n1\n", "speedup\n1\n", "gpus,speedup\n0,1\n", "gpus,speedup\n-1,1\n",
+        "gpus,time_s\n1,0.0\n", "gpus,throughput\n1,-5\n", "gpus,throughput\n1,x\n", "gpus,throughput\n1e999,5\n"})
     EXPECT_THROW(rows_of(csv), Error) << csv;
 }
 
 TEST(Scaling, LossAddsUpToWhatIsMissing) {
-  const StepParts small = {.step_s = 1.0, .compute_s = 0.8, .transfer_s = 0.1, .wait_s = 0.05, .copy_s = 0.02, .idle_s = 0.03};
-  const StepParts large = {.step_s = 1.25, .compute_s = 0.85, .transfer_s = 0.2, .wait_s = 0.1, .copy_s = 0.03, .idle_s = 0.07};
+  const StepParts small = {
+      .step_s = 1.0, .compute_s = 0.8, .transfer_s = 0.1, .wait_s = 0.05, .copy_s = 0.02, .idle_s = 0.03};
+  const StepParts large = {
+      .step_s = 1.25, .compute_s = 0.85, .transfer_s = 0.2, .wait_s = 0.1, .copy_s = 0.03, .idle_s = 0.07};
   for (const double k : {1.0, 0.25, 0.6}) {  // weak, strong, mixed
     const LossSplit loss = loss_split(large, small, k);
     const double efficiency = k * small.step_s / large.step_s;
@@ -104,9 +110,10 @@ TEST(Scaling, LossAddsUpToWhatIsMissing) {
   EXPECT_NEAR(loss_split(large, small, 1).transfer, 0.1 / 1.25, 1e-12);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- projection
+// ---------------------------------------------------------------------------------------------------------- projection
 
-std::vector<ScalingRow> series(const std::function<double(double)>& inverse_efficiency, const std::vector<double>& noise) {
+std::vector<ScalingRow> series(const std::function<double(double)>& inverse_efficiency,
+                               const std::vector<double>& noise) {
   std::vector<ScalingPoint> points;
   for (size_t i = 0; i < noise.size(); ++i) {
     const double n = std::exp2(static_cast<double>(i));
@@ -150,7 +157,12 @@ TEST(ProjectRun, FollowsTheRingOfItsLink) {
   RecordedScale run{.ranks = 8, .parts = {}, .efficiency = Printed::exactly(0.9), .samples = {}, .fit = {}};
   run.samples = {{Collective::kAllreduce, 8, bytes, ring_s(8), 20}};
   run.fit.link = link;
-  run.parts = {.step_s = 0.010 + 0.001 + ring_s(8), .compute_s = 0.010, .transfer_s = ring_s(8), .wait_s = 0.001, .copy_s = 0, .idle_s = 0};
+  run.parts = {.step_s = 0.010 + 0.001 + ring_s(8),
+               .compute_s = 0.010,
+               .transfer_s = ring_s(8),
+               .wait_s = 0.001,
+               .copy_s = 0,
+               .idle_s = 0};
   const Projection weak = project_run(run, 64, false);
   EXPECT_NEAR(weak.efficiency.value, 0.9 * run.parts.step_s / (0.011 + ring_s(64)), 1e-12);
   const Projection strong = project_run(run, 64, true);

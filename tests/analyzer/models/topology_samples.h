@@ -3,9 +3,10 @@
 
 namespace ddl::test::topologies {
 
-// Eight GPUs behind four PCIe switches on two sockets, as a server of 2017 showed them (kubernetes/kubernetes issue 53497, columns of the
-// network card included).
-constexpr const char* kPcieServer = R"(        GPU0    GPU1    GPU2    GPU3    GPU4    GPU5    GPU6    GPU7    mlx4_0  CPU Affinity
+// Eight GPUs behind four PCIe switches on two sockets, as a server of 2017 showed them (kubernetes/kubernetes issue
+// 53497, columns of the network card included).
+constexpr const char* kPcieServer =
+    R"(        GPU0    GPU1    GPU2    GPU3    GPU4    GPU5    GPU6    GPU7    mlx4_0  CPU Affinity
 GPU0     X      PIX     PHB     PHB     SYS     SYS     SYS     SYS     PHB     0-9,20-29
 GPU1    PIX      X      PHB     PHB     SYS     SYS     SYS     SYS     PHB     0-9,20-29
 GPU2    PHB     PHB      X      PIX     SYS     SYS     SYS     SYS     PHB     0-9,20-29
@@ -21,7 +22,8 @@ Legend:
   PIX = Connection traversing a single PCIe switch
 )";
 
-// Two sockets; a PCIe switch with two GPUs on each, and a GPU on the second one's root port. Bridges with one way down are part of it.
+// Two sockets; a PCIe switch with two GPUs on each, and a GPU on the second one's root port. Bridges with one way
+// down are part of it.
 constexpr const char* kHwloc = R"(<?xml version="1.0" encoding="UTF-8"?>
 <!DOCTYPE topology SYSTEM "hwloc2.dtd">
 <topology version="2.0">

@@ -81,7 +81,8 @@ std::vector<std::vector<std::string>> all_alike(size_t gpus, const std::string& 
 }
 
 TEST(Topology, NvlinksAreDirectUnlessAGpuShowsMoreThanItHas) {
-  // DGX-2: six links each, seen in all 15 others (NVIDIA/nccl-tests issue 78): 90 are more than any GPU has, so a switch shares them.
+  // DGX-2: six links each, seen in all 15 others (NVIDIA/nccl-tests issue 78): 90 are more than any GPU has, so a
+  // switch shares them.
   const Topology dgx2 = parse_topology(matrix(all_alike(16, "NV6")), "dgx2");
   EXPECT_EQ(dgx2.links.size(), 16U);
   EXPECT_DOUBLE_EQ(rate(dgx2, "GPU3", "switch:NVSwitch"), 150e9);
@@ -91,8 +92,11 @@ TEST(Topology, NvlinksAreDirectUnlessAGpuShowsMoreThanItHas) {
   EXPECT_DOUBLE_EQ(rate(four, "GPU0", "GPU3"), 100e9);
   EXPECT_EQ(four.names.size(), 4U);
   // Pairs with NVLink behind one host bridge: what a pair has besides is not shown, and is not made up.
-  const Topology pairs = parse_topology(
-      matrix({{"X", "NV2", "PHB", "PHB"}, {"NV2", "X", "PHB", "PHB"}, {"PHB", "PHB", "X", "NV2"}, {"PHB", "PHB", "NV2", "X"}}), "pairs");
+  const Topology pairs = parse_topology(matrix({{"X", "NV2", "PHB", "PHB"},
+                                                {"NV2", "X", "PHB", "PHB"},
+                                                {"PHB", "PHB", "X", "NV2"},
+                                                {"PHB", "PHB", "NV2", "X"}}),
+                                        "pairs");
   EXPECT_DOUBLE_EQ(rate(pairs, "GPU0", "GPU1"), 50e9);
   EXPECT_DOUBLE_EQ(rate(pairs, "GPU0", "switch:PHB 0"), 15.754e9);
   EXPECT_EQ(counts(pairs), (std::vector<int64_t>{2, 2}));
@@ -110,7 +114,8 @@ TEST(Topology, NvidiaSmiThatIsNoneIsRefused) {
 TEST(Topology, HwlocTellsGpusAndTheirSwitches) {
   const Topology host = parse_topology(kHwloc, "host.xml");
   EXPECT_EQ(host.places, 3U);  // the console's VGA controller is none
-  EXPECT_EQ((std::vector<std::string>{host.names.begin(), host.names.begin() + 3}), (std::vector<std::string>{"cuda0", "cuda1", "cuda2"}));
+  EXPECT_EQ((std::vector<std::string>{host.names.begin(), host.names.begin() + 3}),
+            (std::vector<std::string>{"cuda0", "cuda1", "cuda2"}));
   EXPECT_EQ(host.names.size(), 5U) << "one switch, and the host";
   EXPECT_DOUBLE_EQ(rate(host, "cuda0", "switch:PCI 0000:00:01.0"), 15.753846e9);
   EXPECT_DOUBLE_EQ(rate(host, "cuda1", "switch:PCI 0000:00:01.0"), 7.876923e9) << "eight lanes on the way";
@@ -150,7 +155,8 @@ TEST(Topology, SlurmsTree) {  // the example of topology.conf(5)
   slower.set_tier("switch level 2", 3e9, 5e-6, "--tier");
   EXPECT_DOUBLE_EQ(rate(slower, "switch:s1", "switch:s3"), 12e9) << "a lane for each host below";
   EXPECT_THROW(slower.set_tier("spine", 1, {}, ""), Error);
-  const Topology blocks = parse_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2\n", "topology.conf");
+  const Topology blocks =
+      parse_topology("BlockName=b1 Nodes=n[1-2]\nBlockName=b2 Nodes=n[3-4]\nBlockSizes=2\n", "topology.conf");
   EXPECT_EQ(counts(blocks), (std::vector<int64_t>{2, 2}));
   expect_refused("SwitchName=s0 Switches=s1\n", "not described");
   expect_refused("SwitchName=s0 Switches=s1\nSwitchName=s1 Switches=s0\n", "below each other");
@@ -159,14 +165,16 @@ TEST(Topology, SlurmsTree) {  // the example of topology.conf(5)
 }
 
 TEST(Topology, ListsOfHosts) {
-  EXPECT_EQ(expand_hosts("tux[0-3,7],login"), (std::vector<std::string>{"tux0", "tux1", "tux2", "tux3", "tux7", "login"}));
+  EXPECT_EQ(expand_hosts("tux[0-3,7],login"),
+            (std::vector<std::string>{"tux0", "tux1", "tux2", "tux3", "tux7", "login"}));
   EXPECT_EQ(expand_hosts("r[1-2]n[09-10]"), (std::vector<std::string>{"r1n09", "r1n10", "r2n09", "r2n10"}));
   for (const char* bad : {"a[", "a[]", "a[3-1]", "a[0-99999999]", "a[x]", "a[0-9999]b[0-9999]"})
     EXPECT_THROW(expand_hosts(bad), Error) << bad;
 }
 
 TEST(Topology, CsvHasTiersByNameOrBySpeed) {
-  const Topology plain = parse_topology("from,to,gb_per_s\na,switch:x,80\nb,switch:x,80\nswitch:x,c,12.5\n", "links.csv");
+  const Topology plain =
+      parse_topology("from,to,gb_per_s\na,switch:x,80\nb,switch:x,80\nswitch:x,c,12.5\n", "links.csv");
   EXPECT_EQ(plain.places, 3U);
   ASSERT_EQ(plain.tiers.size(), 2U);
   EXPECT_DOUBLE_EQ(*plain.tiers[0].bytes_per_second, 80e9);
@@ -221,14 +229,16 @@ TEST(CollectiveTraffic, ByHand) {
     return result;
   };
   const double ring = 2 * 2 * 300;  // twice, there and back, three quarters
-  EXPECT_EQ(traffic(Collective::kAllreduce, {}), (Traffic{{0, ring, 0, 0}, {0, 0, ring, 0}, {0, 0, 0, ring}, {ring, 0, 0, 0}}));
+  EXPECT_EQ(traffic(Collective::kAllreduce, {}),
+            (Traffic{{0, ring, 0, 0}, {0, 0, ring, 0}, {0, 0, 0, ring}, {ring, 0, 0, 0}}));
   EXPECT_EQ(traffic(Collective::kAllreduce, {Algorithm::kButterfly, {}, {}}),
             (Traffic{{0, 800, 800, 0}, {800, 0, 0, 800}, {800, 0, 0, 800}, {0, 800, 800, 0}}));
   EXPECT_EQ(traffic(Collective::kAllreduce, {Algorithm::kRabenseifner, {}, {}}),
             (Traffic{{0, 800, 400, 0}, {800, 0, 0, 400}, {400, 0, 0, 800}, {0, 400, 800, 0}}));
   EXPECT_EQ(traffic(Collective::kAllreduce, {Algorithm::kRing, {2, 2}, {}}),
             traffic(Collective::kAllreduce, {Algorithm::kRabenseifner, {}, {}}));
-  EXPECT_EQ(traffic(Collective::kBroadcast, {}, 1), (Traffic{{0, 0, 0, 0}, {0, 0, 800, 800}, {0, 0, 0, 0}, {800, 0, 0, 0}}));
+  EXPECT_EQ(traffic(Collective::kBroadcast, {}, 1),
+            (Traffic{{0, 0, 0, 0}, {0, 0, 800, 800}, {0, 0, 0, 0}, {800, 0, 0, 0}}));
   // Rings in the order of nodes: 0 and 2 are neighbours.
   EXPECT_EQ(traffic(Collective::kAllreduce, {Algorithm::kRing, {}, {0, 2, 1, 3}})[0][2], ring);
   Traffic all(3, std::vector<double>(3, 0));

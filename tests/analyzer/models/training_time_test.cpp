@@ -16,7 +16,8 @@ TEST(TrainingTime, StepsOfAnEpoch) {  // 1.2 M images by 32; steps_per_epoch of 
   const CsvTable table = test::published("mlperf_resnet50_batch_vs_epochs");
   for (size_t r = 0; r < table.rows(); ++r) {
     const double batch = table.number(r, "global_batch");
-    EXPECT_LE(std::abs(static_cast<double>(steps_per_epoch(1281167, batch)) - table.number(r, "steps_per_epoch")), 1) << batch;
+    EXPECT_LE(std::abs(static_cast<double>(steps_per_epoch(1281167, batch)) - table.number(r, "steps_per_epoch")), 1)
+        << batch;
   }
 }
 

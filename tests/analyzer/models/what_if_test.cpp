@@ -15,7 +15,7 @@
 namespace ddl::models {
 namespace {
 
-// ---------------------------------------------------------------------------------------------------------------- made by hand
+// -------------------------------------------------------------------------------------------------------- made by hand
 
 constexpr int64_t kRanks = 4;
 
@@ -27,7 +27,8 @@ Replay straggling(int64_t steps, bool chained) {
   std::vector<std::optional<Replay::Op>> before(kRanks);
   for (int64_t step = 0; step < steps; ++step)
     for (int64_t rank = 0; rank < kRanks; ++rank) {
-      const Replay::Op own = replay.add({.rank = rank, .step = step, .kind = compute, .seconds = rank == 1 ? 3.0 : 1.0});
+      const Replay::Op own =
+          replay.add({.rank = rank, .step = step, .kind = compute, .seconds = rank == 1 ? 3.0 : 1.0});
       const Replay::Op all = replay.add({.rank = rank, .step = step, .kind = allreduce, .seconds = 0.5, .group = step});
       replay.after(all, own);
       if (before[static_cast<size_t>(rank)] && chained) replay.after(own, *before[static_cast<size_t>(rank)]);
@@ -88,7 +89,8 @@ TEST(WhatIf, AHealthyRankComputesAsTheOthersDoInTheSameStep) {
   const size_t common = replay.add_kind("compute", false), rare = replay.add_kind("compute", false);
   for (int64_t step = 0; step < 3; ++step)
     for (int64_t rank = 0; rank < 3; ++rank)
-      replay.add({.rank = rank, .step = step, .kind = common, .seconds = (step == 2 ? 10.0 : 1.0) + (rank == 2 ? 4.0 : 0.0)});
+      replay.add(
+          {.rank = rank, .step = step, .kind = common, .seconds = (step == 2 ? 10.0 : 1.0) + (rank == 2 ? 4.0 : 0.0)});
   replay.add({.rank = 0, .step = 0, .kind = rare, .seconds = 2});
   replay.add({.rank = 1, .step = 2, .kind = rare, .seconds = 4});
   replay.add({.rank = 2, .step = 1, .kind = rare, .seconds = 8});  // the others have it in other steps
@@ -113,7 +115,8 @@ TEST(WhatIf, AHealthyRankVariesAsTheOthersDo) {
       if (op++ % 3 == 1) healthy_s.push_back(seconds);
     return healthy_s;
   };
-  EXPECT_EQ(job({13, 15, 15, 13}), (std::vector<double>{9, 11, 11, 9})) << "as late in each step: its own variation stays";
+  EXPECT_EQ(job({13, 15, 15, 13}), (std::vector<double>{9, 11, 11, 9}))
+      << "as late in each step: its own variation stays";
   const std::vector<double> rare_s = job({50, 10, 10, 10});
   const double scale = std::sqrt(3) / std::sqrt((900 + 3 * 100) / 4.0);
   EXPECT_NEAR(rare_s[0], 10 + 30 * scale, 1e-9) << "late in one step: that is not its variation";
@@ -154,16 +157,22 @@ TEST(WhatIf, NoSlownessHasNobodyToAnswerForIt) {
   EXPECT_FALSE(slowdown.fixed_by_ranks);  // 0 / 0
 }
 
-// ---------------------------------------------------------------------------------------------------------------- pipelines
+// ----------------------------------------------------------------------------------------------------------- pipelines
 
 PipelineOp op(int64_t stage, std::string type, int64_t number, double start_s, double duration_s) {
-  return {.replica = 0, .stage = stage, .step = 1, .type = std::move(type), .number = number, .start_s = start_s, .duration_s = duration_s};
+  return {.replica = 0,
+          .stage = stage,
+          .step = 1,
+          .type = std::move(type),
+          .number = number,
+          .start_s = start_s,
+          .duration_s = duration_s};
 }
 
 TEST(PipelineReplay, TransferBeginsWhenBothEndsHaveCome) {
   // The receiver waits 2 s for the sender, then both transfer for 1 s.
-  const Replay job = pipeline_replay({op(0, "forward-compute", 0, 0, 2), op(0, "forward-send", 0, 2, 1), op(1, "forward-recv", 0, 0, 3),
-                                      op(1, "forward-compute", 0, 3, 2)});
+  const Replay job = pipeline_replay({op(0, "forward-compute", 0, 0, 2), op(0, "forward-send", 0, 2, 1),
+                                      op(1, "forward-recv", 0, 0, 3), op(1, "forward-compute", 0, 3, 2)});
   EXPECT_NEAR(job.mean_step_seconds(job.recorded()), 5, 1e-12);
   EXPECT_NEAR(job.mean_step_seconds(faster_network(job, 2)), 4.5, 1e-12);
 }
@@ -173,7 +182,7 @@ TEST(PipelineReplay, RefusesHalfAMessageAndTwins) {
   EXPECT_THROW(pipeline_replay({op(0, "gc", 0, 0, 1), op(0, "gc", 0, 1, 1)}), Error);
 }
 
-// ---------------------------------------------------------------------------------------------------------------- a published job
+// ----------------------------------------------------------------------------------------------------- a published job
 
 constexpr char kTrace[] = DDL_SOURCE_DIR "/../shared/traces/straggler/trace-ST.csv.gz";
 
@@ -181,7 +190,8 @@ std::vector<PipelineOp> published_job() {
   const std::unique_ptr<FILE, int (*)(FILE*)> unpack(popen((std::string("gzip -dc ") + kTrace).c_str(), "r"), pclose);
   std::string text(1 << 20, '\0');
   size_t size = 0;
-  for (size_t got; (got = fread(text.data() + size, 1, text.size() - size, unpack.get())) > 0;) text.resize(2 * (size += got));
+  for (size_t got; (got = fread(text.data() + size, 1, text.size() - size, unpack.get())) > 0;)
+    text.resize(2 * (size += got));
   const CsvTable table = CsvTable::parse(text.substr(0, size), "trace-ST.csv");
   std::vector<PipelineOp> ops;
   for (size_t r = 0; r < table.rows(); ++r) {
@@ -198,8 +208,9 @@ std::vector<PipelineOp> published_job() {
   return ops;
 }
 
-/// A job of ByteDance, 4 stages x 2 replicas, of which the last stage is slow. All numbers are those that its publishers computed
-/// (result-ST.json, ms-ST.json, mw-ST.json): specification.md G-C. Extra: needs ../shared, skipped without it.
+/// A job of ByteDance, 4 stages x 2 replicas, of which the last stage is slow. All numbers are those that its
+/// publishers computed (result-ST.json, ms-ST.json, mw-ST.json): specification.md G-C. Extra:
+/// needs ../shared, skipped without it.
 TEST(PipelineReplay, PublishedStragglingJob) {
   if (!std::filesystem::exists(kTrace)) GTEST_SKIP() << "an extra that needs a public trace in " << kTrace;
   const Replay job = pipeline_replay(published_job());

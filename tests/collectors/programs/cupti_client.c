@@ -1,5 +1,5 @@
-/* Trains for ten steps of five kernels, and traces the last five itself with CUPTI, as a program with torch.profiler does. Prints
- * how many of its kernels it saw. With "first" it subscribes before anything has called cuInit.
+/* Trains for ten steps of five kernels, and traces the last five itself with CUPTI, as a program with torch.profiler
+ * does. Prints how many of its kernels it saw. With "first" it subscribes before anything has called cuInit.
  *
  * usage: cupti_client [first|never] */
 #include <ddl/annotate.h>
@@ -15,7 +15,8 @@ struct dim3 {
 struct event;
 extern int cudaMalloc(void**, size_t), cudaStreamCreate(struct fake_stream**), cudaDeviceSynchronize(void);
 extern int cudaLaunchKernel(const void*, struct dim3, struct dim3, void**, size_t, struct fake_stream*);
-extern int cudaEventCreate(struct event**), cudaEventRecord(struct event*, struct fake_stream*), cudaEventQuery(struct event*);
+extern int cudaEventCreate(struct event**), cudaEventRecord(struct event*, struct fake_stream*),
+    cudaEventQuery(struct event*);
 extern int cuptiSubscribe(void**, void (*)(void*, int, unsigned, const void*), void*), cuptiActivityEnable(int),
     cuptiActivityFlushAll(unsigned);
 extern int cuptiActivityRegisterCallbacks(void (*)(unsigned char**, size_t*, size_t*),
@@ -26,7 +27,9 @@ enum { STEPS = 10, KERNELS = 5, CONCURRENT_KERNEL = 10, BYTES = 1 << 16 };
 
 static int seen;
 
-static void on_callback(void* user, int domain, unsigned number, const void* data) { (void)user, (void)domain, (void)number, (void)data; }
+static void on_callback(void* user, int domain, unsigned number, const void* data) {
+  (void)user, (void)domain, (void)number, (void)data;
+}
 static void on_request(unsigned char** buffer, size_t* size, size_t* records) {
   *buffer = malloc(BYTES);
   *size = BYTES;

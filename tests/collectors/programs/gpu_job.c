@@ -1,10 +1,12 @@
-/* A training job of known shape against the mocks of CUDA (tests/mocks/fake_cuda.h): two threads, two streams, STEPS steps. The threads
- * take turns, so that with the virtual clock every number of the run is known; tests/collectors/gpu_truth.py computes them a second time.
+/* A training job of known shape against the mocks of CUDA (tests/mocks/fake_cuda.h): two threads, two streams, STEPS
+ * steps. The threads take turns, so that with the virtual clock every number of the run is known;
+ * tests/collectors/gpu_truth.py computes them a second time.
  *
- * Three programs: alone; ranks of MPI (WITH_MPI); ranks that only NCCL ties together, told who they are by RANK and WORLD_SIZE (WITH_NCCL):
- * there the kernel of the collective is NCCL's, and waits for the slower rank.
+ * Three programs: alone; ranks of MPI (WITH_MPI); ranks that only NCCL ties together, told who they are by RANK and
+ * WORLD_SIZE (WITH_NCCL): there the kernel of the collective is NCCL's, and waits for the slower rank.
  *
- * usage: gpu_job STEPS [graph] [exit]     graph: the forward pass is captured once and replayed; exit: leave by _exit */
+ * usage: gpu_job STEPS [graph] [exit]     graph: the forward pass is captured once and replayed; exit:
+ *                                         leave by _exit */
 #include <ddl/annotate.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -26,11 +28,13 @@ struct dim3 {
 };
 extern int cudaMalloc(void**, size_t), cudaMallocHost(void**, size_t), cudaStreamCreate(struct fake_stream**);
 extern int cudaLaunchKernel(const void*, struct dim3, struct dim3, void**, size_t, struct fake_stream*);
-extern int cudaMemcpyAsync(void*, const void*, size_t, int, struct fake_stream*), cudaMemcpy(void*, const void*, size_t, int);
+extern int cudaMemcpyAsync(void*, const void*, size_t, int, struct fake_stream*),
+    cudaMemcpy(void*, const void*, size_t, int);
 extern int cudaMemsetAsync(void*, int, size_t, struct fake_stream*), cudaDeviceSynchronize(void),
     cudaStreamSynchronize(struct fake_stream*);
 extern int cudaMemcpyPeerAsync(void*, int, const void*, int, size_t, struct fake_stream*);
-extern int cudaStreamBeginCapture(struct fake_stream*, int), cudaStreamEndCapture(struct fake_stream*, struct fake_graph**);
+extern int cudaStreamBeginCapture(struct fake_stream*, int),
+    cudaStreamEndCapture(struct fake_stream*, struct fake_graph**);
 extern int cudaGraphInstantiate(struct fake_graph**, struct fake_graph*, unsigned long long),
     cudaGraphLaunch(struct fake_graph*, struct fake_stream*);
 struct event;
@@ -53,9 +57,13 @@ static void launch(const char* kernel, struct fake_stream* stream) {
 #ifdef WITH_NCCL
 static ncclComm_t comm;
 static float gradients[GRADIENTS];
-static void reduce(void) { ncclAllReduce(gradients, gradients, GRADIENTS, 7, 0, comm, communicate); } /* 90000 ns, and the waiting */
+static void reduce(void) {
+  ncclAllReduce(gradients, gradients, GRADIENTS, 7, 0, comm, communicate);
+} /* 90000 ns, and the waiting */
 #else
-static void reduce(void) { launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)@90000", communicate); }
+static void reduce(void) {
+  launch("ncclDevKernel_AllReduce_Sum_f32_RING_LL(ncclDevKernelArgsStorage<4096ul>)@90000", communicate);
+}
 #endif
 
 static void forward_layers(void) {
@@ -100,7 +108,7 @@ static void update(void) {
   ddl_phase_begin("update");
   cudaMemsetAsync(device_memory, 1, GRADIENT_BYTES, communicate);                    /* 500 ns */
   cudaMemcpyPeerAsync(device_memory, 1, device_memory + 1000, 0, 1000, communicate); /* 100 ns */
-  cudaMemcpy(pageable, device_memory, GRADIENT_BYTES, 2);                            /* 10000 ns, on the default stream */
+  cudaMemcpy(pageable, device_memory, GRADIENT_BYTES, 2); /* 10000 ns, on the default stream */
   cudaDeviceSynchronize();
   launch("sgd@3000", compute); /* nothing runs until it is launched */
   cudaDeviceSynchronize();

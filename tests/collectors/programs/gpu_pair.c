@@ -1,10 +1,11 @@
-/* A process with two GPUs of the mocks of CUDA, which are two ranks of one communicator of NCCL, alone or as one of several such
- * processes (PAIR_NUMBER of PAIR_COUNT, ID_FILE); with the virtual clock every number of the run is known (tests/collectors/gpu_truth.py
- * computes them a second time).
+/* A process with two GPUs of the mocks of CUDA, which are two ranks of one communicator of NCCL, alone or as one of
+ * several such processes (PAIR_NUMBER of PAIR_COUNT, ID_FILE); with the virtual clock every number of the run is known
+ * (tests/collectors/gpu_truth.py computes them a second time).
  *
- * In a step GPU 1 computes longer than GPU 0, and a second process longer than the first; the kernels of the AllReduce wait for the last.
- * Then GPU 0 is given a kernel that may not begin before a copy of GPU 1 is done, told so by an event; and one that may not begin before a
- * collective's kernel of GPU 1, through an event of a third stream that was only told to wait.
+ * In a step GPU 1 computes longer than GPU 0, and a second process longer than the first; the kernels of the AllReduce
+ * wait for the last. Then GPU 0 is given a kernel that may not begin before a copy of GPU 1 is done, told so by an
+ * event; and one that may not begin before a collective's kernel of GPU 1, through an event of a third stream that was
+ * only told to wait.
  *
  * usage: gpu_pair STEPS all|ranks|threads     all: one thread, ncclCommInitAll; ranks: one thread, ncclCommInitRank of each in a group;
  * threads: one per GPU, each of which joins as a rank of its own */
@@ -23,7 +24,8 @@ struct dim3 {
   unsigned x, y, z;
 };
 struct event;
-extern int cudaSetDevice(int), cudaMalloc(void**, size_t), cudaMallocHost(void**, size_t), cudaStreamCreate(struct fake_stream**);
+extern int cudaSetDevice(int), cudaMalloc(void**, size_t), cudaMallocHost(void**, size_t),
+    cudaStreamCreate(struct fake_stream**);
 extern int cudaLaunchKernel(const void*, struct dim3, struct dim3, void**, size_t, struct fake_stream*);
 extern int cudaMemcpyAsync(void*, const void*, size_t, int, struct fake_stream*), cudaDeviceSynchronize(void);
 extern int cudaEventCreate(struct event**), cudaEventRecord(struct event*, struct fake_stream*);
@@ -51,7 +53,9 @@ static void work(int gpu) {
   cudaStreamWaitEvent(communicate[gpu], computed[gpu], 0);
   ddl_layer_end();
 }
-static void reduce(int gpu) { ncclAllReduce(gradients[gpu], gradients[gpu], COUNT, 7, 0, comms[gpu], communicate[gpu]); }
+static void reduce(int gpu) {
+  ncclAllReduce(gradients[gpu], gradients[gpu], COUNT, 7, 0, comms[gpu], communicate[gpu]);
+}
 
 /* What GPU 0 must wait for: 150 us of a copy, 120 us of a collective. */
 static void depend(void) {

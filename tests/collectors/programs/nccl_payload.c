@@ -1,5 +1,5 @@
-/* Calls of the real libnccl that fail for want of a communicator, but not before NCCL has told NVTX of them. What a handler hears is
- * printed by the listener in nvtx_probe.cpp, which NVTX_INJECTION64_PATH names. */
+/* Calls of the real libnccl that fail for want of a communicator, but not before NCCL has told NVTX of them. What a
+ * handler hears is printed by the listener in nvtx_probe.cpp, which NVTX_INJECTION64_PATH names. */
 #include <nccl.h>
 #include <stdio.h>
 

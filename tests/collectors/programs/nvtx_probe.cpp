@@ -11,7 +11,8 @@ void print(const ddl::NvtxLibraryEvent& event) {
     return;
   }
   printf("begin %s %s", event.domain, event.name);
-  for (size_t i = 0; i < event.field_count; ++i) printf(" | %s = %lld", event.fields[i].name, static_cast<long long>(event.fields[i].bits));
+  for (size_t i = 0; i < event.field_count; ++i)
+    printf(" | %s = %lld", event.fields[i].name, static_cast<long long>(event.fields[i].bits));
   printf("\n");
 }
 

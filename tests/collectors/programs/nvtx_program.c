@@ -71,17 +71,17 @@ int main(void) {
     size_t images;
     float lr;
   } data = {640, 0.125f};
-  const nvtxPayloadSchemaAttr_t schema = {
-      NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES,
-      "s",
-      NVTX_PAYLOAD_SCHEMA_TYPE_STATIC,
-      0,
-      entries,
-      2,
-      sizeof data,
-      0,
-      0,
-      NULL};
+  const nvtxPayloadSchemaAttr_t schema = {NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_TYPE | NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_ENTRIES |
+                                              NVTX_PAYLOAD_SCHEMA_ATTR_FIELD_NUM_ENTRIES,
+                                          "s",
+                                          NVTX_PAYLOAD_SCHEMA_TYPE_STATIC,
+                                          0,
+                                          entries,
+                                          2,
+                                          sizeof data,
+                                          0,
+                                          0,
+                                          NULL};
   const nvtxPayloadData_t payload = {nvtxPayloadSchemaRegister(domain, &schema), sizeof data, &data};
   nvtxMarkPayload(domain, &payload, 1);
   return 0;

@@ -1,5 +1,5 @@
-/* Blocking collectives: every one on the whole world, on a part of it and on MPI_COMM_SELF, with every root, in place, empty, with and
- * without gaps. conformance: ranks=3/2 threads=yes */
+/* Blocking collectives: every one on the whole world, on a part of it and on MPI_COMM_SELF, with every root, in place,
+ * empty, with and without gaps. conformance: ranks=3/2 threads=yes */
 #include "support/collective_data.h"
 
 static void rooted(MPI_Comm comm, int rank, int n, int root) {
@@ -20,20 +20,23 @@ static void rooted(MPI_Comm comm, int rank, int n, int root) {
   DATA(recv);
   uneven(rank, n);
   fill(rank);
-  CALLC(MPI_Gatherv, send, counts[rank], MPI_INT, recv, rank == root ? counts : NULL, rank == root ? displs : NULL, MPI_INT, root, comm);
-  DATA(recv);
-  fill(rank);
-  CALLC(MPI_Gatherv, rank == root ? MPI_IN_PLACE : send, counts[rank], MPI_INT, recv, counts, displs, MPI_INT, root, comm);
-  DATA(recv);
-  fill(rank);
-  CALLC(MPI_Scatterv, rank == root ? send : NULL, rank == root ? counts : NULL, rank == root ? displs : NULL, MPI_INT, recv, counts[rank],
+  CALLC(MPI_Gatherv, send, counts[rank], MPI_INT, recv, rank == root ? counts : NULL, rank == root ? displs : NULL,
         MPI_INT, root, comm);
+  DATA(recv);
+  fill(rank);
+  CALLC(MPI_Gatherv, rank == root ? MPI_IN_PLACE : send, counts[rank], MPI_INT, recv, counts, displs, MPI_INT, root,
+        comm);
+  DATA(recv);
+  fill(rank);
+  CALLC(MPI_Scatterv, rank == root ? send : NULL, rank == root ? counts : NULL, rank == root ? displs : NULL, MPI_INT,
+        recv, counts[rank], MPI_INT, root, comm);
   DATA(recv);
   fill(rank);
   CALLC(MPI_Reduce, send, recv, EACH, MPI_INT, MPI_SUM, root, comm);
   DATA(recv);
   memcpy(recv, send, sizeof send);
-  CALLC(MPI_Reduce, rank == root ? MPI_IN_PLACE : send, rank == root ? recv : NULL, EACH, MPI_INT, MPI_BXOR, root, comm);
+  CALLC(MPI_Reduce, rank == root ? MPI_IN_PLACE : send, rank == root ? recv : NULL, EACH, MPI_INT, MPI_BXOR, root,
+        comm);
   DATA(recv);
   CALLC(MPI_Bcast, NULL, 0, MPI_INT, root, comm);
   CALLC(MPI_Reduce, NULL, NULL, 0, MPI_INT, MPI_MAX, root, comm);

@@ -1,6 +1,7 @@
-/* Communicators from every constructor: who is in them, what they inherit (attributes with their callbacks, error handlers, names,
- * topologies), what freeing does, and that messages on one are not seen on another. On 2 or 3 ranks MPICH 4.0.2 crashes now and then by itself (in 12 of
- * 100 runs; 4 ranks: in none of 50). conformance: ranks=4 threads=yes */
+/* Communicators from every constructor: who is in them, what they inherit (attributes with their callbacks, error
+ * handlers, names, topologies), what freeing does, and that messages on one are not seen on another. On 2 or 3
+ * ranks MPICH 4.0.2 crashes now and then by itself (in 12 of 100 runs; 4 ranks: in none of 50). conformance:
+ * ranks=4 threads=yes */
 #include "support/transcript.h"
 
 static __thread int keyval = MPI_KEYVAL_INVALID, refusing = MPI_KEYVAL_INVALID;
@@ -59,7 +60,8 @@ static void examine(const char* what, MPI_Comm comm) {
                                        : "own handler");
   if (handler != MPI_ERRORS_ARE_FATAL && handler != MPI_ERRORS_RETURN) PMPI_Errhandler_free(&handler);
   CALLC(MPI_Allreduce, &me, &sum, 1, MPI_INT, MPI_SUM, comm);
-  CALLC(MPI_Sendrecv, &me, 1, MPI_INT, (rank + 1) % n, 3, &from, 1, MPI_INT, (rank + n - 1) % n, 3, comm, MPI_STATUS_IGNORE);
+  CALLC(MPI_Sendrecv, &me, 1, MPI_INT, (rank + 1) % n, 3, &from, 1, MPI_INT, (rank + n - 1) % n, 3, comm,
+        MPI_STATUS_IGNORE);
   note("  sum %d, next to %d", sum, from);
 }
 
@@ -220,7 +222,8 @@ static void topologies(void) {
   CALL(MPI_Dist_graph_create, world, 1, &me, &one, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
   examine("distributed graph", graph);
   end(&graph);
-  CALL(MPI_Dist_graph_create_adjacent, world, 1, &previous, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &graph);
+  CALL(MPI_Dist_graph_create_adjacent, world, 1, &previous, MPI_UNWEIGHTED, 1, &next, MPI_UNWEIGHTED, MPI_INFO_NULL, 0,
+       &graph);
   examine("distributed graph", graph);
   end(&graph);
 }
@@ -268,6 +271,7 @@ static void body(void) {
 }
 
 int main(int argc, char** argv) {
-  one_after_the_other = 1; /* communicators of some ranks made on two threads at once: Open MPI 4.1.4 hangs now and then */
+  one_after_the_other =
+      1; /* communicators of some ranks made on two threads at once: Open MPI 4.1.4 hangs now and then */
   return conformance(&argc, &argv, body);
 }

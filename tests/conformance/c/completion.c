@@ -1,5 +1,6 @@
-/* Every way to complete requests, one completion at a time so that it is known which: null, empty, mixed lists, statuses wanted and not;
- * asked for without completing; cancelled; freed; generalized. conformance: ranks=2 threads=yes */
+/* Every way to complete requests, one completion at a time so that it is known which: null, empty, mixed
+ * lists, statuses wanted and not; asked for without completing; cancelled; freed; generalized. conformance:
+ * ranks=2 threads=yes */
 #include "support/transcript.h"
 
 #define N 6
@@ -63,7 +64,8 @@ static void nothing(void) {
 
 enum Way { kWait, kTest, kWaitany, kTestany, kWaitsome, kTestsome, kGetStatus, kWays };
 
-/* Rank 1 has receives for tags 0..N-1 posted, without one in the middle; rank 0 sends one of them when it is told to. */
+/* Rank 1 has receives for tags 0..N-1 posted, without one in the middle; rank 0 sends one of them when it is told
+ * to. */
 static void one_by_one(enum Way way, int ignore) {
   static const int kOrder[] = {3, 0, 5, 1, 4};
   enum { kHole = 2, kSent = sizeof kOrder / sizeof *kOrder };

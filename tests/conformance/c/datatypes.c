@@ -1,5 +1,5 @@
-/* Datatypes and addresses of every kind in messages and collectives: derived types, freed while they are in use, pairs, MPI_BOTTOM, parts
- * of an element, nothing, and more than an int can count. conformance: ranks=2 threads=yes */
+/* Datatypes and addresses of every kind in messages and collectives: derived types, freed while they are in use, pairs,
+ * MPI_BOTTOM, parts of an element, nothing, and more than an int can count. conformance: ranks=2 threads=yes */
 #include <limits.h>
 #include <stddef.h>
 
@@ -22,7 +22,8 @@ static void fill(void) {
 static MPI_Datatype make(int which, const char** name) {
   MPI_Datatype type = MPI_DATATYPE_NULL, inner = MPI_DATATYPE_NULL;
   const int lengths[3] = {1, 3, 1}, starts[3] = {4, 0, 9}, sizes[2] = {6, 5}, parts[2] = {2, 3}, first[2] = {1, 1};
-  const MPI_Aint places[3] = {offsetof(Particle, kind), offsetof(Particle, place), offsetof(Particle, id)}, bytes[3] = {64, 0, 128};
+  const MPI_Aint places[3] = {offsetof(Particle, kind), offsetof(Particle, place), offsetof(Particle, id)},
+                 bytes[3] = {64, 0, 128};
   const MPI_Datatype members[3] = {MPI_CHAR, MPI_DOUBLE, MPI_INT};
   switch (which) {
     case 0:

@@ -1,5 +1,5 @@
-/* Processes that come later: spawned, spawned as several programs, connected by a port, joined by a socket. Errors of each.
- * conformance: ranks=2 threads=no cases=spawn:0,multiple:0/0/-,connect:0,join:0 unsteady=openmpi */
+/* Processes that come later: spawned, spawned as several programs, connected by a port, joined by a socket. Errors of
+ * each. conformance: ranks=2 threads=no cases=spawn:0,multiple:0/0/-,connect:0,join:0 unsteady=openmpi */
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -92,7 +92,8 @@ static void join(void) {
   int ends, listener = -1;
   if (me == 0) {
     listener = socket(AF_UNIX, SOCK_STREAM, 0);
-    if (bind(listener, (struct sockaddr*)&address, sizeof address) != 0 || listen(listener, 1) != 0) perror("joined.socket");
+    if (bind(listener, (struct sockaddr*)&address, sizeof address) != 0 || listen(listener, 1) != 0)
+      perror("joined.socket");
   }
   CALL(MPI_Barrier, MPI_COMM_WORLD);
   if (me == 0) {

@@ -1,5 +1,6 @@
-/* Calls that MPI refuses: every call with a null communicator, window or file, then counts, ranks, tags, roots, types, operations and
- * pointers that cannot be. The handler that is called, with which handle, and what the call returns. conformance: ranks=2 threads=yes */
+/* Calls that MPI refuses: every call with a null communicator, window or file, then counts, ranks, tags, roots, types,
+ * operations and pointers that cannot be. The handler that is called, with which handle, and what the call returns.
+ * conformance: ranks=2 threads=yes */
 #include <setjmp.h>
 
 #include "support/transcript.h"
@@ -242,7 +243,11 @@ static void files(void) {
   CALL(MPI_File_open, world, "is-not-there", MPI_MODE_RDONLY, MPI_INFO_NULL, &file);
   CALL(MPI_File_open, world, "errors", MPI_MODE_RDONLY | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
   CALL(MPI_File_delete, "is-not-there", MPI_INFO_NULL);
-  CALL(MPI_File_open, MPI_COMM_SELF, me ? thread ? "3" : "2" : thread ? "1" : "0", MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
+  CALL(MPI_File_open, MPI_COMM_SELF,
+       me       ? thread ? "3" : "2"
+       : thread ? "1"
+                : "0",
+       MPI_MODE_CREATE | MPI_MODE_WRONLY, MPI_INFO_NULL, &file);
   if (file == MPI_FILE_NULL) return;
   tell_file_errors(file);
   CALLC(MPI_File_read, file, a, 1, MPI_INT, &status);
@@ -334,7 +339,11 @@ static void pointers(void) {
   CALL(MPI_Request_free, NULL);
   CALL(MPI_Waitall, -1, several, MPI_STATUSES_IGNORE);
   CALL(MPI_Testany, -1, several, &index, &flag, &status);
-  note("  index %s flag %d outcount %d", index == MPI_UNDEFINED ? "undefined" : index == UNTOUCHED ? "untouched" : "set", flag, done);
+  note("  index %s flag %d outcount %d",
+       index == MPI_UNDEFINED ? "undefined"
+       : index == UNTOUCHED   ? "untouched"
+                              : "set",
+       flag, done);
   CALLC(MPI_Isend, a, 1, MPI_INT, 0, 0, world, NULL);
   CALLC(MPI_Irecv, a, 1, MPI_INT, 0, 0, world, NULL);
   CALL(MPI_Comm_dup, world, NULL);

@@ -73,7 +73,8 @@ static void messages(MPI_Comm inter, int local) {
   note("-- messages");
   for (int wild = 0; wild < 2 && local == 0; ++wild) {
     poison_statuses(&status, 1);
-    CALLC(MPI_Sendrecv, &value, 1, MPI_INT, 0, 4, &got, 1, MPI_INT, wild ? MPI_ANY_SOURCE : 0, wild ? MPI_ANY_TAG : 4, inter, &status);
+    CALLC(MPI_Sendrecv, &value, 1, MPI_INT, 0, 4, &got, 1, MPI_INT, wild ? MPI_ANY_SOURCE : 0, wild ? MPI_ANY_TAG : 4,
+          inter, &status);
     note_status("status", &status, MPI_INT);
     note("  got %d", got);
   }

@@ -1,5 +1,5 @@
-/* Files, all ranks together: explicit offsets, own pointers, the shared pointer in the order of the ranks; with a view that interleaves
- * them. conformance: ranks=3/2 threads=yes */
+/* Files, all ranks together: explicit offsets, own pointers, the shared pointer in the order of the ranks; with a view
+ * that interleaves them. conformance: ranks=3/2 threads=yes */
 #include "support/files.h"
 
 static void transfers(const char* name, int striped) {

@@ -1,5 +1,5 @@
-/* Files, each rank for itself: explicit offsets, own and shared pointers, views, sizes, what is at the end of a file, statuses wanted and
- * not. conformance: ranks=3/2 threads=yes */
+/* Files, each rank for itself: explicit offsets, own and shared pointers, views, sizes, what is at the end of a file,
+ * statuses wanted and not. conformance: ranks=3/2 threads=yes */
 #include "support/files.h"
 
 static void explicit_offsets(void) {
@@ -10,7 +10,8 @@ static void explicit_offsets(void) {
   poison_statuses(&status, 1);
   CALLC(MPI_File_write_at, file, (MPI_Offset)(me * N * (int)sizeof(int)), data, N, MPI_INT, &status);
   note_transfer(&status);
-  CALLC(MPI_File_write_at, file, (MPI_Offset)((size + me) * N * (int)sizeof(int)), data, N / 2, MPI_INT, MPI_STATUS_IGNORE);
+  CALLC(MPI_File_write_at, file, (MPI_Offset)((size + me) * N * (int)sizeof(int)), data, N / 2, MPI_INT,
+        MPI_STATUS_IGNORE);
   CALL(MPI_File_sync, file);
   CALL(MPI_Barrier, world);
   CALL(MPI_File_sync, file);
@@ -19,7 +20,8 @@ static void explicit_offsets(void) {
   note_transfer(&status);
   prepare(1);
   poison_statuses(&status, 1);
-  CALLC(MPI_File_read_at, file, (MPI_Offset)(2 * size * N * (int)sizeof(int)), got, N, MPI_INT, &status); /* behind the end */
+  CALLC(MPI_File_read_at, file, (MPI_Offset)(2 * size * N * (int)sizeof(int)), got, N, MPI_INT,
+        &status); /* behind the end */
   note_transfer(&status);
   poison_statuses(&status, 1);
   CALLC(MPI_File_read_at, file, (MPI_Offset)(((2 * size - 1) * N + N / 2 - 3) * (int)sizeof(int)), got, N, MPI_INT,

@@ -1,8 +1,7 @@
-/* Beginnings and ends of MPI: what is known before and after, callbacks of MPI_Finalize, MPI_Pcontrol, and every way not to end well
- * (by rank 1 alone, while the other waits, so that the launcher always hears it of the same).
+/* Beginnings and ends of MPI: what is known before and after, callbacks of MPI_Finalize, MPI_Pcontrol, and every way
+ * not to end well (by rank 1 alone, while the other waits, so that the launcher always hears it of the same).
  * conformance: ranks=2 unsteady=mpich42
- * cases=plain:0,funneled:0,multiple:0,unfinished:0,code:3,twice:1/0,abort:7,abort_self:9,fatal:6,before:1/1/14,after:1/1/14,no_finalize:1/-,exits_early:4/-
- */
+ * cases=plain:0,funneled:0,multiple:0,unfinished:0,code:3,twice:1/0,abort:7,abort_self:9,fatal:6,before:1/1/14,after:1/1/14,no_finalize:1/-,exits_early:4/- */
 #include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -39,8 +38,8 @@ static void controls(void) {
   CALL(MPI_Pcontrol, -7, NULL);
 }
 
-/* Rank 1 is to be the one that ends the job, when rank 0 has written all that it will. Rank 0 then waits for the launcher to end it; where
- * MPI is finalized, MPICH's launcher does not, and it ends when rank 1 has. */
+/* Rank 1 is to be the one that ends the job, when rank 0 has written all that it will. Rank 0 then waits for the
+ * launcher to end it; where MPI is finalized, MPICH's launcher does not, and it ends when rank 1 has. */
 static void only_rank_1_goes_on(void) {
   int end, running = 0, finalized = 0;
   char nothing;
@@ -108,8 +107,8 @@ int main(int argc, char** argv) {
     task[0] = 0;
   }
 #endif
-  if (strcmp(task, "twice") == 0 || strncmp(task, "abort", 5) == 0 || strcmp(task, "fatal") == 0 || strcmp(task, "exits_early") == 0 ||
-      strcmp(task, "no_finalize") == 0) {
+  if (strcmp(task, "twice") == 0 || strncmp(task, "abort", 5) == 0 || strcmp(task, "fatal") == 0 ||
+      strcmp(task, "exits_early") == 0 || strcmp(task, "no_finalize") == 0) {
     only_rank_1_goes_on();
     if (strcmp(task, "twice") == 0) CALL(MPI_Init, &argc, &argv); /* the end of it with Open MPI */
     if (strcmp(task, "abort") == 0) CALL(MPI_Abort, MPI_COMM_WORLD, 7);

@@ -1,5 +1,5 @@
-/* Topologies and the collectives of neighbours on them: a ring, a grid with edges (MPI_PROC_NULL), a graph, distributed graphs with
- * weights. conformance: ranks=4 threads=yes/no */
+/* Topologies and the collectives of neighbours on them: a ring, a grid with edges (MPI_PROC_NULL), a graph, distributed
+ * graphs with weights. conformance: ranks=4 threads=yes/no */
 #include "support/transcript.h"
 
 #define MAX 8 /* neighbours */
@@ -11,7 +11,8 @@ static __thread Displacement displs[MAX];
 static __thread MPI_Aint bytes_displs[MAX];
 static __thread MPI_Datatype types[MAX];
 
-/* The blocking collective and the one with a request. A program that defines PERSISTENT makes a persistent operation of both. */
+/* The blocking collective and the one with a request. A program that defines PERSISTENT makes a persistent
+ * operation of both. */
 #ifndef PERSISTENT
 #define BOTH(NAME, INIT, ...)                   \
   do {                                          \
@@ -58,10 +59,13 @@ static void exchange(MPI_Comm comm, int in, int out_degree, const int* sources) 
     types[i] = MPI_INT;
   }
   BOTH(eighbor_allgather, Neighbor_allgather_init, send, EACH, MPI_INT, recv, EACH, MPI_INT, comm);
-  BOTH(eighbor_allgatherv, Neighbor_allgatherv_init, send, rank % (EACH + 1), MPI_INT, recv, recv_counts, displs, MPI_INT, comm);
+  BOTH(eighbor_allgatherv, Neighbor_allgatherv_init, send, rank % (EACH + 1), MPI_INT, recv, recv_counts, displs,
+       MPI_INT, comm);
   BOTH(eighbor_alltoall, Neighbor_alltoall_init, send, EACH, MPI_INT, recv, EACH, MPI_INT, comm);
-  BOTH(eighbor_alltoallv, Neighbor_alltoallv_init, send, send_counts, displs, MPI_INT, recv, recv_counts, displs, MPI_INT, comm);
-  BOTH(eighbor_alltoallw, Neighbor_alltoallw_init, send, send_counts, bytes_displs, types, recv, recv_counts, bytes_displs, types, comm);
+  BOTH(eighbor_alltoallv, Neighbor_alltoallv_init, send, send_counts, displs, MPI_INT, recv, recv_counts, displs,
+       MPI_INT, comm);
+  BOTH(eighbor_alltoallw, Neighbor_alltoallw_init, send, send_counts, bytes_displs, types, recv, recv_counts,
+       bytes_displs, types, comm);
 }
 
 static void cartesian(int dimensions, const int* dims, const int* periods) {
@@ -105,8 +109,8 @@ static void graph(void) {
 
 static void distributed(int adjacent, int weighted) {
   /* Everybody hears the rank below and rank 0, and rank 0 is heard by all: degrees differ. */
-  int sources[MAX], targets[MAX], weights[MAX] = {3, 1, 4, 1, 5, 9, 2, 6}, in = 0, out_degree = 0, is_weighted = -1, got_in = -1,
-                                  got_out = -1;
+  int sources[MAX], targets[MAX], weights[MAX] = {3, 1, 4, 1, 5, 9, 2, 6}, in = 0, out_degree = 0, is_weighted = -1,
+                                  got_in = -1, got_out = -1;
   int heard[MAX], told[MAX], in_weights[MAX], out_weights[MAX];
   MPI_Comm comm;
   note("== distributed graph, adjacent %d weighted %d", adjacent, weighted);
@@ -118,7 +122,8 @@ static void distributed(int adjacent, int weighted) {
     CALL(MPI_Dist_graph_create_adjacent, world, in, sources, weighted ? weights : MPI_UNWEIGHTED, out_degree, targets,
          weighted ? weights : MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
   } else {
-    CALL(MPI_Dist_graph_create, world, 1, &me, &out_degree, targets, weighted ? weights : MPI_UNWEIGHTED, MPI_INFO_NULL, 0, &comm);
+    CALL(MPI_Dist_graph_create, world, 1, &me, &out_degree, targets, weighted ? weights : MPI_UNWEIGHTED, MPI_INFO_NULL,
+         0, &comm);
   }
   PMPI_Dist_graph_neighbors_count(comm, &got_in, &got_out, &is_weighted);
   note("  in %d out %d weighted %d", got_in, got_out, is_weighted);
@@ -155,7 +160,8 @@ static void body(void) {
 }
 
 int main(int argc, char** argv) {
-  one_after_the_other = 1; /* communicators of some ranks made on two threads at once: Open MPI 4.1.4 hangs now and then */
+  one_after_the_other =
+      1; /* communicators of some ranks made on two threads at once: Open MPI 4.1.4 hangs now and then */
   rounds = 2;
   return conformance(&argc, &argv, body);
 }

@@ -1,5 +1,5 @@
-/* Non-blocking collectives, each completed at once, then many in flight together, completed in all ways and out of order.
- * conformance: ranks=3/2 threads=yes */
+/* Non-blocking collectives, each completed at once, then many in flight together, completed in all ways and out of
+ * order. conformance: ranks=3/2 threads=yes */
 #include "support/collective_data.h"
 
 /* MPICH 4.0 waits for ever for a persistent collective that was not started. */
@@ -9,7 +9,8 @@
 #define WAIT_INACTIVE(REQUEST)
 #endif
 
-/* A post and its completion. A program that defines PERSISTENT makes a persistent operation of it and starts that twice. */
+/* A post and its completion. A program that defines PERSISTENT makes a persistent operation of it and
+ * starts that twice. */
 #ifndef PERSISTENT
 #define COLLECTIVE_WITH(CALL_IT, IMMEDIATE, INIT, ...) \
   do {                                                 \
@@ -44,26 +45,29 @@ static void rooted(MPI_Comm comm, int rank, int n, int root) {
   COLLECTIVE(Igather, Gather_init, rank == root ? MPI_IN_PLACE : send, EACH, MPI_INT, recv, EACH, MPI_INT, root, comm);
   DATA(recv);
   fill(rank);
-  COLLECTIVE(Iscatter, Scatter_init, send, EACH, MPI_INT, rank == root ? MPI_IN_PLACE : recv, EACH, MPI_INT, root, comm);
+  COLLECTIVE(Iscatter, Scatter_init, send, EACH, MPI_INT, rank == root ? MPI_IN_PLACE : recv, EACH, MPI_INT, root,
+             comm);
   DATA(recv);
   uneven(rank, n);
   fill(rank);
-  COLLECTIVE(Igatherv, Gatherv_init, send, counts[rank], MPI_INT, recv, rank == root ? counts : NULL, rank == root ? displs : NULL, MPI_INT,
-             root, comm);
+  COLLECTIVE(Igatherv, Gatherv_init, send, counts[rank], MPI_INT, recv, rank == root ? counts : NULL,
+             rank == root ? displs : NULL, MPI_INT, root, comm);
   DATA(recv);
   fill(rank);
-  COLLECTIVE(Igatherv, Gatherv_init, rank == root ? MPI_IN_PLACE : send, counts[rank], MPI_INT, recv, counts, displs, MPI_INT, root, comm);
+  COLLECTIVE(Igatherv, Gatherv_init, rank == root ? MPI_IN_PLACE : send, counts[rank], MPI_INT, recv, counts, displs,
+             MPI_INT, root, comm);
   DATA(recv);
   fill(rank);
-  COLLECTIVE(Iscatterv, Scatterv_init, rank == root ? send : NULL, rank == root ? counts : NULL, rank == root ? displs : NULL, MPI_INT,
-             recv, counts[rank], MPI_INT, root, comm);
+  COLLECTIVE(Iscatterv, Scatterv_init, rank == root ? send : NULL, rank == root ? counts : NULL,
+             rank == root ? displs : NULL, MPI_INT, recv, counts[rank], MPI_INT, root, comm);
   DATA(recv);
   fill(rank);
   COLLECTIVE(Ireduce, Reduce_init, send, recv, EACH, MPI_INT, MPI_SUM, root, comm);
   DATA(recv);
   fill(rank);
   memcpy(recv, send, sizeof send);
-  COLLECTIVE(Ireduce, Reduce_init, rank == root ? MPI_IN_PLACE : send, rank == root ? recv : NULL, EACH, MPI_INT, MPI_BXOR, root, comm);
+  COLLECTIVE(Ireduce, Reduce_init, rank == root ? MPI_IN_PLACE : send, rank == root ? recv : NULL, EACH, MPI_INT,
+             MPI_BXOR, root, comm);
   DATA(recv);
   COLLECTIVE(Ibcast, Bcast_init, NULL, 0, MPI_INT, root, comm);
 }
@@ -93,7 +97,8 @@ static void rootless(MPI_Comm comm, int rank, int n, MPI_Op op) {
   memcpy(recv, send, sizeof send);
   COLLECTIVE(Ialltoall, Alltoall_init, MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, recv, EACH, MPI_INT, comm);
   DATA(recv);
-  COLLECTIVE(Ialltoallv, Alltoallv_init, MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, recv, sizes, places, MPI_INT, comm);
+  COLLECTIVE(Ialltoallv, Alltoallv_init, MPI_IN_PLACE, NULL, NULL, MPI_DATATYPE_NULL, recv, sizes, places, MPI_INT,
+             comm);
   DATA(recv);
   COLLECTIVE(Ialltoallw, Alltoallw_init, MPI_IN_PLACE, NULL, NULL, NULL, recv, sizes, bytes_places, types, comm);
   DATA(recv);
@@ -135,7 +140,8 @@ static void together(MPI_Comm other) {
     for (int i = 0; i < N; ++i) {
       for (int k = 0; k < EACH; ++k) values[i][k] = me * 100 + i * 10 + k + round;
     }
-    for (int i = 0; i < N - 3; ++i) CALLC(MPI_Iallreduce, values[i], sums[i], EACH, MPI_INT, MPI_SUM, i % 2 ? world : other, &requests[i]);
+    for (int i = 0; i < N - 3; ++i)
+      CALLC(MPI_Iallreduce, values[i], sums[i], EACH, MPI_INT, MPI_SUM, i % 2 ? world : other, &requests[i]);
     CALL(MPI_Ibarrier, world, &requests[N - 3]);
     CALLC(MPI_Ibcast, values[N - 2], EACH, MPI_INT, round % size, other, &requests[N - 2]);
     CALLC(MPI_Iallgather, values[N - 1], EACH, MPI_INT, all, EACH, MPI_INT, world, &requests[N - 1]);

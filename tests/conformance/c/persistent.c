@@ -1,6 +1,6 @@
-/* Persistent messages: started singly and together, over and over with new data, completed in all ways, inactive, cancelled, freed.
- * Open MPI 5.0.7, two threads: in 1 of 60 runs without us a large message is not there when its receive is complete.
- * conformance: ranks=2 threads=yes unsteady=openmpi5 */
+/* Persistent messages: started singly and together, over and over with new data, completed in all ways, inactive,
+ * cancelled, freed. Open MPI 5.0.7, two threads: in 1 of 60 runs without us a large message is not there when its
+ * receive is complete. conformance: ranks=2 threads=yes unsteady=openmpi5 */
 #include "support/transcript.h"
 
 #define N 10
@@ -22,7 +22,8 @@ static void fill(int round, int n) {
 static void make(int n, int wild) {
   const int other = 1 - me;
   const int buffered = thread == 0; /* the buffer is the process's */
-  for (int m = 0; m < MODES; ++m) CALLC(MPI_Recv_init, got[m], n, MPI_INT, wild ? MPI_ANY_SOURCE : other, 10 + m, world, &requests[m]);
+  for (int m = 0; m < MODES; ++m)
+    CALLC(MPI_Recv_init, got[m], n, MPI_INT, wild ? MPI_ANY_SOURCE : other, 10 + m, world, &requests[m]);
   CALLC(MPI_Send_init, data[0], n, MPI_INT, other, 10, world, &requests[MODES]);
   if (buffered) {
     CALLC(MPI_Bsend_init, data[1], n, MPI_INT, other, 11, world, &requests[MODES + 1]);
@@ -176,7 +177,8 @@ static void cancelled_and_freed(void) {
 }
 
 static void body(void) {
-  /* Cleared: Open MPI 4.1.4 sends what lies there, not the data, when a large persistent buffered send is started again. */
+  /* Cleared: Open MPI 4.1.4 sends what lies there, not the data, when a large persistent buffered send is
+   * started again. */
   void* buffer = calloc(4, LARGE * sizeof(int) + MPI_BSEND_OVERHEAD);
   if (thread == 0) PMPI_Buffer_attach(buffer, (int)(4 * (LARGE * sizeof(int) + MPI_BSEND_OVERHEAD)));
   for (int large = 0; large < 2; ++large) {

@@ -1,5 +1,5 @@
-/* Messages: every mode of sending, blocking and not, to every rank and to oneself, wildcards, MPI_PROC_NULL, nothing, too much, statuses
- * asked for and not. conformance: ranks=3/2 threads=yes */
+/* Messages: every mode of sending, blocking and not, to every rank and to oneself, wildcards, MPI_PROC_NULL, nothing,
+ * too much, statuses asked for and not. conformance: ranks=3/2 threads=yes */
 #include "support/transcript.h"
 
 #define N 10
@@ -100,8 +100,8 @@ static void receives(void) {
       } else if (variant == 0) {
         CALLC(MPI_Recv, got, LARGE, MPI_INT, sender, 40, world, MPI_STATUS_IGNORE);
       } else {
-        CALLC(MPI_Recv, got, LARGE, MPI_INT, variant == 1 ? MPI_ANY_SOURCE : sender, variant == 2 ? MPI_ANY_TAG : 40 + variant, world,
-              &status);
+        CALLC(MPI_Recv, got, LARGE, MPI_INT, variant == 1 ? MPI_ANY_SOURCE : sender,
+              variant == 2 ? MPI_ANY_TAG : 40 + variant, world, &status);
         note_status("status", &status, MPI_INT);
         note_status("as doubles", &status, MPI_DOUBLE);
       }
@@ -129,8 +129,8 @@ static void sendrecv(void) {
     CALL(MPI_Barrier, world);
     fill(LARGE);
     poison_statuses(&status, 1);
-    CALLC(MPI_Sendrecv_replace, data, n, MPI_INT, variant == 4 ? MPI_PROC_NULL : next, 6, variant == 4 ? MPI_PROC_NULL : previous, 6, world,
-          variant == 1 ? MPI_STATUS_IGNORE : &status);
+    CALLC(MPI_Sendrecv_replace, data, n, MPI_INT, variant == 4 ? MPI_PROC_NULL : next, 6,
+          variant == 4 ? MPI_PROC_NULL : previous, 6, world, variant == 1 ? MPI_STATUS_IGNORE : &status);
     note_status("status", &status, MPI_INT);
     note_bytes("data", data, LARGE * sizeof(int));
     CALL(MPI_Barrier, world);

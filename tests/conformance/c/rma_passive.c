@@ -54,7 +54,8 @@ static void atomics(Window* w) {
   CALL(MPI_Win_lock_all, 0, w->win);
   IN_TURN {
     if (turn != me) continue;
-    CALLC(MPI_Get_accumulate, out_data, 4, MPI_INT, in_data, 4, MPI_INT, 0, place(w, 0, 0), 4, MPI_INT, MPI_SUM, w->win);
+    CALLC(MPI_Get_accumulate, out_data, 4, MPI_INT, in_data, 4, MPI_INT, 0, place(w, 0, 0), 4, MPI_INT, MPI_SUM,
+          w->win);
     CALLC(MPI_Get_accumulate, NULL, 0, MPI_INT, result, 4, MPI_INT, 0, place(w, 0, 4), 4, MPI_INT, MPI_NO_OP, w->win);
     CALL(MPI_Win_flush_all, w->win);
     CALL(MPI_Fetch_and_op, &out_data[6], &in_data[6], MPI_INT, 0, place(w, 0, 8), MPI_REPLACE, w->win);
@@ -89,8 +90,8 @@ static void with_requests(Window* w) {
     CALLC(MPI_Rput, out_data, 2, MPI_INT, to, place(w, to, 0), 2, MPI_INT, w->win, &requests[0]);
     CALLC(MPI_Rget, in_data, 2, MPI_INT, to, place(w, to, 4), 2, MPI_INT, w->win, &requests[1]);
     CALLC(MPI_Raccumulate, out_data, 2, MPI_INT, to, place(w, to, 8), 2, MPI_INT, MPI_SUM, w->win, &requests[2]);
-    CALLC(MPI_Rget_accumulate, out_data + 4, 2, MPI_INT, result, 2, MPI_INT, to, place(w, to, 12), 2, MPI_INT, MPI_SUM, w->win,
-          &requests[3]);
+    CALLC(MPI_Rget_accumulate, out_data + 4, 2, MPI_INT, result, 2, MPI_INT, to, place(w, to, 12), 2, MPI_INT, MPI_SUM,
+          w->win, &requests[3]);
     if (way == 0) {
       CALL(MPI_Waitall, 4, requests, statuses);
     } else if (way == 1) {

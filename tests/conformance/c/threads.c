@@ -1,5 +1,5 @@
-/* Threads that share communicators and requests: posted by one and completed by another, many at once on one communicator, short-lived
- * ones. conformance: ranks=2 */
+/* Threads that share communicators and requests: posted by one and completed by another, many at once on one
+ * communicator, short-lived ones. conformance: ranks=2 */
 #include "support/transcript.h"
 
 #define CREW 4
@@ -25,7 +25,8 @@ static void handed_over(int way) {
     got[i][k] = -1;
   }
   for (int k = 0; k < N / 2; ++k) {
-    CALLC(MPI_Irecv, &got[i][k], 1, MPI_INT, k % 2 ? other : MPI_ANY_SOURCE, 100 * i + k, MPI_COMM_WORLD, &handed[i][k]);
+    CALLC(MPI_Irecv, &got[i][k], 1, MPI_INT, k % 2 ? other : MPI_ANY_SOURCE, 100 * i + k, MPI_COMM_WORLD,
+          &handed[i][k]);
     CALLC(MPI_Isend, &data[i][k], 1, MPI_INT, other, 100 * i + k, MPI_COMM_WORLD, &handed[i][N / 2 + k]);
   }
   meet();
@@ -96,8 +97,8 @@ static void at_once(void) {
   for (int round = 0; round < 20; ++round) {
     POLLC(MPI_Allreduce, &value, &sum, 1, MPI_INT, MPI_SUM, own[thread]);
     POLLC(MPI_Bcast, &value, 1, MPI_INT, round % 2, own[thread]);
-    POLLC(MPI_Sendrecv, &value, 1, MPI_INT, 1 - me, 50 + thread, &all[0], 1, MPI_INT, 1 - me, 50 + thread, MPI_COMM_WORLD,
-          MPI_STATUS_IGNORE);
+    POLLC(MPI_Sendrecv, &value, 1, MPI_INT, 1 - me, 50 + thread, &all[0], 1, MPI_INT, 1 - me, 50 + thread,
+          MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     POLLC(MPI_Iallreduce, &value, &sum, 1, MPI_INT, MPI_MAX, own[thread], &requests[0]);
     POLL(MPI_Ibarrier, own[thread], &requests[1]);
     POLLC(MPI_Iallgather, &value, 1, MPI_INT, all, 1, MPI_INT, own[thread], &requests[2]);

@@ -1,5 +1,5 @@
-/* Blocking allreduces with one delay: rank DELAYED sleeps DELAY_MS before instance AT. usage: delayed_allreduce COUNT AT DELAYED DELAY_MS
- * [FLOATS] */
+/* Blocking allreduces with one delay: rank DELAYED sleeps DELAY_MS before instance AT. usage: delayed_allreduce COUNT
+ * AT DELAYED DELAY_MS [FLOATS] */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* Annotations in a program without MPI, built at a fixed address (-no-pie), where the linker settles weak symbols early. */
+/* Annotations in a program without MPI, built at a fixed address (-no-pie), where the linker settles weak
+ * symbols early. */
 #include <unistd.h>
 
 #include "ddl/annotate.h"

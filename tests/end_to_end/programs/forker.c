@@ -1,4 +1,5 @@
-/* Forks a child that goes on annotating and calling MPI-free code, while the parent does MPI. Both must leave the parent's record whole. */
+/* Forks a child that goes on annotating and calling MPI-free code, while the parent does MPI. Both must leave the
+ * parent's record whole. */
 #include <mpi.h>
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* Tens of thousands of requests outstanding at a time, completed in an order that has nothing to do with that of their posts; twice, so
- * that handles come again. One rank. */
+/* Tens of thousands of requests outstanding at a time, completed in an order that has nothing to do with that of their
+ * posts; twice, so that handles come again. One rank. */
 #include <mpi.h>
 
 enum { kRequests = 40000, kStride = 7919 /* prime: i * kStride runs through all of them */ };

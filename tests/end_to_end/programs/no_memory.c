@@ -23,7 +23,8 @@ int main(int argc, char** argv) {
   MPI_Init(&argc, &argv);
   int sent[kMessages], received[kMessages], sum = 0;
   MPI_Request requests[2 * kMessages];
-  for (int round = 0; round < 3; ++round) {  // the first warms up, in pieces that need no memory, the others have Waitall and Waitsome
+  // the first warms up, in pieces that need no memory, the others have Waitall and Waitsome
+  for (int round = 0; round < 3; ++round) {
     for (int i = 0; i < kMessages; ++i) {
       sent[i] = i;
       received[i] = 0;

@@ -1,4 +1,5 @@
-/* Every way to complete a request, on 2 ranks, with sizes that tell the ways apart. Prints nothing; exit code 0 if all data arrived. */
+/* Every way to complete a request, on 2 ranks, with sizes that tell the ways apart. Prints nothing; exit code 0 if
+ * all data arrived. */
 #include <mpi.h>
 #include <stdlib.h>
 #include <string.h>
@@ -82,11 +83,12 @@ int main(int argc, char** argv) {
   MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
 
   char small[16] = {0};  // both ways at once; what the ranks send differs
-  MPI_Sendrecv(out, 1100 + rank, MPI_BYTE, other, 400 + rank, in, 4096, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
-               MPI_STATUS_IGNORE);
+  MPI_Sendrecv(out, 1100 + rank, MPI_BYTE, other, 400 + rank, in, 4096, MPI_BYTE, MPI_ANY_SOURCE, MPI_ANY_TAG,
+               MPI_COMM_WORLD, MPI_STATUS_IGNORE);
   MPI_Sendrecv_replace(small, 8, MPI_BYTE, other, 410 + rank, other, 411 - rank, MPI_COMM_WORLD, &one);
   CHECK(one.MPI_SOURCE == other && one.MPI_TAG == 411 - rank);
-  MPI_Sendrecv(out, 10, MPI_BYTE, MPI_PROC_NULL, 0, in, 10, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(out, 10, MPI_BYTE, MPI_PROC_NULL, 0, in, 10, MPI_BYTE, MPI_PROC_NULL, 0, MPI_COMM_WORLD,
+               MPI_STATUS_IGNORE);
 
   MPI_Message message;  // probes that do not say what they look for
   for (int way = 0; way < 4; ++way) {
@@ -95,7 +97,8 @@ int main(int argc, char** argv) {
     if (way == 0) MPI_Probe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
     while (way == 1 && !flag) MPI_Iprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, MPI_STATUS_IGNORE);
     if (way == 2) MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &message, MPI_STATUS_IGNORE);
-    while (way == 3 && !flag) MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE);
+    while (way == 3 && !flag)
+      MPI_Improbe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD, &flag, &message, MPI_STATUS_IGNORE);
     if (way < 2) MPI_Recv(in, 4096, MPI_BYTE, other, 420 + way, MPI_COMM_WORLD, &one);
     if (way >= 2) MPI_Mrecv(in, 4096, MPI_BYTE, &message, &one);
     CHECK(one.MPI_TAG == 420 + way);

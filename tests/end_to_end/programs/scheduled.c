@@ -1,6 +1,6 @@
-// scheduled MILLISECONDS [alone]: computes for so long, with an allreduce now and then, or in marked steps and without MPI, and prints what the kernel says
-// of its main thread: on a CPU, ready without one, and CLOCK_MONOTONIC, in ns; before and after MPI_Init, and before and after MPI_Finalize (alone: the
-// first step, and once at the end).
+// scheduled MILLISECONDS [alone]: computes for so long, with an allreduce now and then, or in marked steps and without
+// MPI, and prints what the kernel says of its main thread: on a CPU, ready without one, and CLOCK_MONOTONIC, in ns;
+// before and after MPI_Init, and before and after MPI_Finalize (alone: the first step, and once at the end).
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-// tiny_calls N M: rank r makes (r + 1) * N allreduces on MPI_COMM_SELF, as fast as they go, and N polls for nothing; then all make M on
-// MPI_COMM_WORLD.
+// tiny_calls N M: rank r makes (r + 1) * N allreduces on MPI_COMM_SELF, as fast as they go, and N polls for nothing;
+// then all make M on MPI_COMM_WORLD.
 #include <mpi.h>
 #include <stdlib.h>
 

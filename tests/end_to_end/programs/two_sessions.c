@@ -1,5 +1,5 @@
-/* A session that has ended while another one goes on, as of a library that had a look, and then communicators in the other: everybody's, and one
- * of each rank alone. */
+/* A session that has ended while another one goes on, as of a library that had a look, and then communicators in the
+ * other: everybody's, and one of each rank alone. */
 #include <mpi.h>
 
 int main(void) {

@@ -1,5 +1,5 @@
-// Calls whose cost in instructions tests/interpose/instructions.py counts: each kind in blocks of its own, each block a part of its own in
-// callgrind's output.
+// Calls whose cost in instructions tests/interpose/instructions.py counts: each kind in blocks of its own, each block a
+// part of its own in callgrind's output.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* NCCL's API as the tests' programs see it: linked to libnccl.so.2 (the mock has that name), or opened by hand (-DBY_DLOPEN), which no
- * preloaded library can intercept. The mock's own additions may be absent. */
+/* NCCL's API as the tests' programs see it: linked to libnccl.so.2 (the mock has that name), or opened by hand
+ * (-DBY_DLOPEN), which no preloaded library can intercept. The mock's own additions may be absent. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,5 @@
-/* Four ranks on three axes: all of them, pairs of neighbours that share a tensor, and every second rank, of which only those with rank 0 say
+/* Four ranks on three axes: all of them, pairs of neighbours that share a tensor, and every second rank, of which only
+ * those with rank 0 say
  * what they are for. RANK, WORLD_SIZE and an id in a file, as PyTorch does. usage: nccl_axes [old | small | unsaid]
  * old, small: a configuration of NCCL before 2.27, whose end is where the name would be. unsaid: no names. */
 #include "ddl/annotate.h"

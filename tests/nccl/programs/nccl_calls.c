@@ -1,6 +1,6 @@
-/* Every call of NCCL on known data, checked against what it must give; the device's part is the mock's. Prints nothing but errors and
- * "done", so that the output with and without recording can be compared. Under MPI (-DUSE_MPI) or with RANK, WORLD_SIZE and an id in a
- * file, as PyTorch does. usage: nccl_calls [nonblocking] */
+/* Every call of NCCL on known data, checked against what it must give; the device's part is the mock's. Prints nothing
+ * but errors and "done", so that the output with and without recording can be compared. Under MPI (-DUSE_MPI) or with
+ * RANK, WORLD_SIZE and an id in a file, as PyTorch does. usage: nccl_calls [nonblocking] */
 #include "ddl/annotate.h"
 #include "nccl_api.h"
 

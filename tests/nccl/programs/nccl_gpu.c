@@ -1,6 +1,6 @@
-/* Two layers a step on one stream against the mocks of CUDA and NCCL: a kernel that takes longer on higher ranks, then an AllReduce; a
- * kernel that takes longer on lower ranks, then three collectives in one group. The mock of NCCL logs what it did. usage: nccl_gpu STEPS
- * [graph] graph: a third layer, captured once, replayed in every step. */
+/* Two layers a step on one stream against the mocks of CUDA and NCCL: a kernel that takes longer on higher ranks, then
+ * an AllReduce; a kernel that takes longer on lower ranks, then three collectives in one group. The mock of NCCL logs
+ * what it did. usage: nccl_gpu STEPS [graph] graph: a third layer, captured once, replayed in every step. */
 #include <ddl/annotate.h>
 #include <mpi.h>
 #include <stdio.h>
@@ -15,7 +15,8 @@ struct dim3 {
 };
 extern int cudaStreamCreate(struct fake_stream**), cudaStreamSynchronize(struct fake_stream*);
 extern int cudaLaunchKernel(const void*, struct dim3, struct dim3, void**, size_t, struct fake_stream*);
-extern int cudaStreamBeginCapture(struct fake_stream*, int), cudaStreamEndCapture(struct fake_stream*, struct fake_graph**);
+extern int cudaStreamBeginCapture(struct fake_stream*, int),
+    cudaStreamEndCapture(struct fake_stream*, struct fake_graph**);
 extern int cudaGraphInstantiate(struct fake_graph**, struct fake_graph*, unsigned long long),
     cudaGraphLaunch(struct fake_graph*, struct fake_stream*);
 

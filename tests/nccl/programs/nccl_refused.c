@@ -1,5 +1,5 @@
-/* Calls of the real NCCL that it refuses for want of a communicator, without a GPU: opened by hand, so that no preloaded library is in
- * between. It tells of them with NVTX all the same. usage: nccl_refused LIBRARY */
+/* Calls of the real NCCL that it refuses for want of a communicator, without a GPU: opened by hand, so that no
+ * preloaded library is in between. It tells of them with NVTX all the same. usage: nccl_refused LIBRARY */
 #include <dlfcn.h>
 #include <stdio.h>
 

@@ -15,7 +15,8 @@ namespace {
 
 using namespace ddl::test;
 
-/// Two tensor groups and the data groups across: rank 3 stops before a collective of ranks 2 and 3, which rank 0 waits for through rank 2.
+/// Two tensor groups and the data groups across: rank 3 stops before a collective of ranks 2 and 3, which rank 0 waits
+/// for through rank 2.
 FlightJob hanging_job() {
   FlightJob job(4, {{"0", "default_pg", {0, 1, 2, 3}},
                     {"1", "TENSOR_MODEL_PARALLEL_GROUP", {0, 1}},
@@ -36,7 +37,8 @@ TEST(HangFigure, HasACellForEachMemberOfEachCall) {
   const std::vector<Figure> figures = hang_calls(RunView(run.db, std::nullopt));
   ASSERT_EQ(figures.size(), 1u);
   EXPECT_EQ(figures[0].id, "hang");
-  EXPECT_NE(figures[0].caption.find("Rank 3 never entered all_reduce number 1 on TENSOR_MODEL_PARALLEL_GROUP 2"), std::string::npos)
+  EXPECT_NE(figures[0].caption.find("Rank 3 never entered all_reduce number 1 on TENSOR_MODEL_PARALLEL_GROUP 2"),
+            std::string::npos)
       << figures[0].caption;
   const auto cells = [&](const std::string& css) {
     size_t count = 0;
@@ -68,8 +70,10 @@ TEST(HangReport, SaysWhoWaitsForWhomAndFromWhere) {
   EXPECT_EQ(stacks.tables[0].rows[0][2].as_text(), "cause");
   EXPECT_NE(stacks.tables[0].rows[0][5].as_text().find("embed (/home/u/train.py:15)"), std::string::npos);
   const Document overview = build_overview(view, "hang.ddl");
-  EXPECT_NE(render_one_line(overview).find("1 finding, first: rank 3 never entered"), std::string::npos) << render_one_line(overview);
-  EXPECT_TRUE(std::none_of(overview.tables.begin(), overview.tables.end(), [](const Table& t) { return t.id == "ranks"; }));
+  EXPECT_NE(render_one_line(overview).find("1 finding, first: rank 3 never entered"), std::string::npos)
+      << render_one_line(overview);
+  EXPECT_TRUE(
+      std::none_of(overview.tables.begin(), overview.tables.end(), [](const Table& t) { return t.id == "ranks"; }));
 }
 
 }  // namespace

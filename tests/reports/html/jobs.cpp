@@ -1,6 +1,7 @@
 // Writes the run directories of virtual jobs that tests of the HTML report look at:  html_jobs FOLDER [NAME...]
 //   small.ddl     4 ranks, one of them slow
-//   ranks64.ddl, ranks1024.ddl   what the size budget is about: noisy, so that the map of lateness is as heavy as it gets
+//   ranks64.ddl, ranks1024.ddl   what the size budget is about: noisy, so that the map of lateness is as heavy as it
+//                                gets
 //   hostile.ddl   layers with names that break naive printers
 //   empty.ddl     2 ranks that mark nothing and do nothing
 //   gpu.ddl, pipeline.ddl        what only some jobs have
@@ -124,11 +125,13 @@ void write_tuning_page(const std::filesystem::path& file) {
   for (int round = 0; round < 12; ++round) add("explore", 8 << (round % 4), 9e6 / (8 << (round % 4)) + 1e4 * round);
   add("explore", 0, 0);
   for (int round = 0; round < 3; ++round) add("race", 8, 1.1e6 + 2e4 * round), add("race", 64, 2.4e5 + 1e4 * round);
-  for (int round = 0; round < 4; ++round) add("confirm", 8, 1.12e6 - 1e4 * round), add("confirm", 64, 2.3e5 + 5e3 * round);
+  for (int round = 0; round < 4; ++round)
+    add("confirm", 8, 1.12e6 - 1e4 * round), add("confirm", 64, 2.3e5 + 5e3 * round);
   ddl::reports::Document document;
   document.headline = {"ddl tune", "4 ranks"};
   document.verdict = "batch=64: +370% over the default";
-  std::ofstream(file) << ddl::reports::html::render_page(document, ddl::reports::html::tuning_figures(trials, "Per sample"));
+  std::ofstream(file) << ddl::reports::html::render_page(document,
+                                                         ddl::reports::html::tuning_figures(trials, "Per sample"));
 }
 
 }  // namespace

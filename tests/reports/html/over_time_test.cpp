@@ -66,8 +66,9 @@ class OverTime : public ::testing::Test {
     run_.db().exec(
         "INSERT INTO gpu_event (process, kind, name, device, context, stream, region, start_ns, duration_ns, correlation, launch_ns,"
         " launch_duration_ns, copy, bytes) VALUES (" +
-        std::to_string(process) + ", " + std::to_string(kind) + ", 1, 0, 1, " + stream + ", 3, " + std::to_string(start_ns) + ", " +
-        std::to_string(ns) + ", 1, " + std::to_string(launch_ns) + ", 2000, " + rest + ")");
+        std::to_string(process) + ", " + std::to_string(kind) + ", 1, 0, 1, " + stream + ", 3, " +
+        std::to_string(start_ns) + ", " + std::to_string(ns) + ", 1, " + std::to_string(launch_ns) + ", 2000, " + rest +
+        ")");
   }
   Figure only(const std::vector<Figure>& figures) {
     EXPECT_EQ(figures.size(), 1u);
@@ -85,9 +86,10 @@ TEST_F(OverTime, QueuesAreThoseOfTheView) {
   std::mt19937_64 random(11);
   run_.db().exec("INSERT INTO gpu_name VALUES (1, 'gemm', 'compute')");
   for (int i = 0; i < 600; ++i) {
-    const auto launch_ns = static_cast<int64_t>(random() % 60 * 1000), delay_ns = static_cast<int64_t>(random() % 20 * 1000) - 2000;
-    event(1 + i / 300, 1 + static_cast<int>(random() % 3), random() % 9 == 0 ? "NULL" : std::to_string(7 + random() % 2), launch_ns,
-          launch_ns + delay_ns, 500);
+    const auto launch_ns = static_cast<int64_t>(random() % 60 * 1000),
+               delay_ns = static_cast<int64_t>(random() % 20 * 1000) - 2000;
+    event(1 + i / 300, 1 + static_cast<int>(random() % 3),
+          random() % 9 == 0 ? "NULL" : std::to_string(7 + random() % 2), launch_ns, launch_ns + delay_ns, 500);
   }
   const std::vector<StreamQueue> queues = read_queues(view_, 2);
   ASSERT_EQ(queues.size(), 6u);
@@ -122,8 +124,9 @@ TEST_F(OverTime, QueuesSayHowLongTheBusiestIsEmpty) {
   event(1, 1, "7", 30'000, 40'000, 5000);
   event(1, 1, "7", 30'000, 40'000, 5000);
   const Figure figure = only(queues_over_time(view_));
-  EXPECT_EQ(figure.caption,
-            "The busiest stream (rank 0, GPU 0, stream 7) has 0.750 queued in the mean and 2 at most, and is empty 50.0% of its time.");
+  EXPECT_EQ(
+      figure.caption,
+      "The busiest stream (rank 0, GPU 0, stream 7) has 0.750 queued in the mean and 2 at most, and is empty 50.0% of its time.");
   EXPECT_EQ(figure.data.rows.at(0).at(6).as_integer(), 20'000);
   EXPECT_TRUE(says(figure.svg, "rank 0, GPU 0, stream 7")) << figure.svg;
   EXPECT_TRUE(queues_over_time(test::view_of(test::HandmadeRun().db())).empty());
@@ -142,14 +145,16 @@ TEST_F(OverTime, CopiesAreTheRatesOfTheView) {
   const std::vector<CopyRate> rates = read_copy_rates(view_, 6);
   ASSERT_EQ(rates.size(), 2u);
   EXPECT_EQ(rates[0].kind, "HtoD");
-  EXPECT_EQ(rates[0].most, run_.db().execAndGet("SELECT max(bytes_per_second) FROM v_copy_rate WHERE kind = 'HtoD'").getDouble());
+  EXPECT_EQ(rates[0].most,
+            run_.db().execAndGet("SELECT max(bytes_per_second) FROM v_copy_rate WHERE kind = 'HtoD'").getDouble());
   EXPECT_EQ(rates[0].most, 15e9);
   EXPECT_EQ(rates[0].busy_ns, 120'000);
   EXPECT_EQ(rates[0].unknown, 2);
   EXPECT_EQ(rates[1].kind, "memset");
   const Figure figure = only(copies_over_time(view_));
-  EXPECT_EQ(figure.caption,
-            "Most is moved by rank 0, HtoD: 1.42MiB in 3 copies, 12.4GB/s while any copy runs, 38.8% of the link's 32.0GB/s.");
+  EXPECT_EQ(
+      figure.caption,
+      "Most is moved by rank 0, HtoD: 1.42MiB in 3 copies, 12.4GB/s while any copy runs, 38.8% of the link's 32.0GB/s.");
   EXPECT_EQ(figure.data.rows.size(), 2u);
   EXPECT_TRUE(says(figure.svg, "class=\"model\"")) << "the link's peak";
 }
@@ -160,13 +165,15 @@ TEST_F(OverTime, MemoryIsThatOfTheSection) {
       " (1, 4, 4000, 'memory allocated cuda:0', 2097152), (1, 3, 1000, 'memory reserved cuda:0', 8388608),"
       " (2, NULL, 2000, 'memory change cpu', 2048), (2, NULL, 5000, 'memory change cpu', -1024)");
   const Figure figure = only(memory_over_time(view_));
-  EXPECT_EQ(figure.caption, "Rank 0, cuda:0 holds most: 3MiB (allocated) at 3.00 us, in step 4; its allocator reserves 8MiB at most.");
+  EXPECT_EQ(figure.caption,
+            "Rank 0, cuda:0 holds most: 3MiB (allocated) at 3.00 us, in step 4; its allocator reserves 8MiB at most.");
   EXPECT_TRUE(says(figure.reading, "Where only changes are known")) << figure.reading;
   const Document section = build_section(view_, "memory");
   ASSERT_EQ(figure.data.rows.size(), section.tables[0].rows.size());
   for (size_t row = 0; row < figure.data.rows.size(); ++row)
     for (size_t column = 0; column < figure.data.columns.size(); ++column)
-      EXPECT_EQ(table_text(figure.data.rows[row][column]), table_text(section.tables[0].rows[row][column])) << row << ", " << column;
+      EXPECT_EQ(table_text(figure.data.rows[row][column]), table_text(section.tables[0].rows[row][column]))
+          << row << ", " << column;
 }
 
 TEST_F(OverTime, HostileNamesStayWords) {

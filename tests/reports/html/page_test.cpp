@@ -50,7 +50,8 @@ TEST(Page, EveryFindingLinksToTheFigureOfItsRow) {
     Finding& finding = document.findings.emplace_back();
     finding.id = row.id;
     const std::string findings = render_page(document, figures);
-    const size_t begin = findings.find("id=\"finding-1\""), link = findings.find(fmt::format("See <a href=\"#{}\">", row.figure), begin);
+    const size_t begin = findings.find("id=\"finding-1\""),
+                 link = findings.find(fmt::format("See <a href=\"#{}\">", row.figure), begin);
     EXPECT_EQ(link != std::string::npos, !row.figure.empty()) << row.id;
   }
 }
@@ -70,7 +71,8 @@ TEST(Shares, AddUpToTheStep) {
 
 TEST(Shares, WaitingThatIsNotKnownIsNotZero) {
   HandmadeRun run;
-  run.db().exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS' WHERE process = 1 AND step = 9");
+  run.db().exec(
+      "UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'PARTIAL_RANKS' WHERE process = 1 AND step = 9");
   const RunView view = test::view_of(run.db());
   const std::vector<ResourceTime>& shares = view.facts.by_thread;
   EXPECT_DOUBLE_EQ(shares[0].mean.unsplit_ns, 40e6 / 7);  // one of seven steady steps
@@ -92,7 +94,8 @@ TEST(Figures, LatenessNamesTheSlowRank) {
   HandmadeRun run;
   const RunView view = test::view_of(run.db());
   const Figure figure = only(lateness_map(view));
-  EXPECT_TRUE(has(figure.caption, "Rank 1 is late by 30.0 ms in the mean step, and the latest of all in 100.0% of them."))
+  EXPECT_TRUE(
+      has(figure.caption, "Rank 1 is late by 30.0 ms in the mean step, and the latest of all in 100.0% of them."))
       << figure.caption;
   // Seven steady steps: the second of two rows is of the strongest shade from end to end, the first one is empty.
   EXPECT_TRUE(has(figure.svg, "<path d=\"M0 1h7v1h-7z\" class=\"h3\"/>")) << figure.svg;
@@ -128,7 +131,8 @@ TEST(Figures, CollectivesSayHowMuchOfTheRunTheyAre) {
       "INSERT INTO rank_part VALUES (1, 10000000000, 9600000000, 400000000, 400000000, 300000000, 100000000, 0, NULL, 0),"
       "  (2, 10000000000, 9900000000, 100000000, 100000000, 0, 100000000, 0, NULL, 0)");
   const auto told = [&] {
-    return has(only(collective_times(test::view_of(run.db()))).caption, "All collectives together are 3.1% of the run.");
+    return has(only(collective_times(test::view_of(run.db()))).caption,
+               "All collectives together are 3.1% of the run.");
   };
   EXPECT_FALSE(told()) << "some events were not kept";
   run.db().exec("DELETE FROM loss");
@@ -138,10 +142,12 @@ TEST(Figures, CollectivesSayHowMuchOfTheRunTheyAre) {
 /// Inferred layers differ in their number, which which is in the middle; what they have in common gives way.
 TEST(Figures, BarsOfOneLibraryAreToldApart) {
   Bars bars{.id = "layers", .title = "Layers", .description = "", .parts = {{"compute", "c0"}}};
-  for (const char* name : {"MPI_Alltoall #11 libgromacs_mpi.so.7.0.0+0xc39d8b", "MPI_Alltoall #12 libgromacs_mpi.so.7.0.0+0xc39d8b", "fc"})
+  for (const char* name :
+       {"MPI_Alltoall #11 libgromacs_mpi.so.7.0.0+0xc39d8b", "MPI_Alltoall #12 libgromacs_mpi.so.7.0.0+0xc39d8b", "fc"})
     bars.bars.push_back({name, {1e6}});
   const std::string svg = draw_bars(bars);
-  for (const char* label : {">MPI_Alltoall #11 li...0+0xc39d8b</text>", ">MPI_Alltoall #12 li...0+0xc39d8b</text>", ">fc</text>"})
+  for (const char* label :
+       {">MPI_Alltoall #11 li...0+0xc39d8b</text>", ">MPI_Alltoall #12 li...0+0xc39d8b</text>", ">fc</text>"})
     EXPECT_TRUE(has(svg, label)) << label << svg;
 }
 
@@ -163,8 +169,9 @@ TEST(Figures, TheTreeNamesItsWeakestLeaf) {
       " INSERT INTO metric (id, world, value, unit) VALUES ('serialisation_efficiency', 0, 0.9, 'ratio'), ('transfer_efficiency', 0, 0.8, 'ratio')");
   const RunView view = test::view_of(run.db());
   const Figure figure = only(efficiency_tree(view));
-  EXPECT_EQ(figure.caption,
-            "75.0% of the time of ranks is computing. The weakest factor is transfer (80.0%): time lost to waiting for others.");
+  EXPECT_EQ(
+      figure.caption,
+      "75.0% of the time of ranks is computing. The weakest factor is transfer (80.0%): time lost to waiting for others.");
 }
 
 TEST(Figures, LayersSplitWhatWasInsideTheCall) {
@@ -173,7 +180,8 @@ TEST(Figures, LayersSplitWhatWasInsideTheCall) {
   {
     const RunView view = test::view_of(run.db());
     const Figure figure = only(layer_times(view));
-    EXPECT_TRUE(has(figure.caption, "conv1 forward takes 65.6% of the time of all layers, 2 of 2 layers take 80%.")) << figure.caption;
+    EXPECT_TRUE(has(figure.caption, "conv1 forward takes 65.6% of the time of all layers, 2 of 2 layers take 80%."))
+        << figure.caption;
     EXPECT_TRUE(has(figure.svg, kUnsplit)) << "fc: nobody knows";
   }
   HandmadeRun other;
@@ -192,7 +200,8 @@ TEST(Figures, StepTimesKeepTheFirstSteps) {
   run.db().exec("UPDATE step SET duration_ns = 250000000 WHERE process = 2 AND step = 3");
   const RunView view = test::view_of(run.db());
   const Figure figure = only(step_times(view));
-  EXPECT_TRUE(has(figure.caption, "12 steps: 100 ms in the median. The longest is step 3: 250 ms, on rank 1.")) << figure.caption;
+  EXPECT_TRUE(has(figure.caption, "12 steps: 100 ms in the median. The longest is step 3: 250 ms, on rank 1."))
+      << figure.caption;
   ASSERT_EQ(figure.data.rows.size(), 12u);
   EXPECT_EQ(figure.data.rows[3][2].as_integer(), 250'000'000);
 }
@@ -206,14 +215,18 @@ models::ScalingPoint point_of(double workers, double throughput) {
 
 TEST(ScalingFigures, SayTheBaseAndTheDearestGrowth) {
   // 1, 0.9, 0.72 and 0.7 of the ideal: growing from 8 to 16 keeps 0.8, the others 0.9 and 0.972.
-  const auto rows = models::scaling_rows({point_of(4, 400), point_of(8, 720), point_of(16, 1152), point_of(32, 2240)}, {}, "GPU");
+  const auto rows =
+      models::scaling_rows({point_of(4, 400), point_of(8, 720), point_of(16, 1152), point_of(32, 2240)}, {}, "GPU");
   const Figure figure = only(scaling_figures(rows, "GPU"));
-  EXPECT_EQ(figure.caption,
-            "On 32 GPUs each does 0.70 of what it did at the base (4 GPUs). Dearest is the growth from 8 to 16 GPUs: it keeps 80.0%.");
+  EXPECT_EQ(
+      figure.caption,
+      "On 32 GPUs each does 0.70 of what it did at the base (4 GPUs). Dearest is the growth from 8 to 16 GPUs: it keeps 80.0%.");
   EXPECT_EQ(figure.data.rows.size(), 4u);
   // The plot is 260 high and ends at 1.06: the mark of 0.72 lies 260 * 0.72 / 1.06 above the bottom, at 266.
-  EXPECT_TRUE(has(figure.svg, fmt::format("cy=\"{}\" r=\"5\" class=\"s0\"", coordinate(266 - 260 * 0.72 / 1.06)))) << figure.svg;
-  EXPECT_TRUE(has(figure.svg, fmt::format("d=\"M48 {0}L616 {0}\" class=\"model\"", coordinate(266 - 260 / 1.06)))) << figure.svg;
+  EXPECT_TRUE(has(figure.svg, fmt::format("cy=\"{}\" r=\"5\" class=\"s0\"", coordinate(266 - 260 * 0.72 / 1.06))))
+      << figure.svg;
+  EXPECT_TRUE(has(figure.svg, fmt::format("d=\"M48 {0}L616 {0}\" class=\"model\"", coordinate(266 - 260 / 1.06))))
+      << figure.svg;
 }
 
 TEST(ScalingFigures, SplitTheLoss) {
@@ -223,7 +236,8 @@ TEST(ScalingFigures, SplitTheLoss) {
   large.parts = {.step_s = 0.125, .compute_s = 0.09, .transfer_s = 0.015, .wait_s = 0.02, .copy_s = 0, .idle_s = 0};
   const std::vector<Figure> figures = scaling_figures(models::scaling_rows({small, large}, {}, "rank"), "rank");
   ASSERT_EQ(figures.size(), 2u);
-  EXPECT_EQ(figures[1].caption, "On 4 ranks a step loses 20.0% against the base, most of it to waiting for others: 16.0%.");
+  EXPECT_EQ(figures[1].caption,
+            "On 4 ranks a step loses 20.0% against the base, most of it to waiting for others: 16.0%.");
   EXPECT_EQ(figures[1].data.rows[1][4].as_integer(), 20'000'000);
 }
 
@@ -278,7 +292,8 @@ TEST(Chart, NamesAreWords) {
   Chart chart("f", "<b>", "]]>", 10);
   chart.text(0, 0, Anchor::kStart, "\"&\x1b\xe2\x80\xae");
   const std::string svg = chart.take();
-  EXPECT_NE(svg.find("<title id=\"f-title\">&lt;b&gt;</title><desc id=\"f-desc\">]]&gt;</desc>"), std::string::npos) << svg;
+  EXPECT_NE(svg.find("<title id=\"f-title\">&lt;b&gt;</title><desc id=\"f-desc\">]]&gt;</desc>"), std::string::npos)
+      << svg;
   EXPECT_NE(svg.find(">&quot;&amp;\\x1b\\u{202e}</text>"), std::string::npos) << svg;
 }
 

@@ -19,12 +19,15 @@ struct Part {
   int64_t rank, begin_ns, end_ns;  // since the begin of the step
   friend bool operator==(const Part&, const Part&) = default;
 };
-void PrintTo(const Part& part, std::ostream* out) { *out << "rank " << part.rank << " [" << part.begin_ns << ", " << part.end_ns << ")"; }
+void PrintTo(const Part& part, std::ostream* out) {
+  *out << "rank " << part.rank << " [" << part.begin_ns << ", " << part.end_ns << ")";
+}
 
 std::vector<Part> path_of(StepLanes& lanes) {
   std::vector<Part> parts;
   for (const PathPart& part : critical_path(lanes))
-    parts.push_back({part.rank, part.interval.begin_ns - lanes.window().begin_ns, part.interval.end_ns - lanes.window().begin_ns});
+    parts.push_back(
+        {part.rank, part.interval.begin_ns - lanes.window().begin_ns, part.interval.end_ns - lanes.window().begin_ns});
   return parts;
 }
 
@@ -58,7 +61,8 @@ TEST(StepLanes, ThePathGoesOnWithTheOneThatCameLast) {
 }
 
 TEST(StepLanes, ThePathGoesOnWithALateSender) {
-  Analyzed run(test::run().ranks(2).steps(12).on_rank(0).compute(10_ms).message(0, 1, 1_MiB, 1_ms).on_rank(1).compute(4_ms));
+  Analyzed run(
+      test::run().ranks(2).steps(12).on_rank(0).compute(10_ms).message(0, 1, 1_MiB, 1_ms).on_rank(1).compute(4_ms));
   const RunView view(run.db, std::nullopt);
   StepLanes lanes(view, 7);
   EXPECT_EQ(path_of(lanes), (std::vector<Part>{{0, 0, 10_ms}, {1, 10_ms, 15_ms}}));
@@ -97,7 +101,8 @@ TEST(StepLanes, AreThoseOfTheStepsParts) {
       ASSERT_TRUE(row.executeStep());
       const Lane& lane = lanes.lane(rank);
       EXPECT_EQ(lane.compute.length_ns(), row.getColumn(0).getInt64()) << "rank " << rank;
-      EXPECT_EQ(lane.transfer.length_ns() + lane.wait.length_ns() + lane.unsplit.length_ns(), row.getColumn(1).getInt64())
+      EXPECT_EQ(lane.transfer.length_ns() + lane.wait.length_ns() + lane.unsplit.length_ns(),
+                row.getColumn(1).getInt64())
           << "rank " << rank;
       EXPECT_EQ(lane.wait.length_ns(), row.getColumn(2).getInt64()) << "rank " << rank;
     }
@@ -108,7 +113,8 @@ TEST(StepLanes, AreThoseOfTheStepsParts) {
 }
 
 TEST(StepLanes, DrawNoTransferWhereWaitingIsUndefined) {
-  for (const char* op : {"MPI_Neighbor_alltoall", "MPI_Scan", "MPI_Win_fence", "MPI_Win_wait", "MPI_Ineighbor_alltoall"}) {
+  for (const char* op :
+       {"MPI_Neighbor_alltoall", "MPI_Scan", "MPI_Win_fence", "MPI_Win_wait", "MPI_Ineighbor_alltoall"}) {
     test::SyntheticRun job = test::run().ranks(3).steps(12).compute(10_ms).collective(op, 64_KiB, 2_ms).slow(1, 5_ms);
     if (std::string_view(op).starts_with("MPI_I")) job.waitall();
     Analyzed run(job);
@@ -118,7 +124,13 @@ TEST(StepLanes, DrawNoTransferWhereWaitingIsUndefined) {
     EXPECT_EQ(lanes.lane(1).unsplit.length_ns(), 2_ms) << op;
     EXPECT_TRUE(lanes.lane(0).transfer.empty()) << op;
   }
-  Analyzed alone(test::run().ranks(2).steps(12).split("alone", 2).compute(3_ms).on_comm("alone").collective("MPI_Win_fence", 64_KiB, 2_ms));
+  Analyzed alone(test::run()
+                     .ranks(2)
+                     .steps(12)
+                     .split("alone", 2)
+                     .compute(3_ms)
+                     .on_comm("alone")
+                     .collective("MPI_Win_fence", 64_KiB, 2_ms));
   const RunView view(alone.db, std::nullopt);
   StepLanes lanes(view, 7);
   EXPECT_EQ(lanes.lane(0).transfer.length_ns(), 2_ms) << "nobody to wait for";
@@ -132,7 +144,8 @@ TEST(StepLanes, OfAPipelineShowWhatIsWaitedForOnThreadsOfMessages) {
   const auto ms = [&](const IntervalSet& set) {
     std::vector<std::pair<int64_t, int64_t>> parts;
     for (const Interval& part : set.parts())
-      parts.emplace_back((part.begin_ns - lanes.window().begin_ns) / 1000000, (part.end_ns - lanes.window().begin_ns) / 1000000);
+      parts.emplace_back((part.begin_ns - lanes.window().begin_ns) / 1000000,
+                         (part.end_ns - lanes.window().begin_ns) / 1000000);
     return parts;
   };
   using Parts = std::vector<std::pair<int64_t, int64_t>>;
@@ -141,10 +154,12 @@ TEST(StepLanes, OfAPipelineShowWhatIsWaitedForOnThreadsOfMessages) {
   EXPECT_EQ(receiver.transfer.length_ns(), 1_ms);
   for (const int64_t rank : lanes.ranks()) {
     const Lane& lane = lanes.lane(rank);
-    EXPECT_EQ(std::to_string(lane.compute.length_ns()) + " " + std::to_string(lane.transfer.length_ns()) + " " +
-                  std::to_string(lane.wait.length_ns()),
-              run.text("SELECT compute_ns || ' ' || (exposed_ns - wait_ns) || ' ' || wait_ns FROM v_step WHERE step = 3 AND rank = " +
-                       std::to_string(rank)));
+    EXPECT_EQ(
+        std::to_string(lane.compute.length_ns()) + " " + std::to_string(lane.transfer.length_ns()) + " " +
+            std::to_string(lane.wait.length_ns()),
+        run.text(
+            "SELECT compute_ns || ' ' || (exposed_ns - wait_ns) || ' ' || wait_ns FROM v_step WHERE step = 3 AND rank = " +
+            std::to_string(rank)));
   }
 }
 
@@ -153,7 +168,8 @@ TEST(StepTimeline, NamesTheRankOfThePath) {
   const RunView view(run.db, std::nullopt);
   const std::vector<Figure> figures = step_timeline(view);
   ASSERT_EQ(figures.size(), 1u);
-  EXPECT_NE(figures[0].caption.find("90.0% of its critical path is on rank 1, the rest on rank 0; 90.0% of the path is computing."),
+  EXPECT_NE(figures[0].caption.find(
+                "90.0% of its critical path is on rank 1, the rest on rank 0; 90.0% of the path is computing."),
             std::string::npos)
       << figures[0].caption;
 }
@@ -182,7 +198,8 @@ TEST(IdleClasses, NameTheCauseThatCostsMost) {
   SQLite::Database db = host_bound_job(folder);
   const std::vector<Figure> figures = idle_classes(RunView(db, std::nullopt));
   ASSERT_EQ(figures.size(), 1u);
-  EXPECT_NE(figures[0].caption.find("the host launched too late. What helps: launch less often"), std::string::npos) << figures[0].caption;
+  EXPECT_NE(figures[0].caption.find("the host launched too late. What helps: launch less often"), std::string::npos)
+      << figures[0].caption;
   for (const auto& cells : figures[0].data.rows) {  // rank, device, all, then one by one
     int64_t sum_ns = 0;
     for (size_t c = 3; c < cells.size(); ++c) sum_ns += cells[c].as_integer();
@@ -206,7 +223,8 @@ TEST(GpuTimeline, AddsUpToTheStepsParts) {
   };
   for (const auto& cells : data.rows) {
     SQLite::Statement row(
-        db, "SELECT compute_ns, exposed_comm_ns, exposed_copy_ns, idle_ns FROM v_gpu_part WHERE rank || '/' || device = ? AND step = ?");
+        db,
+        "SELECT compute_ns, exposed_comm_ns, exposed_copy_ns, idle_ns FROM v_gpu_part WHERE rank || '/' || device = ? AND step = ?");
     row.bind(1, cells[2].as_text());
     row.bind(2, cells[1].as_integer());
     ASSERT_TRUE(row.executeStep());

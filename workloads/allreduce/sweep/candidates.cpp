@@ -91,9 +91,10 @@ class Maker {
   void add_own(Choice choice) {
     if (known(choice.name(), choice.segment_bytes)) return;
     auto allreduce = std::make_shared<Allreduce>(MPI_COMM_WORLD, std::move(choice), topology_);
-    candidates_.push_back(
-        {allreduce->choice().name(), allreduce->choice().segment_bytes,
-         [allreduce](const float* send, float* receive, int count) { (*allreduce)(send, receive, count, MPI_FLOAT, MPI_SUM); }});
+    candidates_.push_back({allreduce->choice().name(), allreduce->choice().segment_bytes,
+                           [allreduce](const float* send, float* receive, int count) {
+                             (*allreduce)(send, receive, count, MPI_FLOAT, MPI_SUM);
+                           }});
   }
 
   const Options& options_;
@@ -110,8 +111,8 @@ std::vector<Candidate> make_candidates(const Options& options, const Topology& t
   Maker maker(options, topology, openmpi, comments);
   for (const std::string& word : options.algorithms) maker.add_named(word);
   std::vector<Candidate> candidates = maker.take();
-  const bool forced =
-      std::any_of(candidates.begin(), candidates.end(), [](const Candidate& c) { return c.name.starts_with(kOpenMpiPrefix); });
+  const bool forced = std::any_of(candidates.begin(), candidates.end(),
+                                  [](const Candidate& c) { return c.name.starts_with(kOpenMpiPrefix); });
   if (forced && !openmpi.caveat().empty()) comments.push_back(openmpi.caveat());
   return candidates;
 }

@@ -18,9 +18,8 @@ struct Candidate {
 };
 
 /**
- * The default twice, then what the options name, each once. Collective. `comments` gets what was asked for and cannot be had. Throws
- * UsageError for a name that nothing has.
- */
+ * The default twice, then what the options name, each once. Collective. `comments` gets what was asked for and cannot
+ * be had. Throws UsageError for a name that nothing has. */
 std::vector<Candidate> make_candidates(const Options& options, const Topology& topology, OpenMpi& openmpi,
                                        std::vector<std::string>& comments);
 

@@ -12,7 +12,8 @@ namespace ddl::allreduce {
 
 namespace {
 
-/** "Open MPI v4.1.4": what comes before the first comma or line end, blanks for tabs, nothing that would end a quoted text. */
+/** "Open MPI v4.1.4": what comes before the first comma or line end, blanks for tabs, nothing that would
+ * end a quoted text. */
 std::string library_name() {
   char text[MPI_MAX_LIBRARY_VERSION_STRING] = {};
   int length = 0;
@@ -31,8 +32,8 @@ int run(const Options& options, int rank) {
   std::vector<std::string> comments;
   const std::vector<Candidate> candidates = make_candidates(options, topology, openmpi, comments);
   if (rank == 0) {
-    std::printf("# allreduce 1 ranks=%d nodes=%d library=\"%s\" datatype=float op=sum\n", topology.ranks(), topology.nodes(),
-                library_name().c_str());
+    std::printf("# allreduce 1 ranks=%d nodes=%d library=\"%s\" datatype=float op=sum\n", topology.ranks(),
+                topology.nodes(), library_name().c_str());
     for (const std::string& comment : comments) std::printf("# %s\n", comment.c_str());
   }
   const std::string wrong = run_sweep(options, candidates);

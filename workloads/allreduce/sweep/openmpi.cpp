@@ -14,13 +14,14 @@ std::optional<ControlVariable> ControlVariable::find(const char* name) {
   int scope = 0;
   ControlVariable variable;
   MPI_T_enum names = MPI_T_ENUM_NULL;
-  if (MPI_T_cvar_get_info(index, nullptr, &name_length, &verbosity, &variable.type_, &names, nullptr, &description_length, &bind, &scope) !=
-      MPI_SUCCESS) {
+  if (MPI_T_cvar_get_info(index, nullptr, &name_length, &verbosity, &variable.type_, &names, nullptr,
+                          &description_length, &bind, &scope) != MPI_SUCCESS) {
     return {};
   }
   const bool number = variable.type_ == MPI_INT || variable.type_ == MPI_UNSIGNED || variable.type_ == MPI_C_BOOL;
   int count = 0;
-  if (!number || MPI_T_cvar_handle_alloc(index, nullptr, &variable.handle_, &count) != MPI_SUCCESS || count != 1) return {};
+  if (!number || MPI_T_cvar_handle_alloc(index, nullptr, &variable.handle_, &count) != MPI_SUCCESS || count != 1)
+    return {};
   int values = 0;
   char text[256];
   int length = sizeof text;
@@ -28,7 +29,8 @@ std::optional<ControlVariable> ControlVariable::find(const char* name) {
     for (int i = 0; i < values; ++i) {
       int value = 0;
       length = sizeof text;
-      if (MPI_T_enum_get_item(names, i, &value, text, &length) == MPI_SUCCESS) variable.values_.push_back({text, value});
+      if (MPI_T_enum_get_item(names, i, &value, text, &length) == MPI_SUCCESS)
+        variable.values_.push_back({text, value});
     }
   }
   return variable;
@@ -39,7 +41,9 @@ ControlVariable::~ControlVariable() {
 }
 
 ControlVariable::ControlVariable(ControlVariable&& other) noexcept
-    : handle_(std::exchange(other.handle_, MPI_T_CVAR_HANDLE_NULL)), type_(other.type_), values_(std::move(other.values_)) {}
+    : handle_(std::exchange(other.handle_, MPI_T_CVAR_HANDLE_NULL)),
+      type_(other.type_),
+      values_(std::move(other.values_)) {}
 
 int ControlVariable::read() const {
   int number = 0;
@@ -63,7 +67,8 @@ std::string preferred_components() {
   const std::optional<ControlVariable> tuned = ControlVariable::find("coll_tuned_priority");
   std::string names;
   for (const char* component : {"han", "adapt", "sm", "xhc", "acoll", "hcoll", "ucc"}) {
-    const std::optional<ControlVariable> other = ControlVariable::find(("coll_" + std::string(component) + "_priority").c_str());
+    const std::optional<ControlVariable> other =
+        ControlVariable::find(("coll_" + std::string(component) + "_priority").c_str());
     if (tuned && other && other->read() > tuned->read()) names.append(names.empty() ? "" : ", ").append(component);
   }
   return names;
@@ -87,7 +92,8 @@ OpenMpi::OpenMpi()
   if (!usable && missing_.empty()) missing_ = "on some rank coll_tuned_allreduce_algorithm cannot be written";
   const std::string others = preferred_components();
   if (!others.empty()) {
-    caveat_ = "Open MPI asks component " + others + " before tuned: where it answers, an algorithm that is forced is not used";
+    caveat_ = "Open MPI asks component " + others +
+              " before tuned: where it answers, an algorithm that is forced is not used";
   }
 }
 
@@ -102,7 +108,8 @@ std::vector<ControlVariable::Value> OpenMpi::algorithms() const {
 
 Communicator OpenMpi::bound_to(const ControlVariable::Value& algorithm, std::size_t segment_bytes) {
   const int segment_before = segment_->read();
-  if (!algorithm_->write(algorithm.number) || (segment_bytes > 0 && !segment_->write(static_cast<int>(segment_bytes)))) {
+  if (!algorithm_->write(algorithm.number) ||
+      (segment_bytes > 0 && !segment_->write(static_cast<int>(segment_bytes)))) {
     throw std::runtime_error("Open MPI's algorithm " + algorithm.name + " was set but does not read back");
   }
   Communicator communicator(MPI_COMM_WORLD);

@@ -36,9 +36,8 @@ class ControlVariable {
 };
 
 /**
- * The algorithms of Open MPI's component `tuned`. A communicator takes those in force when it is made, so one that is made between two
- * writes is bound to one algorithm for good. MPI_T must be initialised.
- */
+ * The algorithms of Open MPI's component `tuned`. A communicator takes those in force when it is made, so one that is
+ * made between two writes is bound to one algorithm for good. MPI_T must be initialised. */
 class OpenMpi {
  public:
   OpenMpi();

@@ -7,7 +7,8 @@ namespace ddl::allreduce {
 
 namespace {
 
-/** Small whole numbers, different for neighbouring elements and ranks: a million of them add up exactly, in whatever order. */
+/** Small whole numbers, different for neighbouring elements and ranks: a million of them add up exactly, in
+ * whatever order. */
 float contribution(std::size_t i, int rank) { return static_cast<float>(i % 7) + static_cast<float>(rank % 8 + 1); }
 
 class Sweep {
@@ -84,7 +85,8 @@ class Sweep {
   /** How many calls fit into one measurement's share of the time that is left. */
   int affordable_calls(double seconds_per_call) const {
     const double share = (options_.seconds - elapsed_) / static_cast<double>(to_do_);
-    return static_cast<int>(std::clamp(share / std::max(seconds_per_call, 1e-9), 1.0, static_cast<double>(options_.calls)));
+    return static_cast<int>(
+        std::clamp(share / std::max(seconds_per_call, 1e-9), 1.0, static_cast<double>(options_.calls)));
   }
 
   /** Seconds of one call. All ranks get the same answer, and the same `elapsed_` and, in effect, `wrong_`. */
@@ -113,8 +115,9 @@ class Sweep {
   }
 
   std::string described(const Candidate& candidate, std::size_t bytes, std::size_t i) const {
-    return candidate.name + " with " + std::to_string(bytes) + " bytes: wrong sum on rank " + std::to_string(rank_) + ": element " +
-           std::to_string(i) + " is " + std::to_string(receive_[i]) + ", not " + std::to_string(expected(i));
+    return candidate.name + " with " + std::to_string(bytes) + " bytes: wrong sum on rank " + std::to_string(rank_) +
+           ": element " + std::to_string(i) + " is " + std::to_string(receive_[i]) + ", not " +
+           std::to_string(expected(i));
   }
 
   void print(int round, std::size_t bytes, const std::vector<Time>& times) const {
@@ -128,8 +131,8 @@ class Sweep {
 
   void say_time_is_up(int round, std::size_t bytes, bool complete) const {
     if (rank_ != 0) return;
-    std::printf("# %g seconds are over in round %d of %d, at %zu bytes, %s\n", options_.seconds, round, options_.rounds, bytes,
-                complete ? "which are the last ones shown" : "of which nothing is shown");
+    std::printf("# %g seconds are over in round %d of %d, at %zu bytes, %s\n", options_.seconds, round, options_.rounds,
+                bytes, complete ? "which are the last ones shown" : "of which nothing is shown");
   }
 
   const Options& options_;
@@ -148,6 +151,8 @@ class Sweep {
 
 }  // namespace
 
-std::string run_sweep(const Options& options, const std::vector<Candidate>& candidates) { return Sweep(options, candidates).run(); }
+std::string run_sweep(const Options& options, const std::vector<Candidate>& candidates) {
+  return Sweep(options, candidates).run();
+}
 
 }  // namespace ddl::allreduce

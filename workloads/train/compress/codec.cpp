@@ -16,7 +16,8 @@ std::unique_ptr<Codec> make_threshold(const std::string& name) {
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, threshold);
   if (error != std::errc() || rest != end || !(threshold > 0) || !std::isfinite(threshold)) {
-    throw UsageError("--compress '" + name + "': expected the least magnitude that is sent, above 0, as in threshold:0.001");
+    throw UsageError("--compress '" + name +
+                     "': expected the least magnitude that is sent, above 0, as in threshold:0.001");
   }
   return std::make_unique<Threshold>(threshold);
 }
@@ -44,8 +45,9 @@ std::unique_ptr<Codec> make_codec(const std::string& name) {
   if (name == "top16_q4") return std::make_unique<TopOfGroup>();
   if (name.starts_with("topk:")) return std::make_unique<TopK>(share_that_is_sent(name));
   if (name.starts_with("threshold:")) return make_threshold(name);
-  throw UsageError("--compress '" + name +
-                   "': expected none, fp16, bf16, q8, q4, onebit, ternary, top16_q4, topk:RATIO, threshold:T, dgc:RATIO or sparcml:RATIO");
+  throw UsageError(
+      "--compress '" + name +
+      "': expected none, fp16, bf16, q8, q4, onebit, ternary, top16_q4, topk:RATIO, threshold:T, dgc:RATIO or sparcml:RATIO");
 }
 
 }  // namespace ddl::train

@@ -28,7 +28,9 @@ class Quantised : public GroupCodec {
   explicit Quantised(int bits) : bits_(bits), levels_(static_cast<float>((1 << (bits - 1)) - 1)) {}
 
  protected:
-  std::size_t group_bytes(std::size_t count) const override { return sizeof(float) + (bits_ == 8 ? count : (count + 1) / 2); }
+  std::size_t group_bytes(std::size_t count) const override {
+    return sizeof(float) + (bits_ == 8 ? count : (count + 1) / 2);
+  }
   void encode_group(std::span<const float> values, Random& random, std::byte* code) const override;
   void add_decoded_group(const std::byte* code, std::span<float> values) const override;
 
@@ -64,7 +66,9 @@ class TopK : public Codec {
   bool sparse() const override { return true; }
 
  private:
-  std::size_t entries(std::size_t count) const { return static_cast<std::size_t>(std::ceil(ratio_ * static_cast<double>(count))); }
+  std::size_t entries(std::size_t count) const {
+    return static_cast<std::size_t>(std::ceil(ratio_ * static_cast<double>(count)));
+  }
   double ratio_;
 };
 

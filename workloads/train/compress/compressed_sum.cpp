@@ -42,7 +42,8 @@ void CompressedSum::operator()(std::span<float> values, std::span<float> residua
   }
 }
 
-std::size_t CompressedSum::exchange(const std::byte* code, std::size_t bytes, std::size_t to, std::size_t bytes_in, std::size_t from) {
+std::size_t CompressedSum::exchange(const std::byte* code, std::size_t bytes, std::size_t to, std::size_t bytes_in,
+                                    std::size_t from) {
   in_.resize(std::max(in_.size(), bytes_in));
   if (bytes > 0) traffic_.messages += 1;
   traffic_.bytes += bytes;
@@ -51,8 +52,8 @@ std::size_t CompressedSum::exchange(const std::byte* code, std::size_t bytes, st
   const int receiver = bytes > 0 ? static_cast<int>(to) : MPI_PROC_NULL;
   const int sender = bytes_in > 0 ? static_cast<int>(from) : MPI_PROC_NULL;
   MPI_Status status;
-  MPI_Sendrecv(code, static_cast<int>(bytes), MPI_BYTE, receiver, kTag, in_.data(), static_cast<int>(bytes_in), MPI_BYTE, sender, kTag,
-               comm_, &status);
+  MPI_Sendrecv(code, static_cast<int>(bytes), MPI_BYTE, receiver, kTag, in_.data(), static_cast<int>(bytes_in),
+               MPI_BYTE, sender, kTag, comm_, &status);
   int came = 0;
   MPI_Get_count(&status, MPI_BYTE, &came);
   return static_cast<std::size_t>(came);
@@ -93,7 +94,8 @@ void CompressedSum::sum_sparse(std::span<float> values, std::span<float> residua
   lose(*codec_, own, values, residual);
   for (std::size_t distance = 1; distance < ranks_; ++distance) {
     const std::size_t from = (rank_ + ranks_ - distance) % ranks_;
-    const std::size_t came = exchange(own, codec_->size_of(own, values.size()), (rank_ + distance) % ranks_, bytes, from);
+    const std::size_t came =
+        exchange(own, codec_->size_of(own, values.size()), (rank_ + distance) % ranks_, bytes, from);
     std::copy_n(in_.data(), came, out_.data() + from * bytes);
   }
   std::fill(values.begin(), values.end(), 0.0F);

@@ -69,10 +69,14 @@ void add(const std::byte* code, std::span<float> values, Convert convert) {
 
 }  // namespace
 
-void HalfPrecision::encode(std::span<const float> values, Random& /*random*/, std::byte* code) const { write(values, code, to_half); }
+void HalfPrecision::encode(std::span<const float> values, Random& /*random*/, std::byte* code) const {
+  write(values, code, to_half);
+}
 void HalfPrecision::add_decoded(const std::byte* code, std::span<float> values) const { add(code, values, from_half); }
 
-void BrainFloat::encode(std::span<const float> values, Random& /*random*/, std::byte* code) const { write(values, code, to_brain); }
+void BrainFloat::encode(std::span<const float> values, Random& /*random*/, std::byte* code) const {
+  write(values, code, to_brain);
+}
 void BrainFloat::add_decoded(const std::byte* code, std::span<float> values) const { add(code, values, from_brain); }
 
 }  // namespace ddl::train

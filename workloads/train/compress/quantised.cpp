@@ -26,8 +26,8 @@ void Quantised::add_decoded_group(const std::byte* code, std::span<float> values
   const float unit = load(code) / levels_;
   code += sizeof unit;
   for (std::size_t i = 0; i < values.size(); ++i) {
-    const int level =
-        bits_ == 8 ? static_cast<int>(static_cast<int8_t>(code[i])) : static_cast<int>(code[i / 2] >> 4 * (i % 2) & std::byte{15}) - 8;
+    const int level = bits_ == 8 ? static_cast<int>(static_cast<int8_t>(code[i]))
+                                 : static_cast<int>(code[i / 2] >> 4 * (i % 2) & std::byte{15}) - 8;
     values[i] += static_cast<float>(level) * unit;
   }
 }

@@ -17,7 +17,8 @@ void Ternary::add_decoded_group(const std::byte* code, std::span<float> values) 
   const float scale = load(code);
   code += sizeof scale;
   const float meaning[] = {0 * scale, scale, -scale, 0};  // 0 times NaN is NaN
-  for (std::size_t i = 0; i < values.size(); ++i) values[i] += meaning[static_cast<unsigned>(code[i / 4] >> 2 * (i % 4)) & 3U];
+  for (std::size_t i = 0; i < values.size(); ++i)
+    values[i] += meaning[static_cast<unsigned>(code[i / 4] >> 2 * (i % 4)) & 3U];
 }
 
 void OneBit::encode_group(std::span<const float> values, Random& /*random*/, std::byte* code) const {
@@ -32,7 +33,8 @@ void OneBit::encode_group(std::span<const float> values, Random& /*random*/, std
     bits[i / 8] |= static_cast<std::byte>(sign << i % 8);
   }
   for (unsigned sign = 0; sign < 2; ++sign) {
-    store(counts[sign] > 0 ? static_cast<float>(sums[sign] / static_cast<double>(counts[sign])) : 0.0F, code + sign * sizeof(float));
+    store(counts[sign] > 0 ? static_cast<float>(sums[sign] / static_cast<double>(counts[sign])) : 0.0F,
+          code + sign * sizeof(float));
   }
 }
 

@@ -22,9 +22,11 @@ SparseStreamSum::~SparseStreamSum() { MPI_Comm_free(&comm_); }
 
 std::vector<std::byte> SparseStreamSum::packed(const Stream& stream) {
   const uint32_t entries = stream.dense ? kDense : static_cast<uint32_t>(stream.indices.size());
-  std::vector<std::byte> bytes(sizeof entries + stream.indices.size() * sizeof(uint32_t) + stream.values.size() * sizeof(float));
+  std::vector<std::byte> bytes(sizeof entries + stream.indices.size() * sizeof(uint32_t) +
+                               stream.values.size() * sizeof(float));
   std::memcpy(bytes.data(), &entries, sizeof entries);
-  if (!stream.indices.empty()) std::memcpy(bytes.data() + sizeof entries, stream.indices.data(), stream.indices.size() * sizeof(uint32_t));
+  if (!stream.indices.empty())
+    std::memcpy(bytes.data() + sizeof entries, stream.indices.data(), stream.indices.size() * sizeof(uint32_t));
   if (!stream.values.empty())
     std::memcpy(bytes.data() + bytes.size() - stream.values.size() * sizeof(float), stream.values.data(),
                 stream.values.size() * sizeof(float));
@@ -40,7 +42,8 @@ SparseStreamSum::Stream SparseStreamSum::unpacked(const std::vector<std::byte>& 
   stream.dense = entries == kDense;
   stream.indices.resize(stream.dense ? 0 : entries);
   stream.values.resize(stream.dense ? count : entries);
-  if (!stream.indices.empty()) std::memcpy(stream.indices.data(), bytes.data() + sizeof entries, entries * sizeof(uint32_t));
+  if (!stream.indices.empty())
+    std::memcpy(stream.indices.data(), bytes.data() + sizeof entries, entries * sizeof(uint32_t));
   if (!stream.values.empty())
     std::memcpy(stream.values.data(), bytes.data() + sizeof entries + stream.indices.size() * sizeof(uint32_t),
                 stream.values.size() * sizeof(float));
@@ -53,7 +56,8 @@ void SparseStreamSum::send(const Stream& stream, int to) {
 }
 
 SparseStreamSum::Stream SparseStreamSum::receive(int from, std::size_t count) {
-  std::vector<std::byte> bytes(sizeof(uint32_t) + count * sizeof(float) + sizeof(float));  // a sparse stream is no longer than that
+  // a sparse stream is no longer than that
+  std::vector<std::byte> bytes(sizeof(uint32_t) + count * sizeof(float) + sizeof(float));
   MPI_Recv(bytes.data(), static_cast<int>(bytes.size()), MPI_BYTE, from, kStreamTag, comm_, MPI_STATUS_IGNORE);
   return unpacked(bytes, count);
 }
@@ -61,8 +65,8 @@ SparseStreamSum::Stream SparseStreamSum::receive(int from, std::size_t count) {
 SparseStreamSum::Stream SparseStreamSum::exchange(const Stream& own, int with, std::size_t count) {
   const std::vector<std::byte> out = packed(own);
   std::vector<std::byte> in(sizeof(uint32_t) + count * sizeof(float) + sizeof(float));
-  MPI_Sendrecv(out.data(), static_cast<int>(out.size()), MPI_BYTE, with, kStreamTag, in.data(), static_cast<int>(in.size()), MPI_BYTE, with,
-               kStreamTag, comm_, MPI_STATUS_IGNORE);
+  MPI_Sendrecv(out.data(), static_cast<int>(out.size()), MPI_BYTE, with, kStreamTag, in.data(),
+               static_cast<int>(in.size()), MPI_BYTE, with, kStreamTag, comm_, MPI_STATUS_IGNORE);
   return unpacked(in, count);
 }
 
@@ -95,7 +99,8 @@ SparseStreamSum::Stream SparseStreamSum::merged(const Stream& a, const Stream& b
   return all;
 }
 
-void SparseStreamSum::operator()(std::span<const uint32_t> indices, std::span<const float> values, std::span<float> sum) {
+void SparseStreamSum::operator()(std::span<const uint32_t> indices, std::span<const float> values,
+                                 std::span<float> sum) {
   const std::size_t count = sum.size();
   // A stream that is dense from the beginning becomes so by merging it with an empty one.
   Stream stream = merged({{indices.begin(), indices.end()}, {values.begin(), values.end()}, false}, {}, count);
@@ -107,7 +112,8 @@ void SparseStreamSum::operator()(std::span<const uint32_t> indices, std::span<co
     stream = receive(rank_ - power, count);
   } else {
     if (rank_ < beyond) stream = merged(stream, receive(rank_ + power, count), count);
-    for (int distance = 1; distance < power; distance *= 2) stream = merged(stream, exchange(stream, rank_ ^ distance, count), count);
+    for (int distance = 1; distance < power; distance *= 2)
+      stream = merged(stream, exchange(stream, rank_ ^ distance, count), count);
     if (rank_ < beyond) send(stream, rank_ + power);
   }
   if (stream.dense) {

@@ -11,10 +11,11 @@
 namespace ddl::train {
 
 /**
- * Sparse allreduce of SparCML (Renggli et al., SC 2019, "SSAR recursive doubling"): streams of index and value, sorted by index, are merged in
- * lg p rounds. A stream with more entries than half the values becomes dense, for from there on index and value (8 bytes) of each entry are
- * more than all values (4 bytes each): the switching point N isize / (c + isize) of the publication with 4 and 4 bytes. A round sends 4 bytes
- * for the number of entries, and the stream. Ranks beyond a power of two hand their stream to a neighbour first, and get the sum last.
+ * Sparse allreduce of SparCML (Renggli et al., SC 2019, "SSAR recursive doubling"): streams of index and value, sorted
+ * by index, are merged in lg p rounds. A stream with more entries than half the values becomes dense, for from there on
+ * index and value (8 bytes) of each entry are more than all values (4 bytes each): the switching point N isize / (c +
+ * isize) of the publication with 4 and 4 bytes. A round sends 4 bytes for the number of entries, and the stream. Ranks
+ * beyond a power of two hand their stream to a neighbour first, and get the sum last.
  *
  * All ranks get the same sums, bit for bit. Construction and destruction are collective.
  */

@@ -10,8 +10,11 @@ std::vector<uint32_t> largest_magnitudes(std::span<const float> values, std::siz
   std::iota(order.begin(), order.end(), 0U);
   // NaN counts as infinite: it has to be seen, and an order needs a place for it. Equal magnitudes go by index.
   const auto magnitude = [&](uint32_t i) { return std::isnan(values[i]) ? INFINITY : std::fabs(values[i]); };
-  const auto before = [&](uint32_t a, uint32_t b) { return magnitude(a) != magnitude(b) ? magnitude(a) > magnitude(b) : a < b; };
-  if (k < order.size()) std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(), before);
+  const auto before = [&](uint32_t a, uint32_t b) {
+    return magnitude(a) != magnitude(b) ? magnitude(a) > magnitude(b) : a < b;
+  };
+  if (k < order.size())
+    std::nth_element(order.begin(), order.begin() + static_cast<std::ptrdiff_t>(k), order.end(), before);
   order.resize(std::min(k, order.size()));
   std::sort(order.begin(), order.end());
   return order;

@@ -1,8 +1,9 @@
-// The trainer's other half for --device cuda, in a library of its own (libtrain-cuda.so) that `train` opens when it is asked for: a train
-// without it loads no CUDA library.
+// The trainer's other half for --device cuda, in a library of its own (libtrain-cuda.so) that `train` opens when it is
+// asked for: a train without it loads no CUDA library.
 //
-// Gradients are reduced either by NCCL on a stream of their own, each bucket as soon as backward has finished it, or, as jobs without NCCL
-// do, by way of the host: device to host, MPI_Allreduce, host to device, one bucket after the other.
+// Gradients are reduced either by NCCL on a stream of their own, each bucket as soon as backward has finished
+// it, or, as jobs without NCCL do, by way of the host: device to host, MPI_Allreduce, host to device, one
+// bucket after the other.
 #include <memory>
 
 #include "ddl/annotate.h"
@@ -161,9 +162,10 @@ class CudaTrainer : public Training {
     for (std::size_t i = 0; i < options_.batch; ++i)
       labels_.data()[i] = data_.load(sampler_.sample_at(first + i), pixels_.data() + i * size);
     const Layered layer("input");
-    check(
-        cudaMemcpyAsync(model_->input(), pixels_.data(), options_.batch * size * sizeof(float), cudaMemcpyHostToDevice, streams_.compute));
-    check(cudaMemcpyAsync(device_labels_.data(), labels_.data(), options_.batch, cudaMemcpyHostToDevice, streams_.compute));
+    check(cudaMemcpyAsync(model_->input(), pixels_.data(), options_.batch * size * sizeof(float),
+                          cudaMemcpyHostToDevice, streams_.compute));
+    check(cudaMemcpyAsync(device_labels_.data(), labels_.data(), options_.batch, cudaMemcpyHostToDevice,
+                          streams_.compute));
   }
 
   void forward() {
@@ -171,8 +173,9 @@ class CudaTrainer : public Training {
     faults_.stretch_forward(step_);
     model_->forward();
     const Layered layer("loss");
-    softmax_cross_entropy(streams_.compute, model_->output_gradient(), gradients_.data() + arena_.size(), model_->logits(),
-                          device_labels_.data(), options_.batch, kClasses, 1.0F / static_cast<float>(global_batch()));
+    softmax_cross_entropy(streams_.compute, model_->output_gradient(), gradients_.data() + arena_.size(),
+                          model_->logits(), device_labels_.data(), options_.batch, kClasses,
+                          1.0F / static_cast<float>(global_batch()));
   }
 
   /** The bucket's gradients; the last bucket also carries the arena's extra floats. */
@@ -202,12 +205,12 @@ class CudaTrainer : public Training {
 
   void reduce_by_mpi(std::size_t bucket) {
     const std::size_t offset = buckets_[bucket].offset, count = floats_of(bucket);
-    check(cudaMemcpyAsync(staging_.data() + offset, gradients_.data() + offset, count * sizeof(float), cudaMemcpyDeviceToHost,
-                          streams_.compute));
+    check(cudaMemcpyAsync(staging_.data() + offset, gradients_.data() + offset, count * sizeof(float),
+                          cudaMemcpyDeviceToHost, streams_.compute));
     check(cudaStreamSynchronize(streams_.compute));
     mpi_.sum(staging_.span(offset, count));
-    check(cudaMemcpyAsync(gradients_.data() + offset, staging_.data() + offset, count * sizeof(float), cudaMemcpyHostToDevice,
-                          streams_.compute));
+    check(cudaMemcpyAsync(gradients_.data() + offset, staging_.data() + offset, count * sizeof(float),
+                          cudaMemcpyHostToDevice, streams_.compute));
   }
 
   void update() {
@@ -216,15 +219,16 @@ class CudaTrainer : public Training {
       const Layered layer(names_[i]);
       if (options_.reduce == "nccl") check(cudaStreamWaitEvent(streams_.compute, reduced_[i].event, 0));
       const std::size_t offset = buckets_[i].offset;
-      cuda::update(streams_.compute, values_.data() + offset, velocity_.data() + offset, gradients_.data() + offset, buckets_[i].count,
-                   static_cast<float>(options_.rate), static_cast<float>(options_.momentum));
+      cuda::update(streams_.compute, values_.data() + offset, velocity_.data() + offset, gradients_.data() + offset,
+                   buckets_[i].count, static_cast<float>(options_.rate), static_cast<float>(options_.momentum));
     }
     check(cudaGetLastError());
   }
 
   StepResult read_result() {
     const std::span<float> extra = staging_.span(arena_.size(), ParameterArena::kExtra);
-    check(cudaMemcpyAsync(extra.data(), gradients_.data() + arena_.size(), extra.size_bytes(), cudaMemcpyDeviceToHost, streams_.compute));
+    check(cudaMemcpyAsync(extra.data(), gradients_.data() + arena_.size(), extra.size_bytes(), cudaMemcpyDeviceToHost,
+                          streams_.compute));
     check(cudaStreamSynchronize(streams_.compute));
     return {static_cast<double>(extra[0]), static_cast<double>(extra[1]) / static_cast<double>(global_batch())};
   }

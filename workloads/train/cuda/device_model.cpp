@@ -16,16 +16,18 @@ constexpr std::size_t kWeight = 1;
 int to_int(std::size_t n) { return static_cast<int>(n); }
 
 /** Row-major c(m x n) = a(m x k) * b(k x n) + beta * c; cuBLAS is column-major, so it computes the transpose of it. */
-void gemm(cublasHandle_t blas, bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k, const float* a,
-          const float* b, float beta, float* c) {
+void gemm(cublasHandle_t blas, bool transpose_a, bool transpose_b, std::size_t m, std::size_t n, std::size_t k,
+          const float* a, const float* b, float beta, float* c) {
   const float one = 1.0F;
-  check(cublasSgemm(blas, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, to_int(n), to_int(m), to_int(k),
-                    &one, b, to_int(transpose_b ? k : n), a, to_int(transpose_a ? m : k), &beta, c, to_int(n)));
+  check(cublasSgemm(blas, transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N, transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N, to_int(n),
+                    to_int(m), to_int(k), &one, b, to_int(transpose_b ? k : n), a, to_int(transpose_a ? m : k), &beta,
+                    c, to_int(n)));
 }
 
 }  // namespace
 
-/** cuDNN's view of one layer. The algorithms are fixed: what cuDNN would choose by measuring may differ from run to run. */
+/** cuDNN's view of one layer. The algorithms are fixed: what cuDNN would choose by measuring may differ
+ * from run to run. */
 struct DeviceModel::Convolution {
   cudnnTensorDescriptor_t x = nullptr, y = nullptr, bias = nullptr;
   cudnnFilterDescriptor_t weight = nullptr;
@@ -37,8 +39,8 @@ struct DeviceModel::Convolution {
   Convolution(const Conv2d& layer, const Tensor& input, const Tensor& output) {
     const auto describe = [](cudnnTensorDescriptor_t& descriptor, std::size_t n, const Shape& s) {
       check(cudnnCreateTensorDescriptor(&descriptor));
-      check(cudnnSetTensor4dDescriptor(descriptor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, to_int(n), to_int(s.channels), to_int(s.height),
-                                       to_int(s.width)));
+      check(cudnnSetTensor4dDescriptor(descriptor, CUDNN_TENSOR_NCHW, CUDNN_DATA_FLOAT, to_int(n), to_int(s.channels),
+                                       to_int(s.height), to_int(s.width)));
     };
     describe(x, input.batch(), input.shape());
     describe(y, output.batch(), output.shape());
@@ -48,8 +50,8 @@ struct DeviceModel::Convolution {
     check(cudnnSetFilter4dDescriptor(weight, CUDNN_DATA_FLOAT, CUDNN_TENSOR_NCHW, to_int(output.shape().channels),
                                      to_int(input.shape().channels), to_int(w.kernel), to_int(w.kernel)));
     check(cudnnCreateConvolutionDescriptor(&window));
-    check(cudnnSetConvolution2dDescriptor(window, to_int(w.padding), to_int(w.padding), to_int(w.stride), to_int(w.stride), 1, 1,
-                                          CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
+    check(cudnnSetConvolution2dDescriptor(window, to_int(w.padding), to_int(w.padding), to_int(w.stride),
+                                          to_int(w.stride), 1, 1, CUDNN_CROSS_CORRELATION, CUDNN_DATA_FLOAT));
   }
   ~Convolution() {
     for (cudnnTensorDescriptor_t descriptor : {x, y, bias}) cudnnDestroyTensorDescriptor(descriptor);
@@ -66,7 +68,8 @@ struct DeviceModel::Convolution {
   }
 };
 
-DeviceModel::DeviceModel(Model& model, const std::vector<Slot>& slots, cudaStream_t stream) : model_(model), stream_(stream) {
+DeviceModel::DeviceModel(Model& model, const std::vector<Slot>& slots, cudaStream_t stream)
+    : model_(model), stream_(stream) {
   check(cublasCreate(&blas_));
   check(cublasSetStream(blas_, stream));
   check(cudnnCreate(&dnn_));
@@ -114,8 +117,8 @@ void DeviceModel::forward_through(Step& step, const Tensor& output, float* y) {
   const float one = 1.0F, zero = 0.0F;
   if (step.convolution) {
     const Convolution& c = *step.convolution;
-    check(cudnnConvolutionForward(dnn_, &one, c.x, x, c.weight, step.slots[kWeight].value, c.window, c.forward, scratch_.data(),
-                                  scratch_.size(), &zero, c.y, y));
+    check(cudnnConvolutionForward(dnn_, &one, c.x, x, c.weight, step.slots[kWeight].value, c.window, c.forward,
+                                  scratch_.data(), scratch_.size(), &zero, c.y, y));
     check(cudnnAddTensor(dnn_, &one, c.bias, step.slots[kBias].value, &one, c.y, y));
   } else if (dynamic_cast<Linear*>(step.layer)) {
     const std::size_t inputs = input.shape().size(), outputs = output.shape().size();
@@ -156,8 +159,8 @@ void DeviceModel::backward_through(Step& step, Model::Node node) {
   if (step.convolution) {
     const Convolution& c = *step.convolution;
     check(cudnnConvolutionBackwardBias(dnn_, &one, c.y, dy, &zero, c.bias, step.slots[kBias].gradient));
-    check(cudnnConvolutionBackwardFilter(dnn_, &one, c.x, x, c.y, dy, c.window, c.backward_filter, scratch_.data(), scratch_.size(), &zero,
-                                         c.weight, step.slots[kWeight].gradient));
+    check(cudnnConvolutionBackwardFilter(dnn_, &one, c.x, x, c.y, dy, c.window, c.backward_filter, scratch_.data(),
+                                         scratch_.size(), &zero, c.weight, step.slots[kWeight].gradient));
   } else if (!step.slots.empty()) {
     sum_rows(stream_, step.slots[kBias].gradient, dy, input.batch(), outputs);
     gemm(blas_, true, false, outputs, inputs, input.batch(), dy, x, 0.0F, step.slots[kWeight].gradient);
@@ -168,14 +171,15 @@ void DeviceModel::backward_through(Step& step, Model::Node node) {
     float* dx = gradient_target(from, adds);
     if (step.convolution) {
       const Convolution& c = *step.convolution;
-      check(cudnnConvolutionBackwardData(dnn_, &one, c.weight, step.slots[kWeight].value, c.y, dy, c.window, c.backward_data,
-                                         scratch_.data(), scratch_.size(), &zero, c.x, dx));
+      check(cudnnConvolutionBackwardData(dnn_, &one, c.weight, step.slots[kWeight].value, c.y, dy, c.window,
+                                         c.backward_data, scratch_.data(), scratch_.size(), &zero, c.x, dx));
     } else if (!step.slots.empty()) {
       gemm(blas_, false, false, input.batch(), inputs, outputs, dy, step.slots[kWeight].value, 0.0F, dx);
     } else if (dynamic_cast<GlobalAveragePool*>(step.layer)) {
       spread_planes(stream_, dx, dy, output.size(), input.shape().plane());
     } else {
-      relu_gradient(stream_, dx, dy, x, step.inputs.size() > 1 ? values_[step.inputs[1]].data() : nullptr, output.size());
+      relu_gradient(stream_, dx, dy, x, step.inputs.size() > 1 ? values_[step.inputs[1]].data() : nullptr,
+                    output.size());
     }
     if (adds) add(stream_, gradients_[from].data(), dx, model_.value(from).size());
   }

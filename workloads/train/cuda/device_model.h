@@ -1,4 +1,5 @@
-// The network of a Model on a GPU: the same layers, parameters and order, with cuBLAS, cuDNN and the kernels of kernels.h.
+// The network of a Model on a GPU: the same layers, parameters and order, with cuBLAS, cuDNN and the
+// kernels of kernels.h.
 #pragma once
 
 #include <memory>

@@ -21,10 +21,12 @@ void relu_gradient(cudaStream_t stream, float* dx, const float* dy, const float*
 /** y[i] = mean of x[i][0 .. plane); and back. */
 void average_planes(cudaStream_t stream, float* y, const float* x, std::size_t planes, std::size_t plane);
 void spread_planes(cudaStream_t stream, float* dx, const float* dy, std::size_t planes, std::size_t plane);
-/** loss.h on the device: `extra[0]` = scale * loss of the batch, `extra[1]` = correct samples. Any order of additions but a fixed one. */
-void softmax_cross_entropy(cudaStream_t stream, float* gradient, float* extra, const float* logits, const uint8_t* labels,
-                           std::size_t batch, std::size_t classes, float scale);
+/** loss.h on the device: `extra[0]` = scale * loss of the batch, `extra[1]` = correct samples. Any order of additions
+ * but a fixed one. */
+void softmax_cross_entropy(cudaStream_t stream, float* gradient, float* extra, const float* logits,
+                           const uint8_t* labels, std::size_t batch, std::size_t classes, float scale);
 /** velocity = momentum * velocity + gradient; value -= rate * velocity */
-void update(cudaStream_t stream, float* value, float* velocity, const float* gradient, std::size_t count, float rate, float momentum);
+void update(cudaStream_t stream, float* value, float* velocity, const float* gradient, std::size_t count, float rate,
+            float momentum);
 
 }  // namespace ddl::train::cuda

@@ -7,7 +7,8 @@ static void use(MPI_Comm comm) {
   PMPI_Comm_rank(comm, &rank);
   PMPI_Comm_size(comm, &n);
   CALL(MPI_Allreduce, &rank, &sum, 1, MPI_INT, MPI_SUM, comm);
-  CALL(MPI_Sendrecv, &rank, 1, MPI_INT, (rank + 1) % n, 3, &from, 1, MPI_INT, (rank + n - 1) % n, 3, comm, MPI_STATUS_IGNORE);
+  CALL(MPI_Sendrecv, &rank, 1, MPI_INT, (rank + 1) % n, 3, &from, 1, MPI_INT, (rank + n - 1) % n, 3, comm,
+       MPI_STATUS_IGNORE);
   note("  %d of %d, sum %d, from %d", rank, n, sum, from);
 }
 
@@ -31,8 +32,8 @@ static void session(int number) {
       PMPI_Comm_rank(comm, &rank);
       PMPI_Group_incl(group, 1, &zero, &first);
       PMPI_Group_incl(group, 1, &one, &second);
-      CALL(MPI_Intercomm_create_from_groups, rank ? second : first, 0, rank ? first : second, 0, "between", MPI_INFO_NULL,
-           MPI_ERRORS_RETURN, &inter);
+      CALL(MPI_Intercomm_create_from_groups, rank ? second : first, 0, rank ? first : second, 0, "between",
+           MPI_INFO_NULL, MPI_ERRORS_RETURN, &inter);
       CALL(MPI_Allreduce, &rank, &sum, 1, MPI_INT, MPI_SUM, inter);
       note("  the other is %d", sum);
       CALL(MPI_Comm_free, &inter);

@@ -17,8 +17,8 @@ static inline void fill(int rank) {
   POISON(recv);
 }
 
-/* counts, displs: uneven, in reverse order, for collectives in which each rank has one part. sizes, places: rank i sends (i + j) % EACH to
- * rank j and gets as many from it. */
+/* counts, displs: uneven, in reverse order, for collectives in which each rank has one part. sizes, places: rank i
+ * sends (i + j) % EACH to rank j and gets as many from it. */
 static inline void uneven(int rank, int n) {
   int place = 0;
   for (int i = n - 1; i >= 0; --i) {

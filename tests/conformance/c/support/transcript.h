@@ -1,12 +1,13 @@
-/* What a program of the conformance suite sees of MPI, written down completely: every return code, status, result buffer and call of an
- * error handler. Two runs, with and without the library, must write the same; so nothing that depends on time may enter.
+/* What a program of the conformance suite sees of MPI, written down completely: every return code, status, result
+ * buffer and call of an error handler. Two runs, with and without the library, must write the same; so nothing that
+ * depends on time may enter.
  *
- * A program has one body and runs it on one thread, or with CONFORMANCE_THREADS=2 on two at once, each with its own duplicate of
- * MPI_COMM_WORLD (`world`). $CONFORMANCE_OUT/[PREFIX-]RANK.THREAD is the transcript of one of them, RANK.calls says how often each function
- * was called, which is what the recorded profile must say too.
+ * A program has one body and runs it on one thread, or with CONFORMANCE_THREADS=2 on two at once, each with its own
+ * duplicate of MPI_COMM_WORLD (`world`). $CONFORMANCE_OUT/[PREFIX-]RANK.THREAD is the transcript of one of them,
+ * RANK.calls says how often each function was called, which is what the recorded profile must say too.
  *
- * Only names with MPI_ that are reached through CALL() are counted. What the transcript itself asks is only of functions that have no row,
- * by PMPI_: a function with a row is recorded under both names. */
+ * Only names with MPI_ that are reached through CALL() are counted. What the transcript itself asks is only of
+ * functions that have no row, by PMPI_: a function with a row is recorded under both names. */
 #ifndef CONFORMANCE_TRANSCRIPT_H
 #define CONFORMANCE_TRANSCRIPT_H
 
@@ -31,7 +32,7 @@ static __thread int me, size;   /* in it */
 static __thread int thread;     /* 0, 1 */
 static int threads = 1;         /* that run the body */
 
-/* ------------------------------------------------------------------------------------------------ the independent count of calls */
+/* ----------------------------------------------------------------------------------- the independent count of calls */
 
 static struct {
   const char* name;
@@ -48,7 +49,7 @@ static void count_call(const char* name) {
   pthread_mutex_unlock(&count_lock);
 }
 
-/* ------------------------------------------------------------------------------------------------ lines of the transcript */
+/* ------------------------------------------------------------------------------------------ lines of the transcript */
 
 __attribute__((format(printf, 1, 2))) static inline void note(const char* format, ...) {
   va_list arguments;
@@ -85,7 +86,8 @@ static inline int returned(const char* name, int code) {
 /* The same without a line, for calls that are repeated as often as it takes. */
 #define POLL(NAME, ...) (count_call(#NAME), NAME(__VA_ARGS__))
 
-/* Functions of which MPI 4 has a variant with large counts: a program that defines LARGE_COUNT is its neighbour without, with those. */
+/* Functions of which MPI 4 has a variant with large counts: a program that defines LARGE_COUNT is its neighbour
+ * without, with those. */
 #ifdef LARGE_COUNT
 #define CALLC(NAME, ...) CALL(NAME##_c, __VA_ARGS__)
 #define POLLC(NAME, ...) POLL(NAME##_c, __VA_ARGS__)
@@ -113,7 +115,7 @@ static inline void note_ints(const char* label, const int* values, int n) {
   fputc('\n', out);
 }
 
-/* ------------------------------------------------------------------------------------------------ statuses, requests, buffers */
+/* -------------------------------------------------------------------------------------- statuses, requests, buffers */
 
 #define UNTOUCHED (-7777)
 
@@ -136,14 +138,17 @@ static inline void note_status(const char* label, const MPI_Status* status, MPI_
   PMPI_Get_count(status, type, &count);
   PMPI_Get_elements(status, type, &elements);
   PMPI_Get_count(status, MPI_BYTE, &bytes);
-  note("  %s: source %d tag %d error %d count %d elements %d bytes %d cancelled %d", label, status->MPI_SOURCE, status->MPI_TAG,
-       status->MPI_ERROR, count, elements, bytes, cancelled);
+  note("  %s: source %d tag %d error %d count %d elements %d bytes %d cancelled %d", label, status->MPI_SOURCE,
+       status->MPI_TAG, status->MPI_ERROR, count, elements, bytes, cancelled);
 }
 
 /* For a collective only the error is defined: Open MPI has in the other fields what an earlier request left there. */
-static inline void note_collective_status(const char* label, const MPI_Status* status) { note("  %s: error %d", label, status->MPI_ERROR); }
+static inline void note_collective_status(const char* label, const MPI_Status* status) {
+  note("  %s: error %d", label, status->MPI_ERROR);
+}
 
-/* `code` is what the receive returned: MPICH counts for a message that was too long what its request object was last used for. */
+/* `code` is what the receive returned: MPICH counts for a message that was too long what its request object was
+ * last used for. */
 static inline void forget_truncated_count(MPI_Status* status, int code) {
 #ifndef OPEN_MPI
   int class = MPI_SUCCESS;
@@ -189,7 +194,7 @@ static inline void wait_for_collective(MPI_Request* request) {
   note_requests(request, 1);
 }
 
-/* ------------------------------------------------------------------------------------------------ error handlers that tell */
+/* ----------------------------------------------------------------------------------------- error handlers that tell */
 
 /* MPICH calls handlers with its lock held: they cannot ask it for a name. */
 static inline void comm_label(MPI_Comm comm, char* label, size_t bytes) {
@@ -234,14 +239,16 @@ static inline void on_win_error(MPI_Win* win, int* code, ...) {
   int length = 0;
   if (*win != MPI_WIN_NULL) PMPI_Win_get_name(*win, name, &length);
 #endif
-  note("  handler of window %s, from %s: %s", *win == MPI_WIN_NULL ? "MPI_WIN_NULL" : name, raised_by(arguments), code_text(*code));
+  note("  handler of window %s, from %s: %s", *win == MPI_WIN_NULL ? "MPI_WIN_NULL" : name, raised_by(arguments),
+       code_text(*code));
   va_end(arguments);
 }
 
 static inline void on_file_error(MPI_File* file, int* code, ...) {
   va_list arguments;
   va_start(arguments, code);
-  note("  handler of file %s, from %s: %s", *file == MPI_FILE_NULL ? "MPI_FILE_NULL" : "open", raised_by(arguments), code_text(*code));
+  note("  handler of file %s, from %s: %s", *file == MPI_FILE_NULL ? "MPI_FILE_NULL" : "open", raised_by(arguments),
+       code_text(*code));
   va_end(arguments);
 }
 
@@ -300,8 +307,8 @@ static inline void write_calls(void) {
   fclose(file);
 }
 
-/* How often the body runs, set by programs. In the second round each call has been made before from the same place, which the library uses.
- */
+/* How often the body runs, set by programs. In the second round each call has been made before from the same place,
+ * which the library uses. */
 static int rounds = 1;
 static int one_after_the_other; /* set by programs whose calls MPI cannot make on two threads at once */
 static void (*conformance_body)(void);

@@ -1,5 +1,6 @@
-/* The job's own account of what it did: calls that have returned, by name, in a mapped file that survives any death of the process.
- * The tests compare it with what was recorded. A call is counted after it returned, so a killed process may be one call behind. */
+/* The job's own account of what it did: calls that have returned, by name, in a mapped file that survives any death of
+ * the process. The tests compare it with what was recorded. A call is counted after it returned, so a killed process
+ * may be one call behind. */
 #pragma once
 
 #include <fcntl.h>

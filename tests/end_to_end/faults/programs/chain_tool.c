@@ -1,5 +1,5 @@
-/* Another PMPI tool in the chain, built twice: it forwards to the next MPI_X (dlsym RTLD_NEXT), or with -DDIRECT to PMPI_X as most tools
- * do. Counts three operations and writes them to $CHAIN_COUNTS at MPI_Finalize. */
+/* Another PMPI tool in the chain, built twice: it forwards to the next MPI_X (dlsym RTLD_NEXT), or with -DDIRECT to
+ * PMPI_X as most tools do. Counts three operations and writes them to $CHAIN_COUNTS at MPI_Finalize. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <mpi.h>
@@ -20,7 +20,8 @@ int MPI_Allreduce(const void* in, void* out, int count, MPI_Datatype datatype, M
   return NEXT(Allreduce)(in, out, count, datatype, op, comm);
 }
 
-int MPI_Isend(const void* buffer, int count, MPI_Datatype datatype, int to, int tag, MPI_Comm comm, MPI_Request* request) {
+int MPI_Isend(const void* buffer, int count, MPI_Datatype datatype, int to, int tag, MPI_Comm comm,
+              MPI_Request* request) {
   ++isend;
   return NEXT(Isend)(buffer, count, datatype, to, tag, comm, request);
 }

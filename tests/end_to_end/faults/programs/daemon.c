@@ -1,5 +1,5 @@
-/* A program without MPI that behaves like a daemon in the middle of its work: closes every descriptor, opens a file of its own, goes on.
- * What is recorded may not go into that file, and must go on. usage: daemon OWN_FILE */
+/* A program without MPI that behaves like a daemon in the middle of its work: closes every descriptor, opens a file of
+ * its own, goes on. What is recorded may not go into that file, and must go on. usage: daemon OWN_FILE */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>

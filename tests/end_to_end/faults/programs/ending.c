@@ -1,6 +1,6 @@
-/* Communicates a little, then ends in the way that is asked for. usage: ending HOW [RANK] [OTHER PROGRAM ...]
- * Only RANK (-1: all) ends that way, in the middle of the loop; the others go on until the job is ended, or finalize. The calls that
- * returned are in $CALL_LOG.RANK. */
+/* Communicates a little, then ends in the way that is asked for. usage: ending HOW [RANK] [OTHER PROGRAM ...] Only RANK
+ * (-1: all) ends that way, in the middle of the loop; the others go on until the job is ended, or finalize. The calls
+ * that returned are in $CALL_LOG.RANK. */
 #include <dlfcn.h>
 #include <mpi.h>
 #include <pthread.h>
@@ -62,7 +62,8 @@ static void forks(void) {
   }
   wait(&status);
   if (status != 0) abort();
-  pid_t (*raw_fork)(void) = (pid_t(*)(void))dlsym(RTLD_DEFAULT, "_Fork"); /* glibc 2.34: runs no handlers of pthread_atfork */
+  pid_t (*raw_fork)(void) =
+      (pid_t(*)(void))dlsym(RTLD_DEFAULT, "_Fork"); /* glibc 2.34: runs no handlers of pthread_atfork */
   if (raw_fork && raw_fork() == 0) {
     ddl_layer_begin("raw child");
     ddl_layer_end();

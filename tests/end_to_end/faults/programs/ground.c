@@ -1,4 +1,5 @@
-/* The ground gives way under a running job. Communicates; does what is asked, in each rank; communicates 4000 rounds more; finalizes.
+/* The ground gives way under a running job. Communicates; does what is asked, in each rank; communicates 4000
+ * rounds more; finalizes.
  * usage: ground [shell COMMAND | fsize BYTES | as 0 | nofile 0 | uid NUMBER] */
 #include <sys/resource.h>
 

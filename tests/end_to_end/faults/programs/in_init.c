@@ -1,5 +1,6 @@
 #define _DEFAULT_SOURCE
-/* The job dies in MPI_Init: rank 1 of three never calls it and waits, the others sit in it until an alarm kills rank 0. */
+/* The job dies in MPI_Init: rank 1 of three never calls it and waits, the others sit in it until an alarm kills rank
+ * 0. */
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,5 @@
-/* The job as a library: a program that is not linked to MPI loads it (late_main.c), or its constructor runs before main. */
+/* The job as a library: a program that is not linked to MPI loads it (late_main.c), or its constructor runs before
+ * main. */
 #include "communicate.h"
 
 int run_job(void);

@@ -1,5 +1,5 @@
-/* Loads the job with RTLD_LOCAL, or has been linked to the one whose constructor is the job. With TIMES, closes it and its MPI library, takes the
- * place where they lay, and loads them again. usage: late_main [LIBRARY [TIMES]] */
+/* Loads the job with RTLD_LOCAL, or has been linked to the one whose constructor is the job. With TIMES, closes it and
+ * its MPI library, takes the place where they lay, and loads them again. usage: late_main [LIBRARY [TIMES]] */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* Many of something. usage: many calls N | threads N | communicators N | communicators_at_once N | requests N | steps N
- * Prints the growth of the process's own memory over the second half, in KiB, to the file $GROWTH: what is bounded does not grow there. */
+ * Prints the growth of the process's own memory over the second half, in KiB, to the file $GROWTH: what is bounded does
+ * not grow there. */
 #include <pthread.h>
 
 #include "communicate.h"
@@ -82,9 +83,12 @@ static void steps(long n) {
 static const struct {
   const char* name;
   void (*work)(long n);
-} kCases[] = {
-    {"calls", calls},       {"threads", threads}, {"communicators", communicators}, {"communicators_at_once", communicators_at_once},
-    {"requests", requests}, {"steps", steps}};
+} kCases[] = {{"calls", calls},
+              {"threads", threads},
+              {"communicators", communicators},
+              {"communicators_at_once", communicators_at_once},
+              {"requests", requests},
+              {"steps", steps}};
 
 int main(int argc, char** argv) {
   unsigned i = 0;

@@ -1,5 +1,5 @@
-// What a spool holds of each operation, one line each: NAME CALLS BYTES EVENTS, for a test that counts itself. Says "gap" and fails if the
-// numbers of the collectives on MPI_COMM_WORLD in the log are not 1, 2, 3, ...
+// What a spool holds of each operation, one line each: NAME CALLS BYTES EVENTS, for a test that counts itself. Says
+// "gap" and fails if the numbers of the collectives on MPI_COMM_WORLD in the log are not 1, 2, 3, ...
 #include <cstdint>
 #include <cstdio>
 #include <exception>

@@ -1,5 +1,5 @@
-/* How deep the stack goes in a thread whose stack is as small as threads may have: annotations (which start the recorder), then MPI calls.
- * Prints the bytes used, "annotations N" and "calls N", to the file named by argv[1]. */
+/* How deep the stack goes in a thread whose stack is as small as threads may have: annotations (which start the
+ * recorder), then MPI calls. Prints the bytes used, "annotations N" and "calls N", to the file named by argv[1]. */
 #define _GNU_SOURCE
 #include <limits.h>
 #include <pthread.h>
@@ -32,14 +32,17 @@ static void* run(void* argument) {
   return NULL;
 }
 
-/* The stack is filled with a pattern; what is not the pattern any more was used. glibc puts the thread's own data at its top. */
+/* The stack is filled with a pattern; what is not the pattern any more was used. glibc puts the thread's own
+ * data at its top. */
 static long used_by(void (*work)(void)) {
   struct job job = {work, mmap(NULL, stack_bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)};
   memset(job.stack, 0x5a, stack_bytes);
   pthread_attr_t attributes;
   pthread_t thread;
   pthread_attr_init(&attributes);
-  if (pthread_attr_setstack(&attributes, job.stack, stack_bytes) != 0 || pthread_create(&thread, &attributes, run, &job) != 0) return -1;
+  if (pthread_attr_setstack(&attributes, job.stack, stack_bytes) != 0 ||
+      pthread_create(&thread, &attributes, run, &job) != 0)
+    return -1;
   pthread_join(thread, NULL);
   size_t untouched = 0;
   while (untouched < stack_bytes && job.stack[untouched] == 0x5a) ++untouched;

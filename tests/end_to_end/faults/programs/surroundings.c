@@ -1,5 +1,6 @@
-/* Jobs in odd surroundings, which must stay as they are. usage: surroundings WHAT. Prints what the process looks like from inside when it
- * is done: compared with a run without the recorder. Exit code 9: somebody touched what is not his. */
+/* Jobs in odd surroundings, which must stay as they are. usage: surroundings WHAT. Prints what the process
+ * looks like from inside when it is done: compared with a run without the recorder. Exit code 9: somebody
+ * touched what is not his. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <signal.h>
@@ -34,7 +35,8 @@ static void close_streams(void) {
   char name[] = "own.0";
   for (int i = 0; i < 3; ++i) {
     name[4] = (char)('0' + i);
-    if (open(name, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600) != i || write(i, kText, sizeof kText - 1) < 0) _exit(9);
+    if (open(name, O_CREAT | O_TRUNC | O_RDWR | O_CLOEXEC, 0600) != i || write(i, kText, sizeof kText - 1) < 0)
+      _exit(9);
   }
 }
 
@@ -88,7 +90,8 @@ static void calm(void) {
 }
 static void alarm_storm(void) { storm(on_alarm, 0); }
 
-/* Annotations and MPI calls from a handler: not legal, yet nobody may hang. Only calls that Open MPI answers from its own memory. */
+/* Annotations and MPI calls from a handler: not legal, yet nobody may hang. Only calls that Open MPI answers from
+ * its own memory. */
 static void on_alarm_call(int number) {
   on_alarm(number);
   int flag;
@@ -98,8 +101,9 @@ static void on_alarm_call(int number) {
 }
 static void alarm_calls(void) { storm(on_alarm_call, 0); }
 
-/* The handler runs on a stack of its own, as small as stacks may be. What sysconf says is the signal's frame alone: our handler needs some
- * more, and on processors with a small frame (1,776 bytes) it is less than the 2,048 that Linux accepts. */
+/* The handler runs on a stack of its own, as small as stacks may be. What sysconf says is the signal's frame alone:
+ * our handler needs some more, and on processors with a small frame (1,776 bytes) it is less than the 2,048 that
+ * Linux accepts. */
 static void alarm_on_small_stack(void) {
   const long frame = sysconf(_SC_MINSIGSTKSZ);
   const size_t bytes = (size_t)(frame > 1536 ? frame : 1536) + 512;

@@ -1,4 +1,5 @@
-/* Communicates as fast as it can until it is killed, and counts what returned in $CALL_LOG.RANK; the row "#pid" holds its process id. */
+/* Communicates as fast as it can until it is killed, and counts what returned in $CALL_LOG.RANK; the row "#pid" holds
+ * its process id. */
 #include <mpi.h>
 
 #include "call_log.h"
