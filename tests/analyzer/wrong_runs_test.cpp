@@ -95,8 +95,12 @@ TEST(Findings, ARunThatEndsInCallsWithoutReturnHasNoVerdict) {
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), end_ns == 11 ? "compute" : "withheld")
         << end_ns;
     const std::string text = run.text("SELECT value FROM meta WHERE key = 'verdict.text'");
-    if (end_ns == 0) EXPECT_EQ(text, "withheld: a rank sat in a call that never returned, and nobody saw for how long");
-    if (end_ns == 600) EXPECT_TRUE(has(text, "% of all ranks' time, which is in no number")) << text;
+    if (end_ns == 0) {
+      EXPECT_EQ(text, "withheld: a rank sat in a call that never returned, and nobody saw for how long");
+    }
+    if (end_ns == 600) {
+      EXPECT_TRUE(has(text, "% of all ranks' time, which is in no number")) << text;
+    }
   }
 }
 
