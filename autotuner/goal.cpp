@@ -68,6 +68,8 @@ Outcome outcome_of(const TrialFacts& facts, const Goal& goal, std::optional<doub
   }
   if (goal.elapsed) return {facts.elapsed_s, ""};
   if (goal.target_loss) {
+    if (!facts.target_s && facts.reports_no_loss)
+      return {std::nullopt, "the job reports no loss: ddl_value(\"loss\", ...) does, of ddl/annotate.h"};
     if (!facts.target_s)
       return {std::nullopt, fmt::format("the loss did not come to {:g} in {} steps", *goal.target_loss, facts.steps)};
     return {*facts.target_s, ""};

@@ -36,6 +36,7 @@ constexpr size_t kTellingNoise = 12;       ///< trials after which the noise is 
 constexpr double kLoud = 0.08;             ///< with more noise a model of few trials is worth less than many trials
 constexpr size_t kEta = 3;                 ///< of halving: the field shrinks to 1/kEta, measured kEta times as often
 constexpr size_t kHalvings = 3;            ///< least stages that the trials must allow
+constexpr size_t kProvingRounds = 3;       ///< for a choice of our own whose gain is in doubt
 
 // Expected improvement of a point over the one that the belief is relative to.
 double expected_improvement(const Belief& belief) {
@@ -69,11 +70,12 @@ class Search {
     first_trial_ = result_.trials.size();
     if (!measured_.contains(0))
       throw std::invalid_argument("search: the default has to be among the calibrating trials");
-    const bool finished = explore() && (has_halved_ || race());
+    const bool finished = explore() && (has_halved_ || race()) && prove_added();
     if (!finished) {  // what is believed so far, though nothing more can be tried
       surrogate_.fit();
       result_.best_seen = ranked().front();
     }
+    result_.explored = finished && (promises_nothing_ || is_all_measured());
     result_.conclusion = confirm(finished);
     return std::move(result_);
   }
@@ -197,6 +199,12 @@ class Search {
   bool none_is_better(const std::vector<size_t>& field) const;
   bool is_told_from_default(const std::vector<size_t>& field) const;
   bool race();
+  bool is_all_measured() const;
+  /// What the best point would lose without a tunable's value; nothing: it has the default, or may not go back.
+  std::optional<Belief> loss_without(size_t tunable) const;
+  bool is_shown(size_t tunable, const Belief& loss) const;
+  bool prove_added();
+  void put_back(size_t tunable, std::vector<size_t>& why);
   void put_back_idle();
   Conclusion confirm(bool finished);
 
@@ -220,8 +228,9 @@ class Search {
   std::map<size_t, Walls> walls_;  ///< by point
   size_t first_trial_ = 0;         ///< of the search's own
   size_t round_ = 0;
-  bool explored_ = false;    ///< the budget allowed to look for something better
-  bool has_halved_ = false;  ///< the field is down to one
+  std::map<size_t, size_t> won_;   ///< by tunable of our own: rounds that its choice won against its default
+  bool promises_nothing_ = false;  ///< no point that was not tried
+  bool has_halved_ = false;        ///< the field is down to one
   SearchResult result_;
 };
 
@@ -277,16 +286,17 @@ bool Search::explore() {
   const auto has_trials = [&] {
     return bench_.trials_left() >= confirming_trials() + racing_trials() + explored_a_round_ + 1;
   };
-  while (has_trials() || (!explored_ && bench_.seconds_left())) {
+  bool is_first = true;
+  while (has_trials() || (is_first && bench_.seconds_left())) {
     std::vector<std::vector<size_t>> rounds = next_rounds();
     if (rounds.empty()) {
-      explored_ = true;
+      promises_nothing_ = true;
       return true;
     }
     for (std::vector<size_t>& round : rounds)
       while (round.size() > 2 && !leaves_time_to_confirm(Stage::kExplore, round)) round.pop_back();
     if (!leaves_time_to_confirm(Stage::kExplore, rounds.front())) return true;
-    explored_ = true;
+    is_first = false;
     if (!measure_rounds(Stage::kExplore, rounds)) return false;
     surrogate_.fit();
     if (is_for_halving()) return halve();
@@ -425,16 +435,80 @@ bool Search::race() {
   return true;
 }
 
-// A tunable without effect is not recommended: it goes back to its default where that is believed to lose less than a
-// gain worth while.
-void Search::put_back_idle() {
+bool Search::is_all_measured() const {
+  const std::vector<size_t> points = candidates();  // without those that failed
+  return std::all_of(points.begin(), points.end(), [&](size_t point) { return measured_.contains(point); });
+}
+
+std::optional<Belief> Search::loss_without(size_t tunable) const {
+  const size_t point = space_.with(result_.best_seen, tunable, 0);
+  if (point == result_.best_seen || !feasible_[point]) return std::nullopt;
+  return surrogate_.beliefs({point}, result_.best_seen)[0];
+}
+
+// Where the sweep predicts a gain, or what is believed rests on its predictions, these are evidence. Elsewhere the
+// trials that chose it are none: the best of several looks good by chance. Rounds with and without it are.
+bool Search::is_shown(size_t tunable, const Belief& loss) const {
+  constexpr double kSds = 2;
+  if (prediction_[space_.with(result_.best_seen, tunable, 0)] - prediction_[result_.best_seen] >
+      std::log1p(settings_.worth_while))
+    return true;
+  const bool is_flat =
+      std::all_of(prediction_.begin(), prediction_.end(), [&](double one) { return one == prediction_[0]; });
+  const auto won = won_.find(tunable);
+  return loss.mean - kSds * loss.sd > 0 && (!is_flat || (won != won_.end() && won->second == kProvingRounds));
+}
+
+bool is_idle(const Belief& loss, double worth_while) { return loss.mean + loss.sd < std::log1p(worth_while); }
+
+// A choice that nobody asked for has to show its gain. Where it came with another one, rounds with and without it tell
+// whose the gain is, as far as the trials beside the confirming ones reach.
+bool Search::prove_added() {
   for (size_t i = 0; i < space_.tunables().size(); ++i) {
-    const size_t point = space_.with(result_.best_seen, i, 0);
-    if (point == result_.best_seen || !feasible_[point]) continue;
-    const Belief loss = surrogate_.beliefs({point}, result_.best_seen)[0];
-    if (loss.mean + loss.sd >= std::log1p(settings_.worth_while)) continue;
-    result_.idle.push_back(i);
-    result_.best_seen = point;
+    if (!space_.tunables()[i].added) continue;
+    for (size_t round = 0; round < kProvingRounds; ++round) {
+      const std::optional<Belief> loss = loss_without(i);
+      const std::vector<size_t> points = {result_.best_seen, space_.with(result_.best_seen, i, 0)};
+      if (!loss || points[1] == 0 || is_shown(i, *loss) || is_idle(*loss, settings_.worth_while)) break;
+      if (bench_.trials_left() < confirming_trials() + points.size() || !leaves_time_to_confirm(Stage::kRace, points))
+        break;
+      const size_t begin = result_.trials.size(), chosen = result_.best_seen;
+      if (!measure_rounds(Stage::kRace, {points})) return false;
+      surrogate_.fit();
+      if (!feasible_[chosen]) {
+        result_.best_seen = ranked().front();
+        won_.erase(i);
+        break;
+      }
+      std::map<size_t, std::optional<double>> cost;
+      for (size_t t = begin; t < result_.trials.size(); ++t)
+        cost[result_.trials[t].point] = result_.trials[t].outcome.cost;
+      if (cost[points[1]] && *cost[points[1]] <= *cost[chosen]) break;
+      ++won_[i];
+    }
+  }
+  return true;
+}
+
+void Search::put_back(size_t tunable, std::vector<size_t>& why) {
+  why.push_back(tunable);
+  result_.best_seen = space_.with(result_.best_seen, tunable, 0);
+}
+
+// A tunable without effect is not recommended: it goes back to its default where that is believed to lose less than a
+// gain worth while. One that nobody asked for goes back unless its gain is shown, first, since what it seems to gain
+// may be another's; but not where it is all that changes, which the confirming rounds are about.
+void Search::put_back_idle() {
+  for (const bool added : {true, false}) {
+    for (size_t i = 0; i < space_.tunables().size(); ++i) {
+      if (space_.tunables()[i].added != added) continue;
+      const std::optional<Belief> loss = loss_without(i);
+      if (!loss) continue;
+      if (is_idle(*loss, settings_.worth_while))
+        put_back(i, result_.idle);
+      else if (added && !is_shown(i, *loss) && space_.with(result_.best_seen, i, 0) != 0)
+        put_back(i, result_.unproven);
+    }
   }
 }
 
@@ -456,7 +530,7 @@ Conclusion Search::confirm(bool finished) {
   const size_t winner = result_.best_seen;
   const Belief before = surrogate_.loss(0, winner);
   if (winner == 0 || before.mean < std::log1p(settings_.worth_while))
-    return finished && explored_ ? Conclusion::kNoneBetter : Conclusion::kNotExplored;
+    return result_.explored ? Conclusion::kNoneBetter : Conclusion::kNotExplored;
   if (!finished) return Conclusion::kNotConfirmed;
 
   std::vector<double> tuned, base, first, second;
@@ -516,6 +590,18 @@ std::vector<std::vector<Outcome>> Bench::measure_rounds(Stage stage, const std::
     }
   }
   return outcomes;
+}
+
+size_t tried_points(const SearchResult& result) {
+  std::set<size_t> points;
+  for (const Trial& trial : result.trials) points.insert(trial.point);
+  return points.size();
+}
+
+size_t tried_values(const SearchResult& result, const Space& space, size_t tunable) {
+  std::set<size_t> values;
+  for (const Trial& trial : result.trials) values.insert(space.value_index(trial.point, tunable));
+  return values.size();
 }
 
 std::string_view name_of(Stage stage) {

@@ -78,11 +78,11 @@ struct SearchSettings {
 /// The conclusion about the default.
 enum class Conclusion {
   kBetterFound,   ///< the winner's gain is confirmed
-  kNoneBetter,    ///< no explored point is believed to gain as much as worth_while
+  kNoneBetter,    ///< no point is believed to gain as much as worth_while; those never tried promised nothing
   kNoDifference,  ///< the best alternative was measured in rounds of its own, and its interval includes no gain
   kFails,         ///< the best alternative failed while being confirmed
   kNotConfirmed,  ///< an alternative is believed better, but the search ended before confirming it
-  kNotExplored,   ///< the search ended before exploring
+  kNotExplored,   ///< no point tried is believed better, but the search ended before all that promised something were
 };
 
 struct SearchResult {
@@ -91,11 +91,18 @@ struct SearchResult {
   /// of best_seen over the default; set after kMinRounds confirming rounds, even if not a gain
   std::optional<Gain> gain;
   size_t best_seen = 0;      ///< the point believed best, confirmed or not
+  bool explored = false;     ///< no point was left that promised anything, or all were tried
   std::vector<size_t> idle;  ///< tunables that best_seen keeps at their default because their best value does nothing
+  /// Likewise, those that ddl added itself, because the gain of their best value is not shown.
+  std::vector<size_t> unproven;
   /// By tunable: the log cost that the best point would lose by returning to the tunable's default; 0 at the default.
   std::vector<Belief> worth;
   std::vector<Trial> trials;  ///< in order, calibrating ones first
 };
+
+/// How many points were tried, the default included; and how many values of a tunable.
+size_t tried_points(const SearchResult& result);
+size_t tried_values(const SearchResult& result, const Space& space, size_t tunable);
 
 /// `prediction`: log cost by point. `feasible`: points that may be tried; includes the default. `calibrating`: earlier
 /// trials, all of one round (numbered 0), the default among them. The result depends on the arguments and the bench's

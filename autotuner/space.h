@@ -11,6 +11,7 @@ struct Tunable {
   std::string name;
   std::vector<std::string> values;  ///< distinct; the first is what the job runs with today
   bool modelled = false;            ///< the predictor knows what it does
+  bool added = false;               ///< by ddl: nobody asked for it
 };
 
 /// Larger spaces take longer to predict point by point than a trial takes.

@@ -90,14 +90,23 @@ TrialFacts read_trial(SQLite::Database& db, std::optional<double> target_loss, b
     facts.step_s = median_of(longest);
     for (const models::RankStep& rank : models::rank_steps(db, world))
       facts.compute_s = std::max(facts.compute_s, rank.compute_s);
-    if (const models::MeanStep mean = models::mean_step(db, world); mean.split) {
+    const models::MeanStep mean = models::mean_step(db, world);
+    if (mean.split) {
       facts.wait_s = mean.parts.wait_s;
       facts.transfer_s = mean.parts.transfer_s;
     }
+    facts.parts = mean.parts;
+    facts.parts->transfer_s -= mean.unsplit_s;
+    facts.unsplit_s = mean.unsplit_s;
     facts.samples = models::samples_per_step(db, world);
     facts.noise_scale = models::metric_of(db, world, "noise_scale");
   }
-  if (target_loss) facts.target_s = seconds_to_loss(db, world, *target_loss);
+  if (target_loss) {
+    facts.target_s = seconds_to_loss(db, world, *target_loss);
+    Query losses(
+        db, "SELECT 1 FROM value v JOIN process p ON p.id = v.process WHERE p.world = ? AND v.name = 'loss' LIMIT 1");
+    facts.reports_no_loss = !losses.bind(world).next();
+  }
 
   Query calls(
       db,

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "analyzer/models/fusion.h"
+#include "analyzer/models/scaling.h"
 
 namespace ddl::tune {
 
@@ -20,8 +21,11 @@ struct TrialFacts {
   double step_s = 0;                         ///< median, of the slowest rank
   double compute_s = 0;                      ///< mean, of the rank that computes longest
   std::optional<double> wait_s, transfer_s;  ///< mean over ranks; unset: waiting and transfer cannot be told apart
+  std::optional<models::StepParts> parts;    ///< mean over ranks, of the mean step; transfer without unsplit_s
+  double unsplit_s = 0;                      ///< likewise: waiting and transfer that cannot be told apart
   std::optional<double> samples;             ///< of a step, all ranks together
   std::optional<double> noise_scale;         ///< specification.md G3
+  bool reports_no_loss = false;
   /// from the first step until the loss was at the target; unset: never, or not requested
   std::optional<double> target_s;
   /// Peak memory of a rank: on its GPU, whoever used that, if GPUs were sampled; else resident on its host.

@@ -83,6 +83,8 @@ void check_values(const JobTunable& tunable) {
   for (const std::string& value : tunable.values) {
     if (value.empty())
       throw Error(fmt::format("tunable {} has an empty value", tunable.name), "--tunable NAME=1,2,4", ExitCode::kUsage);
+    if (std::count(tunable.values.begin(), tunable.values.end(), value) > 1)
+      throw Error(fmt::format("tunable {} has the value {} twice", tunable.name, value), "", ExitCode::kUsage);
     const bool whole = tunable.name == kMicroBatches;
     if (tunable.name != kBatch && tunable.name != kBucketMb && !whole) continue;
     const auto number = number_in<double>(value);

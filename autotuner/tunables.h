@@ -35,6 +35,7 @@ struct JobTunable {
   bool numeric = false;
   std::vector<std::string> values = {};  ///< the first is the default
   bool guessed = false;                  ///< the user did not say that the job runs with the first today
+  bool added = false;                    ///< by ddl: nobody asked for it
 };
 
 /// Parses `--tunable NAME=VALUES`. Commas separate values, or semicolons where values contain commas; NAME alone takes

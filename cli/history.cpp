@@ -140,7 +140,7 @@ int history_check(const Arguments& arguments) {
       "history check", "[JOB] [options]",
       "Finds when the step time of each job changed, and by which part of the step. Where nothing changed, a look finds\n"
       "a change with a probability of 0.001 at most; changes below 1% are left out. --fail-over S: exit code 4 if the\n"
-      "last change made a job slower by more than S, at most --within runs ago; 3 if the runs are too few.",
+      "last change made a job slower by more than S, at most --within runs ago; 3 if the runs are too few to find that.",
       "  ddl history check\n"
       "  ddl history add new.ddl && ddl history check train --fail-over 5%      # in CI");
   options.add()("fail-over", takes<std::string>("SHARE"), "exit code 4 if slower by more: 5%, 0.05")(
@@ -155,9 +155,20 @@ int history_check(const Arguments& arguments) {
   const HistoryView view = read_history(options);
   print(options, reports::build_trends(view));
   if (!limit_text) return 0;
-  bool told = false, tripped = false;
+  bool told = false, tripped = false, enough = false;
   for (const history::JobSeries& series : view.series) {
-    told |= series.runs.size() >= history::kLeastRuns;
+    enough |= series.runs.size() >= history::kLeastRuns;
+    // That no change was seen says something only where one would be seen.
+    if (series.changes.empty()) {
+      const auto needed = history::runs_to_find(series, limit);
+      told |= needed.has_value();
+      if (needed)
+        print_note(fmt::format("{}: no change seen; one by {} is seen after {} at the earliest",
+                               reports::series_title(series), *limit_text,
+                               reports::plural(static_cast<int64_t>(*needed), "run")));
+    } else {
+      told = true;
+    }
     const auto slower = history::slower_lately(series, static_cast<size_t>(within));
     if (!slower || *slower <= limit) continue;
     tripped = true;
@@ -165,8 +176,13 @@ int history_check(const Arguments& arguments) {
                            reports::percent_text(*slower), *limit_text));
   }
   if (!told)
-    throw Error(fmt::format("--fail-over cannot decide: no job has {} runs with a step time", history::kLeastRuns),
-                "add more runs", ExitCode::kDataMissing);
+    throw Error(
+        enough
+            ? fmt::format(
+                  "--fail-over cannot decide: no job has enough runs, as much as they differ, to find one slower by {}",
+                  *limit_text)
+            : fmt::format("--fail-over cannot decide: no job has {} runs with a step time", history::kLeastRuns),
+        "add more runs", ExitCode::kDataMissing);
   return tripped ? static_cast<int>(ExitCode::kGate) : 0;
 }
 

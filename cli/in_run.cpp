@@ -11,6 +11,7 @@
 #include "autotuner/blocks.h"
 #include "cli/tune_trial.h"
 #include "core/error.h"
+#include "core/own_library.h"
 #include "reports/format.h"
 #include "tui/observer.h"
 
@@ -103,7 +104,7 @@ void InRun::begin() {
                       "the schedule needs hard links: name a directory (-o) on a file system that has them");
   adopt();
 
-  Launch launch{{fs::read_symlink("/proc/self/exe").string(), "record", "-o", recording().string(), "--"},
+  Launch launch{{own_program().string(), "record", "-o", recording().string(), "--"},
                 request_.job.environment,
                 output().string(),
                 request_.job.unset};
@@ -193,6 +194,15 @@ std::string InRun::text_of(size_t point) const {
   return text_of_values(values);
 }
 
+// What a job crashes or hangs with may be the reason.
+std::string InRun::in_force(uint64_t step) const {
+  for (const Block& block : blocks_)
+    if (step >= block.begin && step < block.end)
+      return fmt::format("{} was in force, since step {}", block.values.empty() ? "no value" : block.values,
+                         block.begin);
+  return "";
+}
+
 double InRun::expected_step_s(size_t point) const {
   const auto known = known_step_s_.find(point);
   return known != known_step_s_.end() ? known->second : default_step_s_;
@@ -261,6 +271,7 @@ bool InRun::wait_for_step(uint64_t step) {
     if (steps_.newest().value_or(0) >= step) break;
     // Ranks that evaluate or save do something between two steps.
     hangs_ = runs && std::chrono::duration<double>(Clock::now() - finished).count() >= longest_s;
+    over_in_ = in_force(steps_.newest() ? *steps_.newest() + 1 : 0);
     why_over_ = runs                  ? fmt::format("no step has ended for {:.0f} s", still_s)
                 : job_->told_to_end() ? "the job was told to end"
                                       : fmt::format("the job ended after {}",

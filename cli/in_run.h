@@ -87,6 +87,8 @@ class InRun : public tune::Bench {
   bool hangs() const { return hangs_; }
   /// Why nothing more can be measured, in words; empty: it can.
   const std::string& why_over() const { return why_over_; }
+  /// The values that were in force then, which may be why; empty: unknown.
+  const std::string& over_in() const { return over_in_; }
   /// SIGTERM, and SIGKILL to what ignores it.
   void end_job() { ended_ = job_->end(); }
   Ended wait_for_end();
@@ -107,6 +109,7 @@ class InRun : public tune::Bench {
   [[noreturn]] void fail(const std::string& why, const std::string& hint);
   void check(int32_t rank, uint64_t step, int64_t block);
   std::string text_of(size_t point) const;
+  std::string in_force(uint64_t step) const;  ///< "cycle=2 was in force, since step 40"; empty: unknown
   double expected_step_s(size_t point) const;
   uint64_t half_steps(tune::Stage stage, size_t point) const;  ///< in each of its two parts in a round
   void adopt();                                                ///< takes in blocks that ranks have made
@@ -124,7 +127,7 @@ class InRun : public tune::Bench {
   Clock::time_point started_ = {};
   std::optional<Clock::time_point> first_step_, first_follower_;
   std::optional<Ended> ended_;
-  std::string why_over_, trouble_;
+  std::string why_over_, over_in_, trouble_;
   bool hangs_ = false;
   const tune::Space* space_ = nullptr;
   double samples_ = 1;

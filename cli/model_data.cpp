@@ -93,16 +93,29 @@ int model_dataset(const std::vector<std::string>& arguments) {
                                {{"samples", "samples", Unit::kNumber},
                                 {"error", "error", Unit::kNumber},
                                 {"growth_factor", "x data", Unit::kNumber}});
-    bool far = false;
+    bool far = false, possible = options.has("samples");
+    double impossible = 0;
     const auto add = [&](double samples, double error) {
       table.rows.push_back(
           {Value::number(samples), Value::number(error), Value::number(samples / law.largest_samples)});
       far |= samples > kFarBeyondData * law.largest_samples;
     };
     if (const auto text = options.maybe<std::string>("error"))
-      for (const double error : numbers_of(*text, "error")) add(law.samples(error), error);
+      for (const double error : numbers_of(*text, "error")) {
+        if (error > law.c) {
+          add(law.samples(error), error);
+          possible = true;
+        } else {
+          table.rows.push_back({Value::absent(Unit::kNumber, "NOT_APPLICABLE"), Value::number(error),
+                                Value::absent(Unit::kNumber, "NOT_APPLICABLE")});
+          answer.note(fmt::format("No data set is large enough for an error of {:g}: the fit levels off at {:g}.",
+                                  error, law.c));
+          impossible = error;
+        }
+      }
     if (const auto text = options.maybe<std::string>("samples"))
       for (const double samples : numbers_of(*text, "samples")) add(samples, law.error(samples));
+    if (!possible) law.samples(impossible);  // throws: nothing is left to answer
     if (far)
       answer.note(fmt::format("More than {:g} times the largest data set of the fit ({:g}): a guess.", kFarBeyondData,
                               law.largest_samples));

@@ -48,10 +48,21 @@ int model_train(const std::vector<std::string>& arguments) {
   if (step_s) *step_s *= 1e-3;
   std::string step_from, batch_from;
   if (run) {
+    // Of another batch the run's step says nothing by itself: `ddl model whatif --batch` replays one.
+    const auto samples = models::samples_per_step(run->view.db, run->view.world);
+    if (!step_s && batch && !(samples && std::round(*samples) == *batch))
+      throw Error(
+          samples
+              ? fmt::format("the step of the run is one of {:g} samples, not of --batch {:g}", *samples, *batch)
+              : fmt::format("the run does not report its samples: whether its step is one of --batch {:g} is unknown",
+                            *batch),
+          samples ? fmt::format("leave --batch out, or give --step-ms: ddl model whatif RUN --batch {:g} estimates it",
+                                *batch / *samples)
+                  : "give --step-ms as well, if it is",
+          ExitCode::kUsage);
     const auto mean_ns = models::mean_step_ns(run->view.db, run->view.world);
     if (!step_s && mean_ns) step_s = *mean_ns * 1e-9, step_from = "(mean of the run's steady steps)";
     if (!batch) {
-      const auto samples = models::samples_per_step(run->view.db, run->view.world);
       if (samples) batch = std::round(*samples), batch_from = "(of the run)";
     }
   }

@@ -100,7 +100,11 @@ double parse_share(std::string_view option, const std::string& text) {
   const auto value = number_in<double>(digits);
   if (!(value >= 0) || !std::isfinite(*value))
     throw Error(fmt::format("--{}: invalid share '{}'", option, text), "such as 5% or 0.05", ExitCode::kUsage);
-  return text.ends_with('%') ? *value / 100 : *value;
+  if (text.ends_with('%')) return *value / 100;
+  if (*value >= 1)  // as a rule 5 is meant to be 5 %
+    throw Error(fmt::format("--{}: '{}' is {:g} %", option, text, 100 * *value),
+                fmt::format("write {0}% or {1:g}%", text, 100 * *value), ExitCode::kUsage);
+  return *value;
 }
 
 double parse_duration(const std::string& text) {

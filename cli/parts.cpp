@@ -20,6 +20,7 @@
 #include "cli/terminal.h"
 #include "core/error.h"
 #include "core/number.h"
+#include "core/own_library.h"
 #include "core/regular_file.h"
 #include "store/ordered_work.h"
 #include "store/parts.h"
@@ -122,7 +123,7 @@ class PartsShown {
 };
 
 void make_here(const RunDirectory& run, const std::vector<unsigned>& missing, unsigned of, unsigned threads) {
-  const std::string self = fs::read_symlink("/proc/self/exe").string();
+  const std::string self = own_program().string();
   std::vector<std::vector<Launch>> lanes(std::min<size_t>(missing.size(), store::threads_for(0)));
   for (size_t i = 0; i < missing.size(); ++i) {
     lanes[i % lanes.size()].push_back({{self, "analyze", fs::absolute(run.directory).string(), "--part",

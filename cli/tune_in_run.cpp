@@ -13,6 +13,7 @@
 #include "cli/output_file.h"
 #include "cli/terminal.h"
 #include "cli/tune.h"
+#include "cli/tune_report.h"
 #include "core/error.h"
 #include "reports/format.h"
 #include "store/text.h"
@@ -209,12 +210,15 @@ Tuning tune_in_run(const TuneRequest& request, std::unique_ptr<InRun>& run) {
   const bool is_open = tuning.result.conclusion == tune::Conclusion::kNotExplored ||
                        tuning.result.conclusion == tune::Conclusion::kNotConfirmed;
   if (!run->why_over().empty())
-    tuning.notes.push_back(run->why_over() + ", before the tuning was over");
+    tuning.notes.push_back(run->why_over() + ", before the tuning was over" +
+                           (run->over_in().empty() ? "" : ": " + run->over_in()));
   else if (is_open)
     tuning.notes.push_back(
         request.trials
-            ? fmt::format("--trials {} is too few: confirming a gain takes at least {} beside those that explore",
-                          *request.trials, 3 * settings_of(request.seed).least_confirm_rounds)
+            ? *request.trials > 3 * settings_of(request.seed).least_confirm_rounds + 2
+                  ? untried_words(request, tuning)
+                  : fmt::format("--trials {} is too few: confirming a gain takes at least {} beside those that explore",
+                                *request.trials, 3 * settings_of(request.seed).least_confirm_rounds)
             : fmt::format("--budget {} is too short: the default takes {} of a round, and confirming a gain takes "
                           "at least {} rounds with the default twice",
                           duration_words(request.budget_s), duration_words(first->wall_s),

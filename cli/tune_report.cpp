@@ -26,29 +26,44 @@ std::string interval(double ratio, double lo, double hi) {
   return fmt::format("{:+.1f}% [{:+.1f}%, {:+.1f}%]", 100 * (ratio - 1), 100 * (lo - 1), 100 * (hi - 1));
 }
 
-// Why the winner won, of its recorded step and the default's.
+// Why the winner won, of its recorded step and the default's. The parts add up to the mean step.
 Table split_table(const Tuning& tuning) {
   Table table{
       .id = "split",
       .caption =
-          "Where a step goes: mean over ranks but for the step, which is the median of the slowest rank; memory is that of the rank that "
-          "needs most. \"tuned, but\": a trial each, in the round of \"tuned\".",
+          "Where a step goes: \"Step\" is the median of the slowest rank; the mean step and its parts are means over ranks; memory is that of "
+          "the rank that needs most. \"tuned, but\": a trial each, in the round of \"tuned\".",
       .columns = {{"configuration", "Configuration", Unit::kText},
                   {"step_ns", "Step", Unit::kDuration},
+                  {"mean_step_ns", "Mean", Unit::kDuration},
                   {"compute_ns", "Compute", Unit::kDuration},
                   {"wait_ns", "Waiting", Unit::kDuration},
                   {"transfer_ns", "Transfer", Unit::kDuration},
+                  {"unsplit_ns", "Not split", Unit::kDuration, 7},
+                  {"copy_ns", "Copies", Unit::kDuration, 6},
+                  {"idle_ns", "Idle", Unit::kDuration, 8},
                   {"memory_bytes", "Memory", Unit::kBytes, 2},
-                  {"samples", "Samples", Unit::kReal},
-                  {"allreduces", "Allreduces", Unit::kCount}}};
+                  {"samples", "Samples", Unit::kReal, 1},
+                  {"allreduces", "Allreduces", Unit::kCount, 3}}};
   const auto row = [&](const std::string& name, const tune::TrialFacts& facts) {
-    const auto of_steps = [&](std::optional<double> value) { return seconds(facts.steps > 0 ? value : std::nullopt); };
+    const bool known = facts.steps > 0 && facts.parts;
+    const auto part = [&](double models::StepParts::*which) {
+      return seconds(known ? std::optional((*facts.parts).*which) : std::nullopt);
+    };
+    // Where none of it can be split, neither is 0.
+    const bool none = known && facts.unsplit_s > 0 && facts.parts->wait_s + facts.parts->transfer_s == 0;
     table.rows.push_back(
-        {Value::text(name), of_steps(facts.step_s), of_steps(facts.compute_s), of_steps(facts.wait_s),
-         of_steps(facts.transfer_s),
+        {Value::text(name), seconds(facts.steps > 0 ? std::optional(facts.step_s) : std::nullopt),
+         part(&models::StepParts::step_s), part(&models::StepParts::compute_s),
+         none ? Value::absent(Unit::kDuration) : part(&models::StepParts::wait_s),
+         none ? Value::absent(Unit::kDuration) : part(&models::StepParts::transfer_s),
+         seconds(known ? std::optional(facts.unsplit_s) : std::nullopt), part(&models::StepParts::copy_s),
+         part(&models::StepParts::idle_s),
          facts.memory_bytes ? Value::bytes(static_cast<int64_t>(*facts.memory_bytes)) : Value::null(Unit::kBytes),
          facts.samples ? Value::real(*facts.samples) : Value::null(Unit::kReal),
-         Value::count(static_cast<int64_t>(facts.gradients.size()))});
+         // Of a job that reduces by other means than MPI and NCCL none are known.
+         facts.gradients.empty() ? Value::absent(Unit::kCount)
+                                 : Value::count(static_cast<int64_t>(facts.gradients.size()))});
   };
   row("default", tuning.base_again.value_or(tuning.base));  // as near in time to the winner's as there is
   if (tuning.best) row("tuned", *tuning.best);
@@ -62,6 +77,7 @@ Table choices_table(const Tuning& tuning) {
               .columns = {{"tunable", "Tunable", Unit::kText},
                           {"default", "Default", Unit::kText},
                           {"best", "Best", Unit::kText},
+                          {"tried", "Tried", Unit::kText},
                           {"worth", "Worth", Unit::kText},
                           {"values", "Values", Unit::kText, 1}}};
   for (size_t i = 0; i < tuning.tunables.size(); ++i) {
@@ -72,8 +88,10 @@ Table choices_table(const Tuning& tuning) {
       const tune::Belief& belief = tuning.result.worth[i];
       worth = fmt::format("{:+.1f}% +- {:.1f}%", 100 * std::expm1(belief.mean), 100 * 2 * belief.sd);
     }
-    table.rows.push_back({Value::text(tunable.name), Value::text(tunable.values[0]), Value::text(best),
-                          text_or_dash(worth), Value::text(fmt::format("{}", fmt::join(tunable.values, " ")))});
+    table.rows.push_back(
+        {Value::text(tunable.name), Value::text(tunable.values[0]), Value::text(best),
+         Value::text(fmt::format("{} of {}", tried_values(tuning.result, tuning.space, i), tunable.values.size())),
+         text_or_dash(worth), Value::text(fmt::format("{}", fmt::join(tunable.values, " ")))});
   }
   return table;
 }
@@ -141,6 +159,7 @@ std::string conclusion_words(const Tuning& tuning) {
   const tune::SearchResult& result = tuning.result;
   const auto& gain = result.gain;
   const std::string best = tuning.space.words(result.best_seen);
+  const size_t tried = tried_points(result), points = tuning.space.size();
   switch (result.conclusion) {
     case tune::Conclusion::kBetterFound:
       return fmt::format(
@@ -150,6 +169,10 @@ std::string conclusion_words(const Tuning& tuning) {
               "{}{}", gain->of_rounds ? "; the interval is that of single rounds, each far above the noise" : "",
               gain->spans_search ? "; it reaches to what the trials before them showed: conditions changed" : ""));
     case tune::Conclusion::kNoneBetter:
+      if (tried < points)
+        return fmt::format(
+            "none of the {} of {} points tried was better than the default, nor promised any other to be: keep it",
+            tried, points);
       return "nothing was better than the default: keep it";
     case tune::Conclusion::kNoDifference:
       return fmt::format("no significant difference: keep the default. The best of the others, {}, gave {}", best,
@@ -159,9 +182,24 @@ std::string conclusion_words(const Tuning& tuning) {
     case tune::Conclusion::kNotConfirmed:
       return fmt::format("not confirmed: the tuning ended first. Keep the default; the best so far is {}", best);
     case tune::Conclusion::kNotExplored:
+      if (tried > 1)
+        return fmt::format(
+            "not explored: the tuning ended, and none of the {} of {} points tried was better than the default: keep it",
+            tried, points);
       break;
   }
   return "not explored: the tuning ended before anything better than the default was seen";
+}
+
+std::string untried_words(const TuneRequest& request, const Tuning& tuning) {
+  const size_t untried = tuning.space.size() - tried_points(tuning.result);
+  const std::string limit = request.trials
+                                ? fmt::format("--trials {}", *request.trials)
+                                : "--budget " + reports::short_duration(static_cast<int64_t>(request.budget_s * 1e9));
+  if (tuning.result.conclusion == tune::Conclusion::kNotConfirmed)
+    return limit + " did not suffice to confirm the best of those tried";
+  return fmt::format("{} did not suffice to try {} of {}, beside the trials that confirm a gain", limit, untried,
+                     reports::plural(static_cast<int64_t>(tuning.space.size()), "point"));
 }
 
 reports::Document tune_document(const TuneRequest& request, const Tuning& tuning, bool every_trial) {
@@ -172,7 +210,8 @@ reports::Document tune_document(const TuneRequest& request, const Tuning& tuning
   size_t failed = 0;
   for (const tune::Trial& trial : result.trials) failed += !trial.outcome.cost;
   document.data = {
-      fmt::format("{} of {}", reports::plural(static_cast<int64_t>(result.trials.size()), "trial"),
+      reports::plural(static_cast<int64_t>(result.trials.size()), "trial"),
+      fmt::format("{} of {}", tried_points(result),
                   reports::plural(static_cast<int64_t>(tuning.space.size()), "point")),
       reports::short_duration(static_cast<int64_t>(tuning.spent_s * 1e9)) + (tuning.in_run ? " of the run" : "")};
   if (tuning.in_run) {

@@ -13,6 +13,9 @@ namespace ddl::cli {
 /// `every_trial`: a row for each; too many for a terminal.
 reports::Document tune_document(const TuneRequest& request, const Tuning& tuning, bool every_trial);
 
+/// What a limit that the search came to left undone: points not tried, a gain not confirmed.
+std::string untried_words(const TuneRequest& request, const Tuning& tuning);
+
 /// The figures of report.html.
 std::vector<reports::html::Figure> tune_figures(const Tuning& tuning);
 

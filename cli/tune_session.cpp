@@ -16,6 +16,7 @@
 #include "cli/process.h"
 #include "cli/terminal.h"
 #include "cli/tune.h"
+#include "cli/tune_report.h"
 #include "cli/tune_trials.h"
 #include "core/error.h"
 #include "core/regular_file.h"
@@ -34,7 +35,8 @@ using tune::Stage;
 Space space_of(const std::vector<JobTunable>& tunables, bool pipeline) {
   std::vector<tune::Tunable> result;
   for (const JobTunable& tunable : tunables)
-    result.push_back({tunable.name, tunable.values, tune::is_modelled(tunable.name, tunable.values, pipeline)});
+    result.push_back(
+        {tunable.name, tunable.values, tune::is_modelled(tunable.name, tunable.values, pipeline), tunable.added});
   return Space(result);
 }
 
@@ -165,8 +167,8 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
   const std::string info = openmpi_parameters();
   if (tuning.base.nonblocking && find(tuning.tunables, "iallreduce") == nullptr) {
     const auto ids = tune::openmpi_algorithms(info, "coll_libnbc_iallreduce_algorithm");
-    JobTunable tunable{"iallreduce", tune::How::kOpenmpiIallreduce, tune::kIallreduceVariable, false, {"default"},
-                       false};
+    JobTunable tunable{
+        "iallreduce", tune::How::kOpenmpiIallreduce, tune::kIallreduceVariable, false, {"default"}, false, true};
     // Nobody knows whether the operations of the job commute.
     for (const auto& [name, id] : ids)
       if (id != 0 && !tune::openmpi_iallreduce_needs_commutative(name)) tunable.values.push_back(name);
@@ -175,7 +177,7 @@ void add_algorithms(const TuneRequest& request, Trials& trials, const fs::path& 
   if (is_asked || !tuning.base.blocking) return;
   const auto ids = tune::openmpi_algorithms(info, tune::kAllreduceParameter);
   if (ids.empty()) return;
-  JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}, false};
+  JobTunable tunable{tune::kAlgorithm, tune::How::kOpenmpiAllreduce, "", false, {"default"}, false, true};
   sweep_for_rules(request, trials, folder, trial_s, ids, tuning);
   if (tuning.sweep) {
     if (!tuning.rules.empty()) tunable.values.emplace_back(tune::kRules);
@@ -289,7 +291,7 @@ void leave_out_idle_rules(Tuning& tuning) {
     tuning.result.worth[i] = {};
   }
   if (tuning.result.winner != 0) return;
-  tuning.result.conclusion = tune::Conclusion::kNoneBetter;
+  tuning.result.conclusion = tuning.result.explored ? tune::Conclusion::kNoneBetter : tune::Conclusion::kNotExplored;
   tuning.result.gain.reset();
   tuning.best.reset();
 }
@@ -320,6 +322,38 @@ bool explain(Trials& trials, const std::vector<bool>& feasible, Tuning& tuning) 
   return true;
 }
 
+/// Why the search ended before its end: a value that ate the time, a limit below the least that a tuning takes,
+/// or just that limit.
+std::string why_open(const TuneRequest& request, const Trials& trials, double default_s, size_t calibrating,
+                     const Tuning& tuning) {
+  const auto words = [](double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); };
+  double hung_s = 0;
+  std::vector<std::string> hung;
+  for (const tune::Trial& trial : tuning.result.trials)
+    if (trial.outcome.why.starts_with(kDidNotEnd))
+      hung_s += trial.outcome.wall_s, hung.push_back(tuning.space.words(trial.point));
+  constexpr size_t kExploring = 2,
+                   // the best so far and another point; the winner and the default twice
+      kConfirming = 3 * tune::kMinRounds;
+  const size_t least = calibrating + kExploring + kConfirming;
+  const std::string why = fmt::format("{} make the least: {} of the default{}, {} that explore, {} that confirm a gain",
+                                      least, calibrating > 1 ? "1" : "one",
+                                      calibrating > 1 ? " and 1 that calibrates" : "", kExploring, kConfirming);
+  if (request.trials) {
+    if (*request.trials < least) return fmt::format("--trials {} is too few: {}", *request.trials, why);
+    return untried_words(request, tuning);
+  }
+  if (!hung.empty())
+    return fmt::format("{} of --budget {} went to {}, which did not end: leave {} out", words(hung_s),
+                       words(request.budget_s), fmt::join(hung, " and "),
+                       hung.size() == 1 ? "that value" : "such values");
+  if (request.budget_s - trials.sweep_s() < static_cast<double>(least) * default_s)
+    return fmt::format("--budget {} is too short: a trial of the default takes {}, and {}{}", words(request.budget_s),
+                       words(default_s), why,
+                       trials.sweep_s() > 0 ? fmt::format(", beside {} for the sweep", words(trials.sweep_s())) : "");
+  return untried_words(request, tuning);
+}
+
 }  // namespace
 
 Tuning tune_job(const TuneRequest& request) {
@@ -333,8 +367,12 @@ Tuning tune_job(const TuneRequest& request) {
   const std::optional<Outcome> first = trials.measure_first(words_of_defaults(request.tunables), defaults);
   if (!first) throw Error("interrupted before anything was measured");
   if (!first->cost)
-    throw Error(fmt::format("the job fails with its defaults: {}", first->why),
-                fmt::format("see {}", (folder / "0001.log").string()));
+    throw Error(
+        fmt::format("{}: {}",
+                    first->why.starts_with(kExitCode) ? "the job fails with its defaults"
+                                                      : "the job ran with its defaults, but tells nothing to tune by",
+                    first->why),
+        fmt::format("see {}", (folder / "0001.log").string()));
   Tuning tuning{.space = space_of({{.name = "job", .values = {"as it is"}}}, false),
                 .tunables = request.tunables,
                 .goal = request.goal};
@@ -414,17 +452,14 @@ Tuning tune_job(const TuneRequest& request) {
   for (const size_t i : tuning.result.idle)
     tuning.notes.push_back(
         fmt::format("{} makes no difference beside the rest: left at {}", space.tunables()[i].name, space.value(0, i)));
+  for (const size_t i : tuning.result.unproven)
+    tuning.notes.push_back(
+        fmt::format("what {} gains beside the rest is not shown, and nobody asked for it: left at {}",
+                    space.tunables()[i].name, space.value(0, i)));
   const bool is_open = tuning.result.conclusion == tune::Conclusion::kNotExplored ||
                        tuning.result.conclusion == tune::Conclusion::kNotConfirmed;
   if (is_open && !trials.is_interrupted()) {
-    const auto words = [](double seconds) { return reports::short_duration(static_cast<int64_t>(seconds * 1e9)); };
-    tuning.notes.push_back(
-        request.trials
-            ? fmt::format("--trials {} is too few: confirming a gain takes at least {} beside those that explore",
-                          *request.trials, 3 * tune::kMinRounds)
-            : fmt::format(
-                  "--budget {} is too short: a trial of the default takes {}, and confirming a gain takes at least {} of them",
-                  words(request.budget_s), words(first->wall_s), 2 * tune::kMinRounds));
+    tuning.notes.push_back(why_open(request, trials, first->wall_s, calibrating.size(), tuning));
   }
   if (tuning.result.winner != 0) {
     if (explain(trials, feasible, tuning)) tuning.best = trials.facts(space.words(tuning.result.winner));

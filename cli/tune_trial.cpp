@@ -14,6 +14,7 @@
 #include "cli/mpirun.h"
 #include "cli/open_run.h"
 #include "core/error.h"
+#include "core/own_library.h"
 #include "core/regular_file.h"
 #include "reports/format.h"
 #include "store/text.h"
@@ -80,10 +81,7 @@ TrialRun::TrialRun(const tune::PlacedJob& job, fs::path run, fs::path log, const
     : run_(std::move(run)), log_(std::move(log)), goal_(goal) {
   std::error_code ignored;
   fs::remove_all(run_, ignored);
-  launch_ = {{fs::read_symlink("/proc/self/exe").string(), "record", "-o", run_.string(), "--"},
-             job.environment,
-             log_.string(),
-             job.unset};
+  launch_ = {{own_program().string(), "record", "-o", run_.string(), "--"}, job.environment, log_.string(), job.unset};
   for (std::string& word : launched(job)) launch_.command.push_back(std::move(word));
   if (!goal.metric) return;
   told_ = goal.metric->file.empty() ? log_ : fs::path(goal.metric->file);
@@ -100,7 +98,7 @@ RanTrial TrialRun::finish(const LaneEnd& end) const {
   trial.wall_s = end.wall_s;
   trial.told_to_end = ended.told_to_end;
   if (ended.shell_code() != 0) {
-    trial.why = fmt::format("exit code {}: {}", ended.shell_code(), words_of_failure(log_));
+    trial.why = fmt::format("{}{}: {}", kExitCode, ended.shell_code(), words_of_failure(log_));
     return trial;
   }
   std::error_code ignored;

@@ -60,6 +60,9 @@ constexpr double kLeastLimit_s = 60;
 std::string did_not_end(double limit_s);
 constexpr const char* kDidNotEnd = "did not end within ";
 
+/// Beginning of RanTrial::why where the job failed.
+constexpr const char* kExitCode = "exit code ";
+
 /// A job's own words about its failure: the first line of output with "error" in it, since launchers add paragraphs of
 /// their own; else the last line. Without secrets, since the report has it.
 std::string words_of_failure(const std::filesystem::path& log);

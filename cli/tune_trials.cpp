@@ -181,11 +181,27 @@ void Trials::spend_on_sweep(double seconds) {
   since_last_s();
 }
 
+// What cannot be started any more ends the tuning as Ctrl-C does: what was measured counts. The first trial tells
+// of a wrong command.
+bool Trials::start(const std::vector<std::vector<Launch>>& launches, std::vector<std::vector<LaneEnd>>& ends) {
+  try {
+    ends = run_lanes(launches);
+    return true;
+  } catch (const Error& error) {
+    if (default_s_ == 0 || error.code() != ExitCode::kCannotLaunch) throw;
+    print_note(fmt::format("{}: the tuning ends here", error.what()));
+    ended_ = true;
+    return false;
+  }
+}
+
 std::optional<Outcome> Trials::measure_one(Wanted wanted) {
   if (ended_) return std::nullopt;
   if (!is_known(wanted)) {
     const TrialRun trial = run_of(wanted);
-    const LaneEnd end = run_lanes({{launch_of(trial, wanted)}}).at(0).at(0);
+    std::vector<std::vector<LaneEnd>> ends;
+    if (!start({{launch_of(trial, wanted)}}, ends)) return std::nullopt;
+    const LaneEnd end = ends.at(0).at(0);
     RanTrial ran = trial.finish(end);
     if (ran.told_to_end) {
       ended_ = true;
@@ -243,7 +259,8 @@ std::vector<std::vector<Outcome>> Trials::measure_rounds(Stage stage, const std:
         launches[lane].push_back(launch_of(trials[lane].back(), one));
       }
     }
-  const std::vector<std::vector<LaneEnd>> ends = run_lanes(launches);
+  std::vector<std::vector<LaneEnd>> ends;
+  if (!start(launches, ends)) return outcomes;
   std::vector<std::vector<RanTrial>> ran(rounds.size());
   for (size_t lane = 0; lane < rounds.size(); ++lane)
     for (size_t i = 0; i < ends[lane].size(); ++i) {

@@ -49,6 +49,7 @@ class Trials : public tune::Bench {
   void end() { ended_ = true; }
   bool is_interrupted() const { return ended_; }  ///< by Ctrl-C, or by end()
   double spent_s() const { return spent_s_ + sweep_s_; }
+  double sweep_s() const { return sweep_s_; }
   size_t resumed() const { return log_.resumed(); }
 
  private:
@@ -64,6 +65,8 @@ class Trials : public tune::Bench {
     std::optional<tune::Outcome> outcome = {};
   };
   std::optional<tune::Outcome> measure_one(Wanted wanted);
+  /// False: it cannot be started any more, and the tuning ends.
+  bool start(const std::vector<std::vector<Launch>>& launches, std::vector<std::vector<LaneEnd>>& ends);
   std::string hosts_of(size_t lane) const;
   /// Counts it. True: an earlier run of this search has its outcome.
   bool is_known(Wanted& wanted);

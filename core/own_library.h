@@ -10,4 +10,8 @@ namespace ddl {
 /// linker finds them by name; a build folder has them in lib.
 std::filesystem::path own_library(std::string_view name);
 
+/// What starts the running program again, also where its file has been replaced or removed meanwhile: a tuning is
+/// to end as it began.
+std::filesystem::path own_program();
+
 }  // namespace ddl

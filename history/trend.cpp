@@ -271,6 +271,20 @@ std::vector<JobSeries> job_series(const std::vector<RunRow>& rows) {
   return all;
 }
 
+std::optional<size_t> runs_to_find(const JobSeries& series, double slower) {
+  std::vector<double> times;
+  for (const RunRow* run : series.runs) times.push_back(static_cast<double>(*run->step_time_ns));
+  if (times.size() < kLeastRuns) return std::nullopt;
+  std::vector<double> planted = times;
+  for (size_t newest = 1; newest <= times.size() / 2; ++newest) {
+    planted[times.size() - newest] *= 1 + std::max(slower, kLeastChange);
+    if (newest < kLeastStretch) continue;
+    const std::vector<size_t> cuts = level_changes(planted);
+    if (!cuts.empty() && cuts.back() + 2 >= times.size() - newest) return newest;
+  }
+  return std::nullopt;
+}
+
 std::optional<double> slower_lately(const JobSeries& series, size_t newest) {
   if (series.changes.empty()) return std::nullopt;
   const RunChange& last = series.changes.back();

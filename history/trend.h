@@ -66,6 +66,10 @@ struct JobSeries {
 /// start.
 std::vector<JobSeries> job_series(const std::vector<RunRow>& rows);
 
+/// In how many of its newest runs a job without a change has to be slower by this share until that is found, as much as
+/// its runs differ; nothing: not in half of them either.
+std::optional<size_t> runs_to_find(const JobSeries& series, double slower);
+
 /// How much slower the job is since its last change; nothing: it has none, it got faster, or it has more than
 /// `newest` runs since.
 std::optional<double> slower_lately(const JobSeries& series, size_t newest);

@@ -258,7 +258,7 @@ std::string trend_sentence(const JobSeries& series) {
   const auto runs = static_cast<int64_t>(series.runs.size());
   if (series.runs.size() < history::kLeastRuns)
     return fmt::format("n/a ({}: a change point needs {})", plural(runs, "run"), history::kLeastRuns);
-  return "no change";
+  return "no change seen";
 }
 
 Document build_history(const HistoryView& view, size_t most_runs) {

@@ -19,7 +19,8 @@
 //                   et al., PPoPP 2020)
 //
 // Ranks that are not held up go on, with their recorded steps again from the first, until the slowest has done as many
-// as were recorded (of periods: whole ones).
+// as were recorded (of periods: whole ones). With a bound the recorded steps are repeated until they take as long as
+// before, and the last ones count: being ahead at first is no rate.
 #pragma once
 
 #include <cstddef>

@@ -78,7 +78,8 @@ MeanStep mean_step(SQLite::Database& db, int64_t world) {
     return {{mean.total_ns(), mean.computing_ns(), mean.transfer_ns + mean.unsplit_ns, mean.wait_ns, mean.copy_ns,
              mean.idle_ns},
             mean.unsplit_ns == 0,
-            time.why};
+            time.why,
+            mean.unsplit_ns};
   }
   throw Error("the run holds no times of its ranks", "ddl report loss says what is missing", ExitCode::kDataMissing);
 }

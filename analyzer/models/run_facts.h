@@ -48,8 +48,9 @@ std::optional<double> metric_of(SQLite::Database& db, int64_t world, const std::
 /// MPI. Without steps: the whole run as one (facts.h).
 struct MeanStep {
   StepParts parts;
-  bool split = true;  ///< all waiting could be told from transfer; the rest is in parts.transfer_s
-  std::string why;    ///< it could not
+  bool split = true;     ///< all waiting could be told from transfer; the rest is in parts.transfer_s
+  std::string why;       ///< it could not
+  double unsplit_s = 0;  ///< of parts.transfer_s: what could not be told from waiting
 };
 MeanStep mean_step(SQLite::Database& db, int64_t world);
 

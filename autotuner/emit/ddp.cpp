@@ -4,8 +4,24 @@
 
 #include "analyzer/models/large_batch.h"
 #include "autotuner/emit/format.h"
+#include "core/number.h"
 
 namespace ddl::tune {
+
+namespace {
+
+/// MiB, as DDP computes bytes from them: int(bucket_cap_mb * 1024 * 1024). As they were given if that is them, else the
+/// shortest decimal that is the same double.
+std::string mib_of(const Tuned& tuned) {
+  constexpr double kMib = 1024.0 * 1024.0;
+  for (const Choice& choice : tuned.choices)
+    if (const auto given = choice.name == "bucket_mb" ? number_in<double>(choice.value) : std::nullopt;
+        given && static_cast<int64_t>(*given * kMib) == *tuned.bucket_bytes)
+      return fmt::format("{}", *given);
+  return fmt::format("{}", static_cast<double>(*tuned.bucket_bytes) / kMib);
+}
+
+}  // namespace
 
 /// DistributedDataParallel takes its buckets as an argument and nowhere else. The module imports torch only when it is
 /// used.
@@ -19,10 +35,7 @@ Content emit_ddp(const Emission& emission, const Format&) {
         "bucket_cap_mb is MiB; the first bucket stays 1 MiB (torch.distributed._DEFAULT_FIRST_BUCKET_BYTES) in PyTorch whose default is "
         "bucket_cap_mb=25 (1.13), and is as large as the others where it is None (newer); a tensor that is larger than a bucket is not "
         "split";
-  // MiB as the shortest decimal that is the same double: DDP computes int(bucket_cap_mb * 1024 * 1024).
-  const std::string mib =
-      tuned.bucket_bytes ? fmt::format("{}", static_cast<double>(*tuned.bucket_bytes) / (1024.0 * 1024.0)) : "None";
-  content.text = fmt::format("BUCKET_CAP_MB = {}\n", mib);
+  content.text = fmt::format("BUCKET_CAP_MB = {}\n", tuned.bucket_bytes ? mib_of(tuned) : "None");
   content.text +=
       fmt::format("BATCH_PER_RANK = {}\n", tuned.batch_per_rank ? std::to_string(*tuned.batch_per_rank) : "None");
   if (const auto factor = batch_factor(tuned)) {

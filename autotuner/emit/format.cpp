@@ -75,15 +75,35 @@ std::string typed(const std::vector<std::string>& command) {
 }
 
 bool changes_order_of_sums(const Tuned& tuned) {
-  const auto is_algorithm = [](const auto& variable) {
-    const std::string& name = variable.first;
-    return name == "NCCL_ALGO" || name == "NCCL_PROTO" || name.find("ALGORITHM") != std::string::npos ||
-           name.find("_algorithm") != std::string::npos;
+  // What is reduced together is cut into other parts, which begin on other ranks.
+  constexpr std::string_view kOrdering[] = {"NCCL_ALGO", "NCCL_PROTO", "HOROVOD_FUSION_THRESHOLD",
+                                            "HOROVOD_CYCLE_TIME"};
+  constexpr std::string_view kOrderingParts[] = {"ALGORITHM", "_algorithm", "HIERARCHICAL_ALLREDUCE"};
+  const auto orders = [&](const std::string& name) {
+    return std::find(std::begin(kOrdering), std::end(kOrdering), name) != std::end(kOrdering) ||
+           std::any_of(std::begin(kOrderingParts), std::end(kOrderingParts),
+                       [&](std::string_view part) { return name.find(part) != std::string::npos; });
   };
-  return std::any_of(tuned.allreduce_rules.begin(), tuned.allreduce_rules.end(),
-                     [](const auto& rule) { return rule.algorithm != 0; }) ||
-         !tuned.nccl_rules.empty() || tuned.bucket_bytes ||
-         std::any_of(tuned.environment.begin(), tuned.environment.end(), is_algorithm);
+  const auto lacks = [&](const Variables& others) {
+    return [&](const auto& variable) {
+      return orders(variable.first) && std::find(others.begin(), others.end(), variable) == others.end();
+    };
+  };
+  const bool sets = std::any_of(tuned.environment.begin(), tuned.environment.end(), lacks(tuned.default_environment)),
+             leaves_out = std::any_of(tuned.default_environment.begin(), tuned.default_environment.end(),
+                                      lacks(tuned.environment));
+  const auto takes_away = [&](const std::string& name) {
+    return orders(name) &&
+           std::find(tuned.default_unset.begin(), tuned.default_unset.end(), name) == tuned.default_unset.end();
+  };
+  // Rules that the default has as well are no change.
+  const auto algorithm =
+      std::find_if(tuned.choices.begin(), tuned.choices.end(), [](const Choice& c) { return c.name == "algorithm"; });
+  const bool rules = (algorithm == tuned.choices.end() || algorithm->value != algorithm->default_value) &&
+                     std::any_of(tuned.allreduce_rules.begin(), tuned.allreduce_rules.end(),
+                                 [](const auto& rule) { return rule.algorithm != 0; });
+  return rules || sets || leaves_out || std::any_of(tuned.unset.begin(), tuned.unset.end(), takes_away) ||
+         !tuned.nccl_rules.empty() || tuned.bucket_bytes;
 }
 
 std::string numeric_choices(const Tuned& tuned) {

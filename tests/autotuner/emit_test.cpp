@@ -180,6 +180,34 @@ TEST_F(Emit, TheManifestKnowsEveryFileByItsHash) {
   EXPECT_EQ(json["changes_order_of_sums"], true);
 }
 
+TEST_F(Emit, TheOrderOfSumsChangesByWhatDiffersFromTheDefault) {
+  const auto changes = [&](const decltype(Tuned::environment)& tuned_with,
+                           const decltype(Tuned::environment)& default_with) {
+    Tuned tuned = other_sample();
+    tuned.environment = tuned_with, tuned.default_environment = default_with;
+    emit(tuned, place_ / "tuned");
+    return nlohmann::json::parse(read(place_ / "tuned" / "manifest.json"))["changes_order_of_sums"].get<bool>();
+  };
+  EXPECT_TRUE(changes({{"HOROVOD_FUSION_THRESHOLD", "1048576"}}, {}));
+  EXPECT_TRUE(changes({{"HOROVOD_HIERARCHICAL_ALLREDUCE", "1"}}, {{"HOROVOD_HIERARCHICAL_ALLREDUCE", "0"}}));
+  EXPECT_TRUE(changes({}, {{"NCCL_ALGO", "Ring"}}));
+  EXPECT_FALSE(changes({{"NCCL_ALGO", "Ring"}, {"THREADS", "2"}}, {{"NCCL_ALGO", "Ring"}, {"THREADS", "1"}}));
+  Tuned tuned = other_sample();
+  tuned.choices.push_back({"algorithm", "ring", "ring", false});
+  tuned.allreduce_rules = {{0, 4, "ring", 0}};
+  emit(tuned, place_ / "tuned");
+  EXPECT_EQ(nlohmann::json::parse(read(place_ / "tuned" / "manifest.json"))["changes_order_of_sums"], false);
+}
+
+TEST_F(Emit, ABucketIsWrittenAsItWasGiven) {
+  Tuned tuned = other_sample();
+  tuned.choices.push_back({"bucket_mb", "0.4", "25", false});
+  tuned.bucket_bytes = 419430;
+  tuned.default_bucket_bytes = 25 << 20;
+  emit(tuned, place_ / "tuned");
+  EXPECT_NE(read(place_ / "tuned" / "ddp.py").find("BUCKET_CAP_MB = 0.4\n"), std::string::npos);
+}
+
 TEST_F(Emit, ValuesThatAFormatCannotHoldAreLeftOutAndNamed) {
   Tuned tuned = tuned_sample();
   tuned.environment = {

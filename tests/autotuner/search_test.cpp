@@ -309,6 +309,61 @@ class Timed : public Bench {
   size_t others_tried_ = 0;
 };
 
+// Only all points, or those that promise something, tell that nothing is better: K=4 of six is twice as fast, and time
+// was left for another one only.
+TEST(Search, WhatWasNotTriedIsNotWorse) {
+  const Space space({{"K", {"1", "2", "3", "4", "5", "6"}, false}});
+  const std::vector<double> costs = {2.6, 3.2, 3.3, 1.3, 3.3, 3.3};
+  size_t cut_short = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Timed bench(costs, 29.4, seed);
+    const SearchResult result = search(space, std::vector<double>(6, 0.0), std::vector<bool>(6, true),
+                                       {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed});
+    if (result.winner != 0) continue;
+    const size_t tried = tried_points(result);
+    EXPECT_TRUE(result.conclusion != Conclusion::kNoneBetter || tried == 6) << seed << ": " << tried << " points tried";
+    EXPECT_EQ(tried, tried_values(result, space, 0));
+    cut_short += result.conclusion == Conclusion::kNotExplored && tried < 6;
+  }
+  EXPECT_GT(cut_short, 0U);
+  Table whole;
+  EXPECT_EQ(run(whole).conclusion, Conclusion::kNoneBetter) << "all nine were tried, or promised nothing";
+}
+
+// `b` does nothing, and few trials have it together with what `a` gains: only what the user asked for is recommended
+// without a gain of its own.
+TEST(Search, WhatNobodyAskedForShowsItsGain) {
+  const auto recommended = [](bool added, const std::vector<double>& of_a, const std::vector<double>& of_b,
+                              double budget_s, uint64_t seed) {
+    const Space space({{"a", {"1", "16"}, false}, {"b", {"default", "u", "v", "w", "x", "y", "z"}, false, added}});
+    std::vector<double> costs;
+    for (size_t point = 0; point < space.size(); ++point)
+      costs.push_back(of_a[space.value_index(point, 0)] * of_b[space.value_index(point, 1)]);
+    Timed bench(costs, budget_s, seed, 0.01);
+    const SearchResult result =
+        search(space, std::vector<double>(costs.size(), 0.0), std::vector<bool>(costs.size(), true),
+               {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed});
+    return std::pair(space.value_index(result.winner, 0), space.value_index(result.winner, 1));
+  };
+  const std::vector<double> same(7, 1.0);
+  std::vector<double> one_helps = same;
+  one_helps[3] = 0.6;
+  size_t unasked = 0, found = 0, of_user = 0, own = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    for (const double budget_s : {28.0, 40.0}) {
+      const auto [a, b] = recommended(true, {2, 1}, same, budget_s, seed);
+      unasked += b != 0;
+      found += a;
+      of_user += recommended(false, {2, 1}, same, budget_s, seed).second != 0;
+    }
+    own += recommended(true, {2, 1}, one_helps, 120, seed) == std::pair(size_t{1}, size_t{3});
+  }
+  EXPECT_LE(unasked, 4U) << "of 40: the best of six by trials that chose it, by 2 % at most";
+  EXPECT_GE(found, 30U);
+  EXPECT_GE(of_user, 5 * unasked) << "where everything that is not idle stays";
+  EXPECT_GE(own, 18U);
+}
+
 TEST(Search, ProvesWhatItFindsWithinTheTimeWhereTheDefaultIsSlow) {
   const std::vector<double> costs = {10, 0.9, 0.8, 1.0, 0.7, 1.1, 0.9, 1.2, 1.0};
   for (uint64_t seed = 1; seed <= 20; ++seed) {

@@ -1,5 +1,6 @@
 // What the tuner reads of a recorded trial.
 #include "autotuner/trial_facts.h"
+#include "autotuner/goal.h"
 
 #include <gtest/gtest.h>
 
@@ -68,6 +69,36 @@ TEST(TrialFacts, TheTimeToALossIsOfStepsHoweverOftenTheyReportIt) {
   EXPECT_DOUBLE_EQ(*seconds_to_loss(0, 3, 60), 6.29);  // 2 and 0.5 at step 59, twice 0.5 at step 62
   EXPECT_DOUBLE_EQ(*seconds_to_loss(0, 1, 0), 0.49);   // five steps at least
   EXPECT_EQ(seconds_to_loss(0, 10, 200), std::nullopt);
+}
+
+TEST(TrialFacts, AJobWithoutLossesIsToldFromOneThatDoesNotLearn) {
+  Tables silent = two_ranks();
+  silent.analyze();
+  const tune::Goal goal{.target_loss = 0.2};
+  EXPECT_NE(tune::outcome_of(tune::read_trial(silent.db(), 0.2), goal, {}).why.find("reports no loss"),
+            std::string::npos);
+  Tables slow = two_ranks();
+  slow.exec("INSERT INTO value VALUES (1, 3, 350000000, 'loss', 2)");
+  slow.analyze();
+  EXPECT_NE(tune::outcome_of(tune::read_trial(slow.db(), 0.2), goal, {}).why.find("did not come to 0.2 in"),
+            std::string::npos);
+}
+
+/// Rank 0 computes for 80 of 90 ms, rank 1 for 40: the parts are those of the mean rank, and add up.
+TEST(TrialFacts, ThePartsOfTheMeanStepAddUp) {
+  Tables run(2);
+  for (int64_t step = 0; step < 10; ++step) {
+    run.step(0, step, step * 100_ms, step * 100_ms + 90_ms, 10_ms);
+    run.step(1, step, step * 100_ms, step * 100_ms + 90_ms, 50_ms);
+  }
+  run.analyze();
+  const tune::TrialFacts facts = tune::read_trial(run.db());
+  ASSERT_TRUE(facts.parts);
+  const models::StepParts& parts = *facts.parts;
+  EXPECT_NEAR(parts.step_s, 0.09, 1e-9);
+  EXPECT_NEAR(parts.compute_s + parts.wait_s + parts.transfer_s + facts.unsplit_s + parts.copy_s + parts.idle_s,
+              parts.step_s, 1e-9);
+  EXPECT_NEAR(parts.compute_s, facts.compute_s - 0.02, 1e-9) << "that is the longest computing rank's";
 }
 
 TEST(TrialFacts, TheLossIsOfTheLowestRankThatReportsOne) { EXPECT_DOUBLE_EQ(*seconds_to_loss(1, 10, 60), 5.99); }

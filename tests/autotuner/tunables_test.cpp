@@ -103,8 +103,8 @@ TEST(Tunables, WhatCannotDoAnythingIsSaid) {
 }
 
 TEST(Tunables, WordsThatAreNoneAreRefused) {
-  for (const char* text :
-       {"nccl_algo", "mine", "=1,2", "1x=2", "batch=", "batch=8,,16", "batch=0", "batch=1e99", "bucket_mb=1,2"})
+  for (const char* text : {"nccl_algo", "mine", "=1,2", "1x=2", "batch=", "batch=8,,16", "batch=0", "batch=1e99",
+                           "bucket_mb=1,2", "OMP_NUM_THREADS=1,1"})
     EXPECT_THROW(parse_tunable(text, kCommand), Error) << text;
 }
 

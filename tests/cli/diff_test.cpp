@@ -142,8 +142,11 @@ TEST_F(Diff, MistakesAreClear) {
   const std::string run = write("a.ddl", job(10_ms, 1));
   EXPECT_EQ(ddl_command({"diff", run}).code, 2);
   EXPECT_EQ(ddl_command({"diff", run, run, run}).code, 2);
-  for (const char* share : {"x", "-1%", "%", "5 %", "nan"})
+  for (const char* share : {"x", "-1%", "%", "5 %", "nan", "5", "1"})
     EXPECT_EQ(ddl_command({"diff", run, run, "--fail-over", share}).code, 2) << share;
+  const Result five = ddl_command({"diff", run, run, "--fail-over", "5"});
+  EXPECT_TRUE(has(five.err, "'5' is 500 %") && has(five.err, "write 5% or 500%")) << five.err;
+  EXPECT_EQ(ddl_command({"diff", run, run, "--fail-over", "500%"}).code, 0);
   EXPECT_EQ(ddl_command({"diff", run, (folder_ / "none.ddl").string()}).code == 0, false);
 }
 

@@ -153,6 +153,22 @@ TEST_F(HistoryVerb, TheGateTripsOnTheJobThatGotSlower) {
   EXPECT_TRUE(has(ddl_command({"history", "badge", name}).out, "13.0 ms, +8.3% since"));
 }
 
+/// 14 runs that differ by 20 % do not show whether they became slower by 5 %; they show 100 %.
+TEST_F(HistoryVerb, TheGateDoesNotPassWhatItCannotTell) {
+  for (int i = 0; i < 14; ++i) {
+    auto job = test::run().ranks(2).steps(6).compute(10_ms + i * 5 % 7 * 300_us).allreduce(1_MiB, 1_ms);
+    job.world(100 + static_cast<uint64_t>(i), i * 1_s, 1000 + static_cast<uint32_t>(i) * 10);
+    EXPECT_EQ(ddl_command({"history", "add", write("r" + std::to_string(i) + ".ddl", job)}).code, 0);
+  }
+  EXPECT_TRUE(has(ddl_command({"history", "check"}).out, "no change seen"));
+  const Result unsure = ddl_command({"history", "check", "--fail-over", "5%"});
+  EXPECT_EQ(unsure.code, 3);
+  EXPECT_TRUE(has(unsure.err, "to find one slower by 5%")) << unsure.err;
+  const Result sure = ddl_command({"history", "check", "--fail-over", "100%"});
+  EXPECT_EQ(sure.code, 0) << sure.err;
+  EXPECT_TRUE(has(sure.err, "is seen after 7 runs at the earliest")) << sure.err;
+}
+
 TEST_F(HistoryVerb, MistakesAreClear) {
   EXPECT_EQ(ddl_command({"history", "lst"}).code, 2);
   EXPECT_TRUE(has(ddl_command({"history", "lst"}).err, "did you mean list?"));

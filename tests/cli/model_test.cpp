@@ -693,6 +693,15 @@ TEST_F(Model, TimeToTrainOfARun) {
   EXPECT_EQ(json["given"]["step_ns"], 20000000);
   EXPECT_EQ(json["train"][0]["iterations_per_epoch"], 10);
   EXPECT_EQ(json["train"][0]["epoch_ns"], 200000000);
+  EXPECT_EQ(answer({"train", run, "--samples", "1280", "--epochs", "2", "--batch", "128"})["train"][0]["epoch_ns"],
+            200000000);
+  // The step of another batch takes another time.
+  const Result other = ddl_command({"model", "train", run, "--samples", "1280", "--epochs", "2", "--batch", "1024"});
+  EXPECT_EQ(other.code, 2);
+  EXPECT_TRUE(has(other.err, "one of 128 samples, not of --batch 1024") && has(other.err, "whatif RUN --batch 8"))
+      << other.err;
+  const Json given = answer({"train", run, "--samples", "1280", "--epochs", "2", "--batch", "640", "--step-ms", "90"});
+  EXPECT_EQ(given["train"][0]["epoch_ns"], 180000000);
 }
 
 TEST_F(Model, EpochsOfACsv) {
@@ -726,6 +735,10 @@ TEST_F(Model, DataThatAnErrorNeeds) {
   EXPECT_NEAR(json["dataset"][0]["samples"].get<double>() / std::pow(40, 5), 1, 1e-2);
   EXPECT_NEAR(json["dataset"][1]["error"].get<double>(), 2 * std::pow(1e6, -0.2) + 0.05, 1e-6);
   EXPECT_EQ(ddl_command({"model", "dataset", "--csv", path, "--error", "0.04"}).code, 3);
+  const Json one = answer({"dataset", "--csv", path, "--error", "0.1,0.04"})["dataset"];  // the other is answered
+  ASSERT_EQ(one.size(), 2u);
+  EXPECT_NEAR(one[0]["samples"].get<double>() / std::pow(40, 5), 1, 1e-2);
+  EXPECT_TRUE(one[1]["samples"].is_null());
   EXPECT_EQ(ddl_command({"model", "dataset", "--csv", path, "--error", "x"}).code, 2);
   EXPECT_EQ(ddl_command({"model", "dataset"}).code, 2);
 }

@@ -61,7 +61,7 @@ TEST(HistoryReport, WhatIsNotKnownIsSaid) {
   for (RunRow& row : silent) row.step_time_ns.reset();
   EXPECT_EQ(trend_sentence(HistoryView(silent, "").series[0]), "n/a (2 runs without a step time)");
   EXPECT_TRUE(says(render_badge(HistoryView(silent, "").series[0]), ">n/a (NO_DATA)<"));
-  EXPECT_EQ(trend_sentence(HistoryView(generate({.runs = 30, .outliers = 0}), "").series[0]), "no change");
+  EXPECT_EQ(trend_sentence(HistoryView(generate({.runs = 30, .outliers = 0}), "").series[0]), "no change seen");
 }
 
 TEST(HistoryReport, Badge) {
