@@ -366,13 +366,13 @@ Tuning tune_job(const TuneRequest& request) {
   const std::map<std::string, std::string> defaults = defaults_of(request.tunables);
   const std::optional<Outcome> first = trials.measure_first(words_of_defaults(request.tunables), defaults);
   if (!first) throw Error("interrupted before anything was measured");
-  if (!first->cost)
-    throw Error(
-        fmt::format("{}: {}",
-                    first->why.starts_with(kExitCode) ? "the job fails with its defaults"
-                                                      : "the job ran with its defaults, but tells nothing to tune by",
-                    first->why),
-        fmt::format("see {}", (folder / "0001.log").string()));
+  if (!first->cost) {
+    const bool fails = first->why.starts_with(kExitCode) || first->why.starts_with(kNeeded);
+    throw Error(fmt::format("the job {}: {}",
+                            fails ? "fails with its defaults" : "ran with its defaults, but tells nothing to tune by",
+                            first->why),
+                fmt::format("see {}", (folder / "0001.log").string()));
+  }
   Tuning tuning{.space = space_of({{.name = "job", .values = {"as it is"}}}, false),
                 .tunables = request.tunables,
                 .goal = request.goal};

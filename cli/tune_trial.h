@@ -62,6 +62,7 @@ constexpr const char* kDidNotEnd = "did not end within ";
 
 /// Beginning of RanTrial::why where the job failed.
 constexpr const char* kExitCode = "exit code ";
+constexpr const char* kNeeded = "needed ";  ///< more memory than it may
 
 /// A job's own words about its failure: the first line of output with "error" in it, since launchers add paragraphs of
 /// their own; else the last line. Without secrets, since the report has it.

@@ -145,7 +145,7 @@ void Trials::keep(Wanted& wanted, const RanTrial& ran, const fs::path& recording
     outcome = tune::outcome_of(*ran.facts, goal_,
                                batch == wanted.values.end() ? std::nullopt : std::optional(std::stod(batch->second)));
     if (request_.max_memory && ran.facts->memory_bytes.value_or(0) > static_cast<double>(*request_.max_memory))
-      outcome = {std::nullopt, fmt::format("needed {} of a rank, more than --max-memory {}",
+      outcome = {std::nullopt, fmt::format("{}{} of a rank, more than --max-memory {}", kNeeded,
                                            reports::size_text(static_cast<int64_t>(*ran.facts->memory_bytes)),
                                            reports::size_text(*request_.max_memory))};
     row.step_s = ran.facts->step_s;

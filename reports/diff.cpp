@@ -61,21 +61,19 @@ Table findings_table(const NamedRun& before, const NamedRun& after) {
 }
 
 Table metric_changes_table(const std::vector<MetricChange>& metrics) {
-  Table table{
-      .id = "metric_changes",
-      .caption =
-          "Metrics; of those that have one value per step the median over the steps, with the 95% interval of its change",
-      .columns = {{"change", "", Unit::kText},
-                  {"before", "before", Unit::kNumber},
-                  {"after", "after", Unit::kNumber},
-                  {"by", "change", Unit::kText},
-                  {"change_ratio", "change", Unit::kRatio, 0},
-                  {"change_lo_ratio", "from", Unit::kRatio, 4},
-                  {"change_hi_ratio", "to", Unit::kRatio, 4},
-                  {"unit", "unit", Unit::kText, 2},
-                  {"id", "name", Unit::kText},
-                  {"meaning", "meaning", Unit::kText, 3}},
-      .note = "what exactly each one says: ddl analyze --list"};
+  Table table{.id = "metric_changes",
+              .caption = "Metrics, medians over the steps where each has one, with the 95% interval of the change",
+              .columns = {{"change", "", Unit::kText},
+                          {"before", "before", Unit::kNumber},
+                          {"after", "after", Unit::kNumber},
+                          {"by", "change", Unit::kText},
+                          {"change_ratio", "change", Unit::kRatio, 0},
+                          {"change_lo_ratio", "from", Unit::kRatio, 4},
+                          {"change_hi_ratio", "to", Unit::kRatio, 4},
+                          {"unit", "unit", Unit::kText, 2},
+                          {"id", "name", Unit::kText},
+                          {"meaning", "meaning", Unit::kText, 3}},
+              .note = "what exactly each one says: ddl analyze --list"};
   const Value none = Value::absent(Unit::kRatio, "NOT_APPLICABLE");
   int64_t absent = 0;
   for (const MetricChange& metric : metrics) {

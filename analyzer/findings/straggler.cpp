@@ -491,7 +491,9 @@ DDL_FINDING(
       longer = std::move(found);
     }
   }
-  if (auto found = longer ? std::nullopt : find_longer_in_run(input)) {
+  // in a run without steps: what stops it now and then says more than that it computes longest
+  const auto waits = longer ? std::nullopt : find_rare_waits(input, ranks);
+  if (auto found = longer || waits ? std::nullopt : find_longer_in_run(input)) {
     saving_ns = found->saving_ns;
     longer = std::move(found);
   }
@@ -506,7 +508,6 @@ DDL_FINDING(
       return beside_others(input, std::move(finding));
   }
   if (std::vector<Finding> rare = rare_stalls(input, rows); !rare.empty()) return rare;
-  const auto waits = find_rare_waits(input, ranks);
   return waits ? beside_others(input, describe(input, *waits)) : std::vector<Finding>();
 }
 

@@ -169,9 +169,8 @@ class DevicesTest : public ::testing::Test {
   Tables run_;
 };
 
-TEST_F(DevicesTest,
-       // 0.1 of 1 ms is transfer on both, 0.2 is waiting on one; host threads call no MPI at all
-       ModelsOfAMeanStepTakeTheDevices) {
+// 0.1 of 1 ms is transfer on both, 0.2 is waiting on one; host threads call no MPI at all.
+TEST_F(DevicesTest, ModelsOfAMeanStepTakeTheDevices) {
   steps(2);
   run_.exec("UPDATE process SET init_ns = 0, finalize_ns = 2000000, end_ns = 2000000");
   run_.analyze();

@@ -74,7 +74,8 @@ TEST(TrialFacts, TheTimeToALossIsOfStepsHoweverOftenTheyReportIt) {
 TEST(TrialFacts, AJobWithoutLossesIsToldFromOneThatDoesNotLearn) {
   Tables silent = two_ranks();
   silent.analyze();
-  const tune::Goal goal{.target_loss = 0.2};
+  tune::Goal goal;
+  goal.target_loss = 0.2;
   EXPECT_NE(tune::outcome_of(tune::read_trial(silent.db(), 0.2), goal, {}).why.find("reports no loss"),
             std::string::npos);
   Tables slow = two_ranks();
