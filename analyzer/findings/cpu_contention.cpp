@@ -34,7 +34,7 @@ std::vector<CpuWait> not_in_crowd(const FindingInput& input, std::vector<CpuWait
   return waits;
 }
 
-/// Of hosts all of whose ranks waited: "ranks of node1 and node2"; nothing where others waited as well.
+/// "all ranks of node1", if every rank of the hosts concerned waited; else nothing.
 std::string hosts_text(const FindingInput& input, const std::vector<CpuWait>& waits) {
   std::map<std::string, int64_t> missing;  // by host: ranks that did not wait
   for (const CpuWait& wait : waits) --missing[wait.host];

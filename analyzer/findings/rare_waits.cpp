@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 
 namespace ddl {
 namespace {
@@ -56,10 +57,7 @@ double median_wait_ns(SQLite::Database& db) {
     for (const int column : {0, 1})
       if (!rows.is_null(column) && rows.real(column) > 0) waits_ns.push_back(rows.real(column));
   }
-  if (waits_ns.empty()) return 0;
-  const auto middle = waits_ns.begin() + static_cast<std::ptrdiff_t>(waits_ns.size() / 2);
-  std::nth_element(waits_ns.begin(), middle, waits_ns.end());
-  return *middle;
+  return waits_ns.empty() ? 0 : median_of(waits_ns);
 }
 
 Stalls merged(std::vector<LongWait> waits) {

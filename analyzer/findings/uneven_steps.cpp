@@ -125,9 +125,7 @@ std::optional<UnevenSteps> find_uneven_steps(const FindingInput& input) {
     for (const auto& [rank, ns] : step.ranks) sum_ns += ns;
     found.mean_ns += sum_ns / static_cast<double>(step.ranks.size() * steps.size());
     wait_ns += step.wait_ns / static_cast<double>(steps.size());
-    ++longest[std::max_element(step.ranks.begin(), step.ranks.end(), [](const auto& a, const auto& b) {
-                return a.second < b.second;
-              })->first];
+    ++longest[longest_rank(step)];
   }
   found.excess_ns = mean_of_steps(excesses);
   found.saving_ns = std::min(found.excess_ns, wait_ns);
