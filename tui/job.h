@@ -217,7 +217,7 @@ struct Job {
   std::vector<JobOperation> operations;
   std::vector<JobCommunicator> communicators;
   std::vector<JobLayer> layers;
-  std::vector<Rank> ranks;  ///< by number; some may be missing
+  std::vector<Rank> ranks;  ///< as they became known; some may be missing
 };
 
 }  // namespace ddl::tui

@@ -6,6 +6,7 @@
 #include <map>
 #include <set>
 #include <tuple>
+#include <unordered_map>
 
 #include "analyzer/findings/message_case.h"
 #include "analyzer/findings/unready_case.h"
@@ -21,25 +22,31 @@ bool sits_in_collective(const Rank& rank) {
   return rank.sits_in && rank.sits_in->op != kNone && rank.sits_in->comm != kNone && rank.sits_in->sequence > 0;
 }
 
-const Rank* rank_of(const Job& job, int32_t number) {
-  const auto found =
-      std::lower_bound(job.ranks.begin(), job.ranks.end(), number, [](const Rank& r, int32_t n) { return r.rank < n; });
-  return found != job.ranks.end() && found->rank == number ? &*found : nullptr;
-}
-
-/// Members whose spools are there and that have not entered the collective.
-std::vector<int64_t> members_behind(const Job& job, uint32_t comm, uint32_t sequence) {
-  const JobCommunicator& communicator = job.communicators[comm];
-  std::vector<int64_t> behind;
-  if (!communicator.comparable) return behind;
-  for (const int32_t member : communicator.ranks) {
-    const Rank* rank = rank_of(job, member);
-    if (rank == nullptr) continue;
-    const auto reached = rank->reached.find(comm);
-    if (reached == rank->reached.end() || reached->second < sequence) behind.push_back(member);
+/// How far ranks have come.
+class Reached {
+ public:
+  explicit Reached(const Job& job) : job_(job) {
+    for (const Rank& rank : job.ranks) by_number_.emplace(rank.rank, &rank);
   }
-  return behind;
-}
+
+  /// Members whose spools are there and that have not entered the collective.
+  std::vector<int64_t> members_behind(uint32_t comm, uint32_t sequence) const {
+    const JobCommunicator& communicator = job_.communicators[comm];
+    std::vector<int64_t> behind;
+    if (!communicator.comparable) return behind;
+    for (const int32_t member : communicator.ranks) {
+      const auto rank = by_number_.find(member);
+      if (rank == by_number_.end()) continue;
+      const auto reached = rank->second->reached.find(comm);
+      if (reached == rank->second->reached.end() || reached->second < sequence) behind.push_back(member);
+    }
+    return behind;
+  }
+
+ private:
+  const Job& job_;
+  std::unordered_map<int32_t, const Rank*> by_number_;
+};
 
 std::string describe(const Job& job, const OpenCall& call) {
   const Operation& operation = job.operations[call.op].operation;
@@ -59,7 +66,7 @@ double patience_ns(const OpenCall& call, const std::vector<CollectiveUse>& windo
 }
 
 /// A collective that all its members have entered and some do not leave.
-std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<CollectiveUse>& window,
+std::optional<Stall> stuck_in_transfer(const Job& job, const Reached& reached, const std::vector<CollectiveUse>& window,
                                        const Patience& patience) {
   std::map<std::tuple<uint32_t, uint32_t, uint32_t>, std::vector<const Rank*>> together;
   for (const Rank& rank : job.ranks) {
@@ -75,7 +82,7 @@ std::optional<Stall> stuck_in_transfer(const Job& job, const std::vector<Collect
     stall.waited_ns = static_cast<double>(job.now_ns - since_ns);
     if (stall.waited_ns < patience_ns(call, window, patience) || (worst && ranks.size() <= worst->waiting.size()))
       continue;
-    if (!members_behind(job, call.comm, call.sequence).empty()) continue;
+    if (!reached.members_behind(call.comm, call.sequence).empty()) continue;
     stall.call = describe(job, call);
     for (const Rank* rank : ranks) stall.waiting.push_back(rank->rank);
     worst = std::move(stall);
@@ -97,7 +104,7 @@ std::optional<int64_t> awaited_peer(const Job& job, const Rank& rank) {
 }
 
 /// A message that never comes, as the report finds it (analyzer/findings/message_case.h).
-std::optional<Stall> stuck_in_messages(const Job& job, const Patience& patience) {
+std::optional<Stall> stuck_in_messages(const Job& job, const Reached& reached, const Patience& patience) {
   std::vector<VainWait> waits;
   MissingMembers missing;
   for (const Rank& rank : job.ranks) {
@@ -110,7 +117,7 @@ std::optional<Stall> stuck_in_messages(const Job& job, const Patience& patience)
       sequence = call.sequence;
       wait.collective = {call.comm, call.sequence};
       const auto [members, is_new] = missing.try_emplace(wait.collective);
-      if (is_new) members->second = members_behind(job, call.comm, call.sequence);
+      if (is_new) members->second = reached.members_behind(call.comm, call.sequence);
     } else {
       wait.peers = {*peer};
     }
@@ -119,6 +126,7 @@ std::optional<Stall> stuck_in_messages(const Job& job, const Patience& patience)
     wait.since = fmt::format("for {}", reports::short_duration(job.now_ns - wait.since_ns));
     waits.push_back(std::move(wait));
   }
+  std::sort(waits.begin(), waits.end(), [](const VainWait& a, const VainWait& b) { return a.rank < b.rank; });
   const auto found = find_message_case(waits, missing);
   if (!found) return std::nullopt;
   Stall stall;
@@ -222,7 +230,8 @@ std::optional<NoData> find_no_data(const Job& job, const Patience& patience) {
 
 std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window,
                                      const Patience& patience) {
-  if (auto by_message = stuck_in_messages(job, patience)) return by_message;
+  const Reached reached(job);
+  if (auto by_message = stuck_in_messages(job, reached, patience)) return by_message;
   std::vector<WaitingRank> waiting;
   std::map<std::pair<int64_t, int64_t>, OpenCall> calls;
   for (const Rank& rank : job.ranks) {
@@ -233,7 +242,7 @@ std::optional<Stall> find_live_stall(const Job& job, const std::vector<Collectiv
   }
   const auto found = find_stall_case(
       waiting, job.now_ns - static_cast<int64_t>(patience.least_ns), [&](int64_t comm, int64_t sequence) {
-        return members_behind(job, static_cast<uint32_t>(comm), static_cast<uint32_t>(sequence));
+        return reached.members_behind(static_cast<uint32_t>(comm), static_cast<uint32_t>(sequence));
       });
   std::optional<Stall> stall;
   if (found) {
@@ -246,7 +255,7 @@ std::optional<Stall> find_live_stall(const Job& job, const std::vector<Collectiv
                     .circular = found->circular,
                     .waited_ns = waited_ns};
   }
-  if (!stall) stall = stuck_in_transfer(job, window, patience);
+  if (!stall) stall = stuck_in_transfer(job, reached, window, patience);
   if (!stall) stall = stuck_in_init(job, patience);
   if (!stall && job.background) stall = stuck_in_negotiation(job, patience);
   if (!stall) return std::nullopt;

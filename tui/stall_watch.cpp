@@ -30,6 +30,7 @@ std::vector<int64_t> behind(const std::vector<int64_t>& ranks, const Job& job, i
     if (silent == finished_nothing && std::binary_search(ranks.begin(), ranks.end(), rank.rank))
       found.push_back(rank.rank);
   }
+  std::sort(found.begin(), found.end());
   return found;
 }
 
@@ -44,7 +45,8 @@ std::string where_ranks_are(const Job& job) {
         .push_back(rank.rank);
   }
   std::string text;
-  for (const auto& [what, ranks] : ranks_in) {
+  for (auto& [what, ranks] : ranks_in) {
+    std::sort(ranks.begin(), ranks.end());
     std::string words = what;
     if (ranks.size() == 1) {
       if (words.starts_with("sit ")) words.replace(0, 3, "sits");

@@ -23,6 +23,8 @@ struct HungJob {
     tui::SpoolSource source(find_run(folder.path().string()), "run.ddl");
     source.poll(job, 1);
     job.ended = false;  // its processes never were
+    // ranks come as their spools are found: 2, 0, 1
+    std::rotate(job.ranks.begin(), job.ranks.begin() + 2, job.ranks.end());
     for (const tui::Rank& rank : job.ranks) last_ns = std::max(last_ns, rank.clock.time_ns(rank.finished_ticks));
   }
   ScratchFolder folder;
