@@ -22,9 +22,8 @@ struct HungJob {
     run().ranks(3).steps(10).compute(5_ms).allreduce(1_MiB, 1_ms).hang(1, 6).write(folder.path());
     tui::SpoolSource source(find_run(folder.path().string()), "run.ddl");
     source.poll(job, 1);
-    job.ended = false;  // its processes never were
-    // ranks come as their spools are found: 2, 0, 1
-    std::rotate(job.ranks.begin(), job.ranks.begin() + 2, job.ranks.end());
+    job.ended = false;                      // its processes never were
+    std::swap(job.ranks[1], job.ranks[2]);  // ranks come as their spools are found
     for (const tui::Rank& rank : job.ranks) last_ns = std::max(last_ns, rank.clock.time_ns(rank.finished_ticks));
   }
   ScratchFolder folder;
