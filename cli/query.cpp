@@ -34,6 +34,9 @@ int run_query(const Arguments& arguments) {
   const bool tables = options.has("tables");
   if (words.size() > 1 && tables) throw Error("--tables takes no SQL", "ddl query [RUN] --tables", ExitCode::kUsage);
   if (words.empty() && !tables) throw Error("no SQL given", "e.g. ddl query 'SELECT * FROM v_rank'", ExitCode::kUsage);
+  if (words.size() == 1 && !tables && looks_like_run(words[0]))
+    throw Error(fmt::format("no SQL given for {}", words[0]),
+                fmt::format("e.g. ddl query {} 'SELECT * FROM v_rank'", words[0]), ExitCode::kUsage);
   const bool has_run = words.size() == 2 || (tables && words.size() == 1);
   Run run = open_run(has_run ? words[0] : "");
   if (tables) {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <filesystem>
 #include <functional>
 #include <map>
 
@@ -247,6 +248,13 @@ std::string help_text() {
   return text;
 }
 
+/// A text file whatever its name, as opposed to a run: a directory, or a file of SQLite.
+bool is_table(const std::string& word) {
+  std::error_code error;
+  if (word.ends_with(".csv")) return true;
+  return !word.ends_with(".ddl") && !word.ends_with(".sqlite") && std::filesystem::is_regular_file(word, error);
+}
+
 }  // namespace
 
 int run_scaling(const Arguments& arguments) {
@@ -271,7 +279,7 @@ int run_scaling(const Arguments& arguments) {
     throw Error("no runs given", "e.g. ddl scaling n1.ddl n2.ddl n4.ddl, or a CSV file", ExitCode::kUsage);
   if (options.has("json") && options.has("html"))
     throw Error("--json and --html exclude each other", "choose one", ExitCode::kUsage);
-  const bool csv = words.size() == 1 && words[0].ends_with(".csv");
+  const bool csv = words.size() == 1 && is_table(words[0]);
   if (!csv && options.has("map"))
     throw Error("--map needs a CSV file", "leave it out: runs have no columns", ExitCode::kUsage);
   ScalingInput input = csv ? scaling_from_csv(words[0], options) : scaling_from_runs(options);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "analyzer/findings/job_end.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/models/scaling_table.h"
 #include "analyzer/query.h"
@@ -48,6 +49,9 @@ ScalingInput scaling_from_runs(const VerbOptions& options) {
                               opened.view.expected_ranks),
                   "leave the run out, or record it whole: ddl report loss says what is missing",
                   ExitCode::kDataMissing);
+    if (const JobEnd end = job_end(db); !opened.view.has_steps && (end.rank_failed() || end.signal != 0))
+      throw Error(fmt::format("{}: the job failed and marks no steps: how long it ran says nothing", opened.run.shown),
+                  "leave the run out, or record it again", ExitCode::kDataMissing);
     const models::MeanStep step = models::mean_step(db, world);
     const std::optional<double> samples = models::samples_per_step(db, world);
     models::ScalingPoint& point = input.points.emplace_back();

@@ -35,7 +35,7 @@ CREATE TABLE ddl_run (
   step_p99_ns BIGINT,         -- 99th percentile
   throughput DOUBLE PRECISION,     -- samples/s (specification.md S1)
   efficiency DOUBLE PRECISION,     -- parallel efficiency: of GPUs where these tell where the time went, else of threads
-  ccr DOUBLE PRECISION,       -- transfer over computing, without waiting: metric ccr_xfer, of GPUs gpu_ccr_xfer
+  ccr DOUBLE PRECISION,       -- computing over transfer, without waiting: metric ccr_xfer, of GPUs gpu_ccr_xfer
   compute_ns DOUBLE PRECISION,     -- computing with nothing on the network; this and the next six: mean step, mean over ranks or GPUs, they add up to it
   overlap_ns DOUBLE PRECISION,     -- computing with communication beside it
   transfer_ns DOUBLE PRECISION,    -- exposed transfer

@@ -78,10 +78,10 @@ std::string list_tables(SQLite::Database& db) {
 void write_csv(SQLite::Database& db, std::string_view name, const Sink& sink) {
   const std::vector<std::string> names = view_names(db);
   const std::string asked(name);
-  // "step" and "steps" mean v_step too.
+  // "step" and "steps" mean v_step, whatever tables of the store are called.
   std::string chosen;
   for (const std::string& candidate :
-       {asked, "v_" + asked, asked.ends_with('s') ? "v_" + asked.substr(0, asked.size() - 1) : asked})
+       {"v_" + asked, asked.ends_with('s') ? "v_" + asked.substr(0, asked.size() - 1) : asked, asked})
     if (chosen.empty() && std::find(names.begin(), names.end(), candidate) != names.end()) chosen = candidate;
   if (chosen.empty())
     throw Error(fmt::format("no view or table '{}'", name), fmt::format("there are {}", fmt::join(names, ", ")),

@@ -146,7 +146,8 @@ std::string what_was_looked_for(const RunView& run) {
   const JobTime& time = run.facts.headline;
   const double waiting = time.is_known() ? time.shown_share(&TimeParts::wait_ns) : 0;
   const std::string straggler =
-      waiting > kBoundThreshold
+      run.ranks == 1 ? "nothing: one rank alone was recorded, and is compared with nobody"
+      : waiting > kBoundThreshold
           ? fmt::format(
                 "no single rank explains the waiting, {:.1f}% of the {} (who waited for whom: ddl report blame)",
                 waiting * 100, run.has_steps ? "step" : "run")

@@ -132,7 +132,7 @@ Table runs_table(const HistoryView& view, size_t most_runs) {
                           {"step_time_ns", "Step time", Unit::kDuration},
                           {"throughput", "Samples/s", Unit::kNumber, 5},
                           {"efficiency", "Efficiency", Unit::kEfficiency, 6},
-                          {"ccr", "Transfer/computing", Unit::kNumber, 1},
+                          {"ccr", "Computing/transfer", Unit::kNumber, 1},
                           {"wait_ns", "Waiting", Unit::kDuration, 3},
                           {"loss", "Loss", Unit::kNumber, 2},
                           {"finding", "First finding", Unit::kText, 7},

@@ -35,7 +35,7 @@ constexpr MetricItem kGpuRatios[] = {{"gpu_ccr_raw", "raw", Unit::kNumber, ""},
 constexpr MetricItem kGpuEfficiency[] = {{"gpu_parallel_efficiency", "parallel", Unit::kNumber, ""},
                                          {"gpu_communication_efficiency", "communication", Unit::kNumber, ""},
                                          {"gpu_overlap", "overlap", Unit::kRatio, ""},
-                                         {"gpu_exposed_comm", "exposed", Unit::kRatio, "of the step"},
+                                         {"gpu_exposed_comm", "exposed", Unit::kRatio, ""},
                                          {"wait_share", "waiting in collectives", Unit::kRatio, ""},
                                          {"message_wait_share", "in messages", Unit::kRatio, ""}};
 constexpr MetricItem kEfficiency[] = {{"parallel_efficiency", "parallel", Unit::kNumber, ""},

@@ -48,7 +48,10 @@ std::string render_one_line(const Document& document) {
     text += fmt::format(": {} {}", document.saving_per, line_text(step->items.front().value));
   if (const NumberLine* where = line_of(document, "where_it_goes")) add_shares(*where, text);
   if (const NumberLine* ratios = line_of(document, "ccr")) add_ratios(*ratios, text);
-  for (const std::string& alert : document.alerts) text += fmt::format("; {}", short_text(alert, kLongestSentence));
+  for (std::string alert : document.alerts) {
+    if (alert.ends_with('.')) alert.pop_back();
+    text += fmt::format("; {}", short_text(alert, kLongestSentence));
+  }
   if (!document.loss.empty()) text += "; data are missing";
   if (document.findings.empty())
     text += "; no finding";

@@ -157,7 +157,7 @@ SQLite::Database open_store(const std::filesystem::path& path, Access access, in
     if (seal == Seal::kNone && was_a_store(path)) throw damaged(kCut);
     throw refused(path, error.what(),
                   error.getErrorCode() == SQLITE_NOTADB
-                      ? "delete the file if it should be a run's; it is made again from the spools"
+                      ? "a run is a directory that ddl record made, or the SQLite file in it"
                       : "");
   }
 }

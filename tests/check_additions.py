@@ -171,9 +171,12 @@ def sections(tree):
         twice.extend(sorted({key for key in keys if keys.count(key) > 1}))
         return dict(pairs)
 
-    schema = json.loads(tree.text("docs/reference/ddl-report.schema.json"), object_pairs_hook=unique)
+    text = tree.text("docs/reference/ddl-report.schema.json")
+    schema = json.loads(text, object_pairs_hook=unique)
     for key in twice:
         yield f"docs/reference/ddl-report.schema.json: {key} is twice in one object: a section needs a name of its own"
+    for name in sorted(set(re.findall(r'"#/definitions/(\w+)"', text)) - set(schema["definitions"])):
+        yield f"docs/reference/ddl-report.schema.json: no definition '{name}'"
     header, tests = tree.text("reports/overview.h"), tree.all("tests/**/*.cpp", "tests/**/*.py")
     sections = between(tree.text("reports/sections.cpp"), "kSections[] = {", "};")
     for name, function, rest in rows(sections, r'\{"(\w+)", "[^"]*", (\w+),([^}]*)', 17):

@@ -13,6 +13,7 @@ ADDITIONS = [
     ("interpose/nccl_calls.def", "", "\nDDL_NCCL_CALL(ncclNew, OpClass::kOther, (), (), nullptr)\n", 2),
     ("reports/sections.cpp", "kSections[] = {\n", '    {"new", "a new one", new_table, 0},\n', 2),
     ("docs/reference/ddl-report.schema.json", '"properties": {\n', '    "collectives": {},\n', 1),
+    ("docs/reference/ddl-report.schema.json", '"properties": {\n', '    "brandnew": {"$ref": "#/definitions/gone"},\n', 1),
     ("cli/verbs.cpp", "kVerbs[] = {\n", '    {"brandnew", "a new one", run_new},\n', 4),
     ("cli/model.cpp", "kModels[] = {\n", '    {"model brandnew", "?", "", model_brandnew},\n', 2),
     ("core/new.cpp", "", 'getenv("DDL_NEW")', 1),

@@ -186,6 +186,12 @@ std::string bytes_text(double bytes) {
   return fmt::format("{:.0f} B", bytes);
 }
 
+std::string rate_text(double bytes_per_second) {
+  if (bytes_per_second >= 999.5e6) return rounded(bytes_per_second / 1e9) + " GB/s";
+  if (bytes_per_second >= 999.5e3) return rounded(bytes_per_second / 1e6) + " MB/s";
+  return rounded(bytes_per_second / 1e3) + " kB/s";
+}
+
 std::string percent_text(double ratio) {
   return fmt::format("{:.{}f}%", ratio * 100, std::abs(ratio) < 0.0995 ? 1 : 0);
 }

@@ -21,6 +21,7 @@ std::string duration_text(double ns);
 std::string duration_text(int64_t ns);
 /// "2.5 MB", decimal.
 std::string bytes_text(double bytes);
+std::string rate_text(double bytes_per_second);  ///< "58.2 GB/s", decimal
 /// "97 %", one digit after the point below 10 %.
 std::string percent_text(double ratio);
 /// "rank 1", "ranks 0, 2 and 3", "ranks 0, 1, 2 and 13 more".

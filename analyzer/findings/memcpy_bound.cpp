@@ -68,7 +68,7 @@ DDL_FINDING(memcpy_bound, kSpeed, "where",
   finding.sentence = fmt::format("copies take {} of the {} while nothing computes: {}{}{}",
                                  percent_text(exposed_ns / window_ns), input.steps.annotated ? "step" : "run",
                                  worst->kind, worst->memory.empty() ? "" : fmt::format(" of {} memory", worst->memory),
-                                 worst->rate ? fmt::format(" at {}/s", bytes_text(*worst->rate)) : "");
+                                 worst->rate ? fmt::format(" at {}", rate_text(*worst->rate)) : "");
   finding.evidence = fmt::format(
       "{:.0f} of them {} {}{}; of all copies {}{} is not hidden.", worst->calls,
       worst->bytes ? fmt::format("carry {} in", bytes_text(*worst->bytes)) : "take", duration_text(worst->time_ns),

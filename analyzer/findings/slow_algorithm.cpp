@@ -113,9 +113,9 @@ DDL_FINDING(slow_algorithm, kSpeed, "busbw",
   finding.at_most = bounded;
   finding.confidence = bounded ? "maybe" : "likely";
   finding.sentence = fmt::format(
-      "{} of {} on {} moves at {}/s of bus bandwidth, {} of {} at {}/s{}", op, bytes_text(worst.slow.bytes), label,
-      bytes_text(worst.slow.busbw), input.catalog.operation(worst.fast.op).name, bytes_text(worst.fast.bytes),
-      bytes_text(worst.fast.busbw),
+      "{} of {} on {} moves at {} of bus bandwidth, {} of {} at {}{}", op, bytes_text(worst.slow.bytes), label,
+      rate_text(worst.slow.busbw), input.catalog.operation(worst.fast.op).name, bytes_text(worst.fast.bytes),
+      rate_text(worst.fast.busbw),
       bounded
           ? fmt::format(", or {}, is late to it", missing_text(input, input.catalog.communicators.at(worst.comm).ranks))
           : "");

@@ -353,9 +353,9 @@ SlowNetwork describe(const FindingInput& input, const Slow& slow, size_t more) {
   finding.at_most = slow.bounded;
   finding.confidence = slow.others >= 2 && !slow.bounded ? "likely" : "maybe";
   finding.sentence =
-      fmt::format("the network of {} is slow{}: {} of {} moves at {}/s there, at {}/s on {}", communicator.label,
+      fmt::format("the network of {} is slow{}: {} of {} moves at {} there, at {} on {}", communicator.label,
                   slow.bounded ? fmt::format(", or {}, is late", missing_text(input, communicator.ranks)) : "", op,
-                  size, bytes_text(slow.busbw), bytes_text(slow.elsewhere_busbw),
+                  size, rate_text(slow.busbw), rate_text(slow.elsewhere_busbw),
                   slow.others == 1 ? "the other communicator like it" : fmt::format("{} others like it", slow.others));
   finding.evidence =
       fmt::format("Waiting not counted it takes {} instead of {} (bus bandwidths above){}; members: {} on {}{}.",

@@ -344,7 +344,15 @@ def _hook_modules(torch):
     _grad_enabled = torch.is_grad_enabled
     _compiles = getattr(getattr(torch, "compiler", None), "is_compiling", None) or _never_compiles
     from_torch = torch.nn.modules.module
-    _Layers.handles = [from_torch.register_module_forward_pre_hook(_before_forward), from_torch.register_module_forward_hook(_after_forward)]
+    _Layers.handles = [from_torch.register_module_forward_pre_hook(_before_forward), _hook_after_forward(from_torch)]
+
+
+def _hook_after_forward(from_torch):
+    """Also of a forward that ends by an exception, where torch (2.x) tells of those: checkpoints stop recomputing by one."""
+    try:
+        return from_torch.register_module_forward_hook(_after_forward, always_call=True)
+    except TypeError:
+        return from_torch.register_module_forward_hook(_after_forward)
 
 
 # ---------------------------------------------------------------------------------------------------------------- backward, checkpoints, garbage

@@ -20,11 +20,12 @@ struct Node {
   int depth;  ///< a node is the product of those one deeper below it
   const char* lost_to;
 };
-constexpr Node kOfRanks[] = {{"parallel_efficiency", "parallel efficiency", 0, ""},
-                             {"load_balance", "load balance", 1, "ranks that compute unequally long"},
-                             {"communication_efficiency", "communication efficiency", 1, "communication"},
-                             {"serialisation_efficiency", "serialisation", 2, "time inside MPI other than waiting"},
-                             {"transfer_efficiency", "transfer", 2, "waiting for others"}};
+constexpr Node kOfRanks[] = {
+    {"parallel_efficiency", "parallel efficiency", 0, ""},
+    {"load_balance", "load balance", 1, "ranks that compute unequally long"},
+    {"communication_efficiency", "communication efficiency", 1, "communication"},
+    {"serialisation_efficiency", "serialisation", 2, "idling, and communication other than waiting"},
+    {"transfer_efficiency", "transfer", 2, "waiting for others"}};
 constexpr Node kOfGpus[] = {
     {"gpu_parallel_efficiency", "parallel efficiency", 0, ""},
     {"gpu_load_balance", "load balance", 1, "GPUs that compute unequally long"},

@@ -96,7 +96,7 @@ std::string caption_of(std::vector<StepTime> steps, const RunView& run) {
   const auto shorter = [](const StepTime& a, const StepTime& b) { return a.longest_ns < b.longest_ns; };
   std::sort(steps.begin(), steps.end(), shorter);
   const StepTime& worst = steps.back();
-  std::string text = fmt::format("{}: {} in the median. The longest is step {}: {}, on rank {}.",
+  std::string text = fmt::format("{}, warm-up included: {} in the median. The longest is step {}: {}, on rank {}.",
                                  plural(static_cast<int64_t>(steps.size()), "step"),
                                  short_duration(std::llround(steps[steps.size() / 2].longest_ns)), worst.step,
                                  short_duration(std::llround(worst.longest_ns)), worst.slowest_rank);

@@ -75,6 +75,18 @@ test::SyntheticRun job(int ranks, int64_t compute_ns, int64_t late_ns, double sa
   return job;
 }
 
+TEST_F(Scaling, ATableNeedsNoEndingAndARunThatFailedIsNoPoint) {
+  EXPECT_EQ(ddl_command({"scaling", file("table.txt", "nodes,gpus,throughput\n1,8,100\n2,16,190\n")}).code, 0);
+  const Result words = ddl_command({"scaling", file("notes", "dear diary\n")});
+  EXPECT_NE(words.code, 0);
+  EXPECT_FALSE(has(words.err, "delete")) << words.err;
+  const std::string well = write("n4.ddl", job(4, 10_ms, 0, 32).no_steps().job_json(0)),
+                    failed = write("n2.ddl", job(2, 10_ms, 0, 32).no_steps().job_json(1));
+  const Result refused = ddl_command({"scaling", failed, well, "--strong"});
+  EXPECT_TRUE(has(refused.err, "n2.ddl: the job failed and marks no steps: how long it ran says nothing"))
+      << refused.err;
+}
+
 TEST_F(Scaling, WeakRunsLoseWhatWasMadeSlow) {
   const std::string small = write("n2.ddl", job(2, 10_ms, 0, 32)), large = write("n8.ddl", job(8, 10_ms, 3_ms, 32));
   const Json json = answer({large, small});

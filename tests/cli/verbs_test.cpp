@@ -226,6 +226,7 @@ TEST_F(Query, TextCsvJson) {
   EXPECT_EQ(nlohmann::json::parse(
                 ddl_command({"query", run, "--json", "SELECT count(*) AS n FROM v_collective"}).out)[0]["n"],
             80);
+  EXPECT_TRUE(has(ddl_command({"query", run}).err, "no SQL given for " + run));
   EXPECT_TRUE(has(ddl_command({"query", run, "--tables"}).out, "v_step(world, rank, step,"));
 }
 

@@ -96,7 +96,7 @@ def every_screen(run_dir, folder, truth):
     check(job.run([program / "ddl", "export", "prometheus", run_dir, "-o", prometheus]).returncode == 0, "export prometheus")
     json_of = json.loads(job.report(run_dir, "--json").stdout)
     shown = {
-        "report": (job.report(run_dir).stdout, [f"raw {raw}   transfer {transfer}   exposed {bare}", f"exposed {share} of the step"]),
+        "report": (job.report(run_dir).stdout, [f"raw {raw}   transfer {transfer}   exposed {bare}", f"exposed {share}"]),
         "one line": (job.report(run_dir, "--one-line").stdout, [f"raw {raw}, transfer {transfer}, exposed {bare}"]),
         "HTML": (page.read_text(), [raw, transfer, bare, share]),
         "Prometheus": (prometheus.read_text(), [f"ddl_gpu_ccr_{name}_ratio{{run=\"late.ddl\"}} {value}" for name, value in

@@ -18,12 +18,18 @@ TORCH = {
     "nn/__init__.py": "from .modules import module\n",
     "nn/modules/__init__.py": "",
     "nn/modules/module.py": """
-before, after = [], []
+before, after, always = [], [], []
 class Handle:
     def __init__(self, hooks, hook): self.hooks, self.hook = hooks, hook
     def remove(self): self.hooks.remove(self.hook)
 def register_module_forward_pre_hook(hook): before.append(hook); return Handle(before, hook)
-def register_module_forward_hook(hook): after.append(hook); return Handle(after, hook)
+if NEW:
+    def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+        if always_call: always.append(hook)
+        after.append(hook)
+        return Handle(after, hook)
+else:
+    def register_module_forward_hook(hook): after.append(hook); return Handle(after, hook)
 class Module:
     training = True
     def named_modules(self, prefix=''):
@@ -32,7 +38,11 @@ class Module:
             if isinstance(child, Module): yield from child.named_modules(f'{prefix}.{name}' if prefix else name)
     def __call__(self, *x):
         for hook in before: hook(self, x)
-        y = self.forward(*x)
+        try:
+            y = self.forward(*x)
+        except Exception:
+            for hook in always: hook(self, x, None)
+            raise
         for hook in after: hook(self, x, y)
         return y
 """,
@@ -291,6 +301,43 @@ def wrapped_layers_and_other_threads(folder):
     job.check(told[-1].endswith("; without its RPC") and "RPC" not in told[0], f"{told}")
 
 
+STOPS = """
+import time
+import torch
+from torch.nn.modules.module import Module
+class Stop(Exception): pass
+class Linear(Module):
+    stops = False
+    def forward(self, x):
+        time.sleep(0.002)
+        if self.stops: raise Stop
+        return x
+class Net(Module):
+    def __init__(self): self.enc, self.head = Linear(), Linear()
+    def forward(self, x): return self.head(self.enc(x))
+class Loss:
+    def append(self, text):
+        model.enc.stops = True
+        try: model.enc(1)
+        except Stop: model.enc.stops = False
+        model.head(1)
+model, sgd = Net(), torch.optim.optimizer.SGD()
+for i in range(2):
+    model(i)
+    torch.autograd.backward(Loss())
+    sgd.step()
+"""
+
+
+def recomputing_that_stops(folder):
+    """torch.utils.checkpoint(use_reentrant=False) leaves a forward by an exception as soon as it has what it needs: the layer ends there."""
+    heard = folder / "stops"
+    done = python(STOPS, path=[fake_torch(folder, True)], LD_PRELOAD=str(PROBE), PROBE_OUT=str(heard))
+    lines = shape(heard.read_text())
+    backward = [line for line in lines[lines.index(" phase backward") + 1:] if "layer" in line][:2]
+    job.check(done[0] == 0 and backward == ["  layer enc", "  layer head"], f"{backward} in {lines}, {done}")
+
+
 MESSAGES = """
 import torch
 import torch.distributed as dist
@@ -377,5 +424,5 @@ def cost(_folder):
     print(f"without torch the hooks cost {float(out) * 1e3:.3f} ms")
 
 
-job.main(it_is_not_noticed, unfamiliar_torches, steps_and_layers, several_optimizers, wrapped_layers_and_other_threads, messages, children,
-         cost)
+job.main(it_is_not_noticed, unfamiliar_torches, steps_and_layers, several_optimizers, wrapped_layers_and_other_threads, recomputing_that_stops, messages,
+         children, cost)

@@ -28,7 +28,7 @@ TEST(OneLine, AlertsAndMissingDataComeFirst) {
   test::HandmadeRun run;
   run.db().exec("UPDATE process SET ended = 'aborted', abort_code = 7 WHERE rank = 1; DELETE FROM finding");
   const std::string line = line_of(run.db());
-  EXPECT_NE(line.find("exposed 3.00; rank 1 called MPI_Abort(7).; data are missing; no finding\n"), std::string::npos)
+  EXPECT_NE(line.find("exposed 3.00; rank 1 called MPI_Abort(7); data are missing; no finding\n"), std::string::npos)
       << line;
 }
 

@@ -200,7 +200,8 @@ TEST(Figures, StepTimesKeepTheFirstSteps) {
   run.db().exec("UPDATE step SET duration_ns = 250000000 WHERE process = 2 AND step = 3");
   const RunView view = test::view_of(run.db());
   const Figure figure = only(step_times(view));
-  EXPECT_TRUE(has(figure.caption, "12 steps: 100 ms in the median. The longest is step 3: 250 ms, on rank 1."))
+  EXPECT_TRUE(has(figure.caption,
+                  "12 steps, warm-up included: 100 ms in the median. The longest is step 3: 250 ms, on rank 1."))
       << figure.caption;
   ASSERT_EQ(figure.data.rows.size(), 12u);
   EXPECT_EQ(figure.data.rows[3][2].as_integer(), 250'000'000);
