@@ -80,8 +80,11 @@ TEST_F(Scaling, ATableNeedsNoEndingAndARunThatFailedIsNoPoint) {
   const Result words = ddl_command({"scaling", file("notes", "dear diary\n")});
   EXPECT_NE(words.code, 0);
   EXPECT_FALSE(has(words.err, "delete")) << words.err;
-  const std::string well = write("n4.ddl", job(4, 10_ms, 0, 32).no_steps().job_json(0)),
-                    failed = write("n2.ddl", job(2, 10_ms, 0, 32).no_steps().job_json(1));
+  const auto short_job = [](int ranks) {
+    return test::run().ranks(ranks).steps(2).no_steps().compute(10_ms).allreduce(1_MiB, 1_ms);
+  };
+  const std::string well = write("n4.ddl", short_job(4).job_json(0)),
+                    failed = write("n2.ddl", short_job(2).job_json(1));
   const Result refused = ddl_command({"scaling", failed, well, "--strong"});
   EXPECT_TRUE(has(refused.err, "n2.ddl: the job failed and marks no steps: how long it ran says nothing"))
       << refused.err;
