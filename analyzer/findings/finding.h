@@ -25,6 +25,7 @@ namespace ddl {
 struct Finding {
   std::string sentence;  ///< one line; names ranks as "rank N"
   std::optional<int64_t> rank;
+  std::vector<int64_t> ranks;  ///< several that it is about, as ranks and not as members of something
   /// what it is about besides, where that may differ from run to run: operation, communicator, layer, ranks
   std::string subject;
   std::optional<int64_t> saving_ns;  ///< per step; per run when there are no steps. Nothing: not a matter of speed
@@ -54,7 +55,8 @@ struct FindingInput {
 };
 
 /// Findings are shown in this order, those about speed by what they save, upper bounds that may be far too high last,
-/// of these the ones that may have another cause. Where the numbers are doubtful nothing is said of speed, and no
+/// of these the ones that may have another cause. But what a lack of CPUs may explain comes behind the finding that tells
+/// of that (contention.h). Where the numbers are doubtful nothing is said of speed, and no
 /// verdict is given: it would be right by luck.
 enum class FindingKind {
   kStuck,       ///< the run went wrong: ranks wait for one that did not come

@@ -168,6 +168,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
     finding.rank = c.ranks.front();
   else
     finding.subject = fmt::format("{}", fmt::join(c.ranks, ","));
+  finding.ranks = c.ranks;
   finding.since = c.since;
   finding.saving_ns = saving_of(input, c.ranks, c.since, std::max(0.0, c.costs.mean_saving_ns(c.blame_share)));
   finding.confidence = is_sure(c) ? "sure" : "likely";
@@ -244,6 +245,7 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
     finding.rank = rank;
   else
     finding.subject = fmt::format("{}", fmt::join(found.ranks, ","));
+  finding.ranks = found.ranks;
   finding.since = found.since_step;
   finding.saving_ns = saving_of(input, found.ranks, found.since_step, found.saving_ns);
   // Between messages the one stage does other pieces of work than the other: the replay may take more from it than
