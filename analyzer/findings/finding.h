@@ -32,8 +32,10 @@ struct Finding {
   std::optional<int64_t> since;      ///< first of the steps that saving_ns is over; nothing: all steady steps
   /// per step, what it waits for before it begins, of which saving_ns may be a part: loading between steps
   double before_ns = 0;
-  bool at_most = false;      ///< saving_ns is an upper bound (specification.md J7, J8)
-  bool mostly = false;       ///< of an upper bound: at least half of it is saved
+  bool at_most = false;  ///< saving_ns is an upper bound (specification.md J7, J8)
+  bool mostly = false;   ///< of an upper bound: at least half of it is saved
+  /// saving_ns is a lower bound; nothing: it is where waiting is known from below
+  std::optional<bool> at_least;
   std::string confidence;    ///< sure, likely, maybe
   std::string evidence;      ///< observations, with numbers
   std::string evidence_sql;  ///< for `ddl query`; may be empty

@@ -70,7 +70,7 @@ Coverage read_coverage(SQLite::Database& db, int64_t world) {
 
 /// Column saving_bound. `bounded`: the saving rests on waiting that is known from below.
 std::optional<std::string> bound_of(const Finding& finding, bool bounded) {
-  if (!finding.saving_ns || (!finding.at_most && !bounded)) return std::nullopt;
+  if (!finding.saving_ns || (!finding.at_most && !finding.at_least.value_or(bounded))) return std::nullopt;
   return finding.at_most ? "upper" : "lower";
 }
 
