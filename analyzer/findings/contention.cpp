@@ -78,9 +78,9 @@ std::string Contention::evidence(std::string_view id, const Finding& finding, do
   if (const std::vector<int64_t> late = late_ranks(finding); !late.empty()) {
     const double own = mean_share(late, false);
     if (own <= kLeastCpuWait) return "";
-    return fmt::format(" {} waited for a CPU for {} of the run, the others for {}; that is in these times{}.",
-                       late.size() == 1 ? "It" : "They", percent_text(own), percent_text(mean_share(late, true)),
-                       first);
+    return fmt::format(" {} waited for a CPU for {} of the run, the other{} for {}; that is in these times{}.",
+                       late.size() == 1 ? "It" : "They", percent_text(own),
+                       shares_.size() - late.size() == 1 ? "" : "s", percent_text(mean_share(late, true)), first);
   }
   const auto longest = std::ranges::max_element(shares_, {}, [](const auto& wait) { return wait.second; });
   const auto several = std::ranges::count_if(shares_, [](const auto& wait) { return wait.second > kLeastCpuWait; }) > 1;

@@ -64,8 +64,9 @@ TEST(Savings, OfAnUnevenLayerCountStepsOfARankWithoutARecord) {
     const char* before;
     bool at_least;
   };
-  for (const Case& one : {Case{9520012, 1, "11.7 of 19.1 %", false}, Case{9520018, 2, "14.9 of 20.3 %", false},
-                          Case{9520013, 0, "8.9 of 17.6 %", false}, Case{9520005, 2, "8.2 of 19.8 %, as known", true}}) {
+  for (const Case& one :
+       {Case{9520012, 1, "11.7 of 19.1 %", false}, Case{9520018, 2, "14.9 of 20.3 %", false},
+        Case{9520013, 0, "8.9 of 17.6 %", false}, Case{9520005, 2, "8.2 of 19.8 %, as known", true}}) {
     TrainingJob job = draw_training_job(one.seed, {Fault::kLayerImbalance});
     job.removed = {one.missing};
     const ScratchFolder folder;
