@@ -101,6 +101,7 @@ DDL_FINDING(cpu_contention, kSpeed, "late", "ranks were ready to run and had no 
   Finding finding;
   finding.sentence = sentence(input, waits);
   if (waits.size() == 1) finding.rank = waits[0].rank;
+  for (const CpuWait& wait : waits) finding.ranks.push_back(wait.rank);
   if (const double most = most_ns(input, waits); most > 0) finding.saving_ns = static_cast<int64_t>(most);
   finding.at_most = true;
   finding.confidence = "sure";

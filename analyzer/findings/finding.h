@@ -25,14 +25,17 @@ namespace ddl {
 struct Finding {
   std::string sentence;  ///< one line; names ranks as "rank N"
   std::optional<int64_t> rank;
+  std::vector<int64_t> ranks;  ///< several that it is about, as ranks and not as members of something
   /// what it is about besides, where that may differ from run to run: operation, communicator, layer, ranks
   std::string subject;
   std::optional<int64_t> saving_ns;  ///< per step; per run when there are no steps. Nothing: not a matter of speed
   std::optional<int64_t> since;      ///< first of the steps that saving_ns is over; nothing: all steady steps
   /// per step, what it waits for before it begins, of which saving_ns may be a part: loading between steps
   double before_ns = 0;
-  bool at_most = false;      ///< saving_ns is an upper bound (specification.md J7, J8)
-  bool mostly = false;       ///< of an upper bound: at least half of it is saved
+  bool at_most = false;  ///< saving_ns is an upper bound (specification.md J7, J8)
+  bool mostly = false;   ///< of an upper bound: at least half of it is saved
+  /// saving_ns is a lower bound; nothing: it is where waiting is known from below
+  std::optional<bool> at_least;
   std::string confidence;    ///< sure, likely, maybe
   std::string evidence;      ///< observations, with numbers
   std::string evidence_sql;  ///< for `ddl query`; may be empty
@@ -54,7 +57,8 @@ struct FindingInput {
 };
 
 /// Findings are shown in this order, those about speed by what they save, upper bounds that may be far too high last,
-/// of these the ones that may have another cause. Where the numbers are doubtful nothing is said of speed, and no
+/// of these the ones that may have another cause. But what a lack of CPUs may explain comes behind the finding that tells
+/// of that (contention.h). Where the numbers are doubtful nothing is said of speed, and no
 /// verdict is given: it would be right by luck.
 enum class FindingKind {
   kStuck,       ///< the run went wrong: ranks wait for one that did not come

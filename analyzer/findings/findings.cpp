@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "analyzer/findings/contention.h"
 #include "analyzer/findings/shared.h"
 #include "analyzer/parallel_reads.h"
 #include "analyzer/query.h"
@@ -21,6 +22,11 @@ struct Found {
   int64_t world;
   double of_ns;  ///< what the saving is a share of; 0: not known
   bool bounded;  ///< ranks left no record, and it is a matter of speed
+
+  std::optional<double> share() const {
+    return finding.saving_ns && of_ns > 0 ? std::optional(static_cast<double>(*finding.saving_ns) / of_ns)
+                                          : std::nullopt;
+  }
 };
 
 int64_t typical_step_ns(SQLite::Database& db, int64_t world, bool annotated) {
@@ -64,12 +70,25 @@ Coverage read_coverage(SQLite::Database& db, int64_t world) {
 
 /// Column saving_bound. `bounded`: the saving rests on waiting that is known from below.
 std::optional<std::string> bound_of(const Finding& finding, bool bounded) {
-  if (!finding.saving_ns || (!finding.at_most && !bounded)) return std::nullopt;
+  if (!finding.saving_ns || (!finding.at_most && !finding.at_least.value_or(bounded))) return std::nullopt;
   return finding.at_most ? "upper" : "lower";
 }
 
 /// The saving may be next to nothing.
 bool is_far_bound(const Finding& finding) { return finding.at_most && !finding.mostly; }
+
+/// Up to before the first one that the lack of CPUs it tells of may explain.
+void put_contention_first(std::vector<Found>& found, const std::map<int64_t, Contention>& contentions) {
+  for (auto told = found.begin(); told != found.end(); ++told) {
+    if (!Contention::is_told_by(told->row->id)) continue;
+    const auto explained = std::find_if(found.begin(), told, [&](const Found& other) {
+      const std::optional<double> share = other.share();
+      return other.world == told->world && share &&
+             contentions.at(told->world).may_explain(told->finding.ranks, other.row->id, other.finding, *share);
+    });
+    std::rotate(explained, told, told + 1);
+  }
+}
 
 /// In which order the finders are asked: the one that takes as long as all others together would go on
 /// alone if it came late.
@@ -93,8 +112,10 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
                                               std::map<int64_t, LayerSpreads> layers, unsigned threads) {
   std::vector<Found> found;
   std::map<int64_t, std::string> doubts;
+  std::map<int64_t, Contention> contentions;
   for (const auto& [world, steps] : steady) {
     const Coverage coverage = read_coverage(db, world);
+    const Contention& contention = contentions.try_emplace(world, db, world).first->second;
     const int64_t step_ns = typical_step_ns(db, world, steps.annotated);
     SharedAnswers shared;
     shared.layers = std::move(layers[world]);
@@ -116,7 +137,10 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
           if (rows[i]->kind == FindingKind::kTrust) doubts.try_emplace(world, finding.sentence);
           const double of_ns =
               finding.saving_ns ? mean_step_ns(db, world, steps.annotated, finding.since) + finding.before_ns : 0;
-          found.push_back({std::move(finding), rows[i], world, of_ns, coverage.bounded && speed});
+          Found& added =
+              found.emplace_back(Found{std::move(finding), rows[i], world, of_ns, coverage.bounded && speed});
+          if (const std::optional<double> share = added.share())
+            added.finding.evidence += contention.evidence(rows[i]->id, added.finding, *share);
         }
       }
     }
@@ -129,6 +153,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
     if (a_maybe != b_maybe) return b_maybe;
     return a.finding.saving_ns.value_or(0) > b.finding.saving_ns.value_or(0);
   });
+  put_contention_first(found, contentions);
   std::map<int64_t, size_t> of_world;
 
   Query insert(
@@ -140,9 +165,7 @@ std::map<int64_t, std::string> store_findings(SQLite::Database& db, const Catalo
   for (const Found& f : found) {
     if (++of_world[f.world] > kMaxFindings) continue;
     const Finding& finding = f.finding;
-    std::optional<double> share;
-    if (finding.saving_ns && f.of_ns > 0) share = static_cast<double>(*finding.saving_ns) / f.of_ns;
-    insert.run(++position, f.row->id, finding.sentence, f.world, finding.rank, finding.saving_ns, share,
+    insert.run(++position, f.row->id, finding.sentence, f.world, finding.rank, finding.saving_ns, f.share(),
                bound_of(finding, f.bounded), finding.confidence, finding.evidence,
                finding.evidence_sql.empty() ? std::nullopt : std::optional(finding.evidence_sql), finding.advice);
     insert_about.run(position, finding.subject, finding.since);

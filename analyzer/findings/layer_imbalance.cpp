@@ -25,6 +25,7 @@ constexpr double kLayerMinSavingShare = 0.03;  // of the step
 constexpr double kMinExcess = 0.1;             // longest against the mean of the ranks
 constexpr double kStandsOut = 2;               // against the excess of the other layers
 constexpr size_t kLayerMinSteps = 5;
+constexpr double kLeastTold = 0.01;  // of the saving, that is of ranks without a record
 // of what a rank computes longer or costs the others, and of what the layer takes longer
 constexpr double kMostOfLonger = 0.5;
 
@@ -89,15 +90,21 @@ std::optional<UnevenLayer> look_for_uneven_layer(const FindingInput& input) {
   return std::move(layer);
 }
 
+struct LayerSaving {
+  double ns = 0;
+  double of_missing_ns = 0;  ///< the part that is of steps in which a rank without a record was the slowest
+};
+
 /// What the replay of the steps says (specification.md J8), with the layer's work the same on all ranks; where they
 /// cannot be replayed, what the rule says. Where the replay is a bound, of non-blocking messages or for ranks that left
 /// no record, the rule counts if it says more.
-double saving_of(const FindingInput& input, const UnevenLayer& layer) {
+LayerSaving saving_of(const FindingInput& input, const UnevenLayer& layer) {
   const std::optional<models::ReplayedSaving> replayed =
       models::saving_of_even_layer(input.db, input.world, layer.name);
-  if (!replayed) return layer.saving_ns;
-  const double by_rule_ns = replayed->lower_bound || input.bounded ? layer.saving_ns : 0;
-  return std::max(by_rule_ns, replayed->seconds * 1e9);
+  if (!replayed) return {layer.saving_ns};
+  const double missing_ns = replayed->unexplained_s * 1e9, replayed_ns = replayed->seconds * 1e9 + missing_ns;
+  if ((replayed->lower_bound || input.bounded) && layer.saving_ns > replayed_ns) return {layer.saving_ns};
+  return {replayed_ns, missing_ns};
 }
 
 /// Where no layer stands out, or none is marked, the steps as a whole.
@@ -156,11 +163,11 @@ DDL_FINDING(
   const std::optional<UnevenLayer>& found = find_uneven_layer(input);
   if (!found) return uneven_steps(input);
   const UnevenLayer& layer = *found;
-  const double saving_ns = saving_of(input, layer);
-  if (saving_ns < kLayerMinSavingShare * static_cast<double>(input.step_ns)) return {};
+  const LayerSaving saving = saving_of(input, layer);
+  if (saving.ns < kLayerMinSavingShare * static_cast<double>(input.step_ns)) return {};
   Finding finding;
   finding.subject = layer.name;
-  finding.saving_ns = static_cast<int64_t>(saving_ns);
+  finding.saving_ns = static_cast<int64_t>(saving.ns);
   finding.confidence = layer.others_excess ? "likely" : "maybe";
   finding.sentence =
       fmt::format("layer {} is uneven: in each step it takes the slowest rank {} longer than the mean of {}",
@@ -170,6 +177,16 @@ DDL_FINDING(
                   layer.others_excess ? fmt::format("of the other layers the slowest rank takes {} more than the mean",
                                                     percent_text(*layer.others_excess))
                                       : std::string("there is no other layer to compare with"));
+  if (const std::string missing = missing_text(input); !missing.empty()) {
+    const bool estimated = saving.of_missing_ns > kLeastTold * saving.ns;
+    finding.at_least = !estimated;
+    finding.evidence +=
+        estimated
+            ? fmt::format(
+                  " {}/step of it are of steps that take longer than the others explain: there {}, was the slowest.",
+                  duration_text(saving.of_missing_ns), missing)
+            : fmt::format(" Steps in which {}, was the slowest are not counted.", missing);
+  }
   finding.evidence_sql = fmt::format(
       "SELECT e.step, p.rank, sum(e.duration_ns - e.mpi_ns) AS compute_ns FROM range_event e JOIN region r ON r.id = e.region JOIN process "
       "p"

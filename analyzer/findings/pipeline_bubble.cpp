@@ -8,6 +8,7 @@
 
 #include "analyzer/facts.h"
 #include "analyzer/findings/findings.h"
+#include "analyzer/findings/missing_member.h"
 #include "analyzer/models/run_facts.h"
 #include "analyzer/models/run_pipeline.h"
 #include "analyzer/query.h"
@@ -29,15 +30,21 @@ struct Shape {
 };
 
 /// Where it is not known who waited for which message: the stages' time inside calls that receive, and their waiting in
-/// collectives, in the steady steps whose events were kept. Messages under way count too, so that it is an upper bound.
+/// collectives, in the steady steps whose events were kept. A receive that takes longer than the message does began
+/// before it: what the shortest send of as many bytes took is not waiting. Of other messages their time under way
+/// counts too, so that it is an upper bound.
 double receiving_share(const FindingInput& input) {
   Query row(
       input.db,
-      "WITH staged AS (SELECT l.process, t.duration_ns FROM pipeline l JOIN process p ON p.id = l.process JOIN steady_part"
-      " t ON t.world = p.world AND t.rank = p.rank WHERE p.world = ?1 AND t.comm_ns IS NOT NULL)"
-      " SELECT (SELECT total(iif(o.class IN ('receive', 'send_receive', 'completion', 'probe'), e.duration_ns, k.wait_ns))"
-      " FROM (SELECT DISTINCT process FROM staged) s CROSS JOIN event e ON e.process = s.process AND e.kind = 1 JOIN op o ON o.id = e.op"
-      " LEFT JOIN collective k ON k.event = e.id WHERE EXISTS (SELECT 1 FROM steady_number n WHERE n.world = ?1 AND n.step = e.step))"
+      "WITH staged AS MATERIALIZED (SELECT l.process, t.duration_ns FROM pipeline l JOIN process p ON p.id = l.process JOIN steady_part"
+      " t ON t.world = p.world AND t.rank = p.rank WHERE p.world = ?1 AND t.comm_ns IS NOT NULL),"
+      " calls AS MATERIALIZED (SELECT e.id, e.bytes, e.duration_ns, o.class FROM (SELECT DISTINCT process FROM staged) s CROSS JOIN event e ON"
+      " e.process = s.process AND e.kind = 1 JOIN op o ON o.id = e.op"
+      " WHERE EXISTS (SELECT 1 FROM steady_number n WHERE n.world = ?1 AND n.step = e.step)),"
+      " shortest AS MATERIALIZED (SELECT bytes, min(duration_ns) AS ns FROM calls WHERE class = 'send' AND bytes > 0 GROUP BY bytes)"
+      " SELECT (SELECT total(CASE WHEN c.class = 'receive' THEN coalesce(w.wait_ns, max(0, c.duration_ns - coalesce(s.ns, 0)))"
+      " WHEN c.class IN ('send_receive', 'completion', 'probe') THEN coalesce(w.wait_ns, c.duration_ns) ELSE k.wait_ns END)"
+      " FROM calls c LEFT JOIN call_wait w ON w.event = c.id LEFT JOIN shortest s ON s.bytes = c.bytes LEFT JOIN collective k ON k.event = c.id)"
       " / nullif((SELECT total(duration_ns) FROM staged), 0)");
   row.bind(input.world);
   return row.next() ? std::min(1.0, row.real(0)) : 0;
@@ -85,7 +92,7 @@ DDL_FINDING(pipeline_bubble, kSpeed, "pipeline",
   const bool at_most = !known || (input.bounded && saving_of(*known) < kBubbleMinSavingShare);
   const double measured = at_most ? receiving_share(input) : *known;
   const double saving = saving_of(measured);
-  if (saving < kBubbleMinSavingShare) return {};
+  if (saving < kBubbleMinSavingShare * (at_most ? kClearBound : 1)) return {};
 
   const bool beyond = beyond_model(measured) >= by_more(measured);
   Finding finding;

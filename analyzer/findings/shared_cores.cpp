@@ -54,6 +54,8 @@ DDL_FINDING(shared_cores, kSpeed, "late", "more ranks than CPUs", "the CPUs that
   if (groups.empty()) return {};
 
   Finding finding;
+  for (const CoreGroup& group : groups)
+    finding.ranks.insert(finding.ranks.end(), group.ranks.begin(), group.ranks.end());
   finding.sentence = sentence(groups[0]);
   if (groups.size() > 1)
     finding.sentence += fmt::format(", and {} more group{} like it", groups.size() - 1, groups.size() == 2 ? "" : "s");

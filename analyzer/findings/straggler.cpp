@@ -158,6 +158,19 @@ std::optional<std::pair<int64_t, double>> nearly_as_late(const FindingInput& inp
   return among_all && least->second < kNearlyAsLate * c.costs.others_wait_ns ? least : std::nullopt;
 }
 
+/// A thread of their own makes the ranks' calls, and steps are told by these: what other threads compute while that one
+/// waits is not seen, and where the others do so, less is saved than they wait. Gloo has threads of its own always.
+void bound_by_other_threads(const FindingInput& input, Finding& finding, int64_t rank) {
+  Query row(
+      input.db,
+      "SELECT total(e.thread <> 0) > count(*) / 2.0 FROM event e JOIN process p ON p.id = e.process JOIN op o ON o.id = e.op"
+      " WHERE p.world = ?1 AND p.rank = ?2 AND e.kind = 1 AND o.name LIKE 'MPI%' AND NOT EXISTS (SELECT 1 FROM background_process b WHERE b.process = p.id)");
+  row.bind(input.world, rank);
+  if (!row.next() || row.integer(0) == 0) return;
+  finding.at_most = true;
+  finding.evidence += " A thread of its own makes the calls: what others compute while theirs waits is not seen.";
+}
+
 Finding describe(const FindingInput& input, const StragglerCase& c) {
   const bool one = c.ranks.size() == 1;
   const bool one_other = c.among - c.ranks.size() == 1;
@@ -168,6 +181,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
     finding.rank = c.ranks.front();
   else
     finding.subject = fmt::format("{}", fmt::join(c.ranks, ","));
+  finding.ranks = c.ranks;
   finding.since = c.since;
   finding.saving_ns = saving_of(input, c.ranks, c.since, std::max(0.0, c.costs.mean_saving_ns(c.blame_share)));
   finding.confidence = is_sure(c) ? "sure" : "likely";
@@ -207,6 +221,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   }
   finding.evidence += axis_evidence(input, c.ranks) + health_of(input, c.ranks);
   bound_by_missing(input, finding, c.ranks);
+  bound_by_other_threads(input, finding, c.ranks.front());
   const auto saved = static_cast<double>(*finding.saving_ns) / (c.costs.others_wait_ns * c.blame_share);
   if (const auto next = one && saved < kHalfSaved ? nearly_as_late(input, c) : std::nullopt) {
     finding.evidence += fmt::format(
@@ -244,11 +259,12 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
     finding.rank = rank;
   else
     finding.subject = fmt::format("{}", fmt::join(found.ranks, ","));
+  finding.ranks = found.ranks;
   finding.since = found.since_step;
   finding.saving_ns = saving_of(input, found.ranks, found.since_step, found.saving_ns);
-  // Between messages the one stage does other pieces of work than the other: the replay may take more from it than
-  // it computes longer.
-  if (found.is_stage)
+  // Between messages the one stage does other pieces of work than the other, and so may any rank in a run without steps:
+  // the replay, which takes from it what it computes longer in each place, may take more than it does in all of them.
+  if (found.is_stage || !input.steps.annotated)
     finding.saving_ns = std::min(*finding.saving_ns, static_cast<int64_t>(found.compute_ns - found.others_compute_ns));
   finding.confidence = "likely";
   const bool steps = input.steps.annotated;
@@ -265,6 +281,7 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
                   steps ? "/step" : "", plural, steps ? ", loading data not counted as computing" : "");
   finding.evidence += health_of(input, found.ranks);
   bound_by_missing(input, finding, found.ranks);
+  bound_by_other_threads(input, finding, rank);
   finding.evidence_sql = fmt::format(
       "SELECT {0}rank, compute_ns, exposed_ns, duration_ns FROM {1} WHERE world = {2}{3} ORDER BY {0}compute_ns DESC LIMIT 200",
       steps ? "step, " : "", steps ? "v_step" : "v_rank_part", input.world, steps ? " AND measured" : "");

@@ -66,6 +66,7 @@ Finding describe(const FindingInput& input, const WaitedFor& found) {
     finding.rank = found.ranks.front();
   else
     finding.subject = fmt::format("{}", fmt::join(found.ranks, ","));
+  finding.ranks = found.ranks;
   const models::LateWork work = found.cause == "data" ? models::LateWork::kEvenly : models::LateWork::kAsOthers;
   const std::optional<double> replayed_s =
       models::saving_without_late_gpus(input.db, input.catalog, input.world, found.ranks, work, found.since_step);

@@ -10,6 +10,7 @@
 #include "analyzer/models/replay_imported.h"
 #include "analyzer/models/what_if.h"
 #include "analyzer/query.h"
+#include "analyzer/statistics.h"
 #include "core/error.h"
 
 namespace ddl::models {
@@ -28,6 +29,7 @@ Durations step_seconds(const RunReplay& run, Durations durations) {
 struct ReplayOfSteps {
   RunReplay run;
   Durations recorded_s;  ///< by step
+  bool bounded = false;  ///< ranks left no record
 };
 
 /// Nothing: it comes out otherwise than the steps did, or there is none. May throw ddl::Error as well.
@@ -42,7 +44,8 @@ std::optional<ReplayOfSteps> replay_steps(SQLite::Database& db, int64_t world, c
   const double mean_s = std::accumulate(result.recorded_s.begin(), result.recorded_s.end(), 0.0) /
                         static_cast<double>(result.recorded_s.size());
   const double off = mean_s / result.run.recorded_step_s - 1;
-  if (std::abs(off) > kFarFromRecorded && !missing.bind(world).next()) return std::nullopt;
+  result.bounded = missing.bind(world).next();
+  if (std::abs(off) > kFarFromRecorded && !result.bounded) return std::nullopt;
   return result;
 }
 
@@ -60,6 +63,22 @@ std::optional<double> mean_saving(const ReplayOfSteps& replayed, std::optional<i
   return count > 0 ? std::optional(saved_s / count) : std::nullopt;
 }
 
+/// ReplayedSaving::unexplained_s. A rank without a record makes all others wait inside a collective, in the steps in
+/// which it comes last; if these are fewer than half, the median step tells what else the replay is short of.
+double unexplained_seconds(SQLite::Database& db, int64_t world, const ReplayOfSteps& replayed) {
+  std::map<int64_t, double> longest_s;
+  Query rows(db, "SELECT step, longest_ns / 1e9 FROM steady_step WHERE world = ? AND annotated");
+  for (rows.bind(world); rows.next();) longest_s[rows.integer(0)] = rows.real(1);
+  Durations short_s;
+  const std::vector<int64_t>& steps = replayed.run.replay.steps();
+  for (size_t s = 0; s < steps.size(); ++s)
+    if (const auto step = longest_s.find(steps[s]); step != longest_s.end())
+      short_s.push_back(step->second - replayed.recorded_s[s]);
+  if (short_s.empty()) return 0;
+  const double mean_s = std::accumulate(short_s.begin(), short_s.end(), 0.0) / static_cast<double>(short_s.size());
+  return std::max(0.0, mean_s - median_of(short_s));
+}
+
 std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, const Regions& within,
                                         std::optional<int64_t> since,
                                         const std::function<Durations(const RunReplay&)>& otherwise,
@@ -69,7 +88,9 @@ std::optional<ReplayedSaving> saving_by(SQLite::Database& db, int64_t world, con
     if (!replayed) return std::nullopt;
     const RunReplay& run = replayed->run;
     const auto saved_s = mean_saving(*replayed, since, step_seconds(run, otherwise(run)), times);
-    return saved_s ? std::optional(ReplayedSaving{*saved_s, run.*bound || run.undefined_waits}) : std::nullopt;
+    if (!saved_s) return std::nullopt;
+    const double unexplained_s = replayed->bounded && !since ? unexplained_seconds(db, world, *replayed) : 0;
+    return ReplayedSaving{*saved_s, run.*bound || run.undefined_waits, unexplained_s};
   } catch (const Error&) {
     return std::nullopt;
   }

@@ -21,6 +21,9 @@ struct ReplayedSaving {
   /// per step; time of non-blocking collectives behind computing (RunReplay::hidden) counts as none
   double seconds = 0;
   bool lower_bound = false;  ///< some transfers are upper bounds, so that more may be saved
+  /// Where ranks left no record: what steps take longer than the replay, which waits for none of these, beyond what a
+  /// typical step does; mean over the steps.
+  double unexplained_s = 0;
 };
 
 /// If these ranks computed as the others do; a bound with any non-blocking transfers, since timelines of tensors

@@ -1,6 +1,7 @@
-// Ranks without a CPU: the finding, what shared_cores and the verdict say of it, and the order against what is sure.
+// Ranks without a CPU: the finding, what shared_cores and the verdict say of it, and the order against what it may explain.
 #include "analyzer/cpu_waits.h"
 
+#include "analyzer/findings/contention.h"
 #include "tests/analyzer/findings_jobs.h"
 
 namespace ddl::test {
@@ -134,6 +135,104 @@ TEST(CpuContention, AfterASureStraggler) {
   EXPECT_EQ(run.findings(), (Ids{"straggler", "cpu_contention"}));
   EXPECT_EQ(run.text("SELECT sentence || saving_ns FROM finding WHERE position = 1"),
             alone.text("SELECT sentence || saving_ns FROM finding WHERE position = 1"));
+}
+
+/// Its own wait, less the others', may explain a late rank; the others wait while they poll for it.
+TEST(CpuContention, BeforeALateRankThatItMayExplain) {
+  struct Case {
+    const char* what;
+    std::vector<Account> accounts;
+    Ids found;
+    std::string told;
+  };
+  const std::string straggler = "straggler", contention = "cpu_contention";
+  const Case cases[] = {
+      {"its own wait",
+       {{0, 200_ms, 10_s}, {1, 200_ms, 10_s}, {2, 4_s, 10_s}, {3, 200_ms, 10_s}},
+       {contention, straggler},
+       " It waited for a CPU for 40% of the run, the others for 2.0%; that is in these times: mend that first."},
+      {"late by far more",
+       {{0, 0, 10_s}, {1, 0, 10_s}, {2, 700_ms, 10_s}, {3, 0, 10_s}},
+       {straggler, contention},
+       " It waited for a CPU for 7.0% of the run, the others for 0.0%; that is in these times."},
+      {"the others poll",
+       {{0, 9_s, 10_s}, {1, 9_s, 10_s}, {2, 100_ms, 10_s}, {3, 9_s, 10_s}},
+       {straggler, contention},
+       ""},
+  };
+  const auto late = [](int64_t, int64_t rank) { return rank == 2 ? 60_ms : 50_ms; };  // 15 % of the step
+  Tables alone = training(4, 60, 5_ms, late);
+  alone.analyze();
+  for (const Case& one : cases) {
+    Tables run = training(4, 60, 5_ms, late);
+    account(run, one.accounts);
+    run.analyze();
+    EXPECT_EQ(run.findings(), one.found) << one.what;
+    EXPECT_EQ(run.text("SELECT evidence FROM finding WHERE id = 'straggler'"),
+              alone.text("SELECT evidence FROM finding") + one.told);
+  }
+}
+
+/// A network that looks slow because ranks have no CPU must not be tuned first.
+TEST(CpuContention, BeforeTransfersThatItMayExplain) {
+  Tables alone = overlapped(90_ms);  // 22 % of the step
+  alone.analyze();
+  ASSERT_EQ(alone.findings(), Ids{"exposed_tail"});
+  struct Case {
+    std::vector<Account> accounts;
+    Ids found;
+    std::string told;
+  };
+  const std::string tail = "exposed_tail", contention = "cpu_contention";
+  const Case cases[] = {
+      {{{0, 9_s, 10_s}, {1, 8_s, 10_s}},
+       {contention, tail},
+       " Ranks waited for a CPU for up to 90% of the run, which is in these times: mend that first."},
+      {{{0, 3_s, 10_s}, {1, 0, 10_s}},
+       {contention, tail},
+       " Rank 0 waited for a CPU for 30% of the run, which is in these times: mend that first."},
+      {{{0, 1_s, 10_s}, {1, 1_s, 10_s}},
+       {tail, contention},
+       " Ranks waited for a CPU for up to 10% of the run, which is in these times."},
+      {{{0, 400_ms, 10_s}, {1, 400_ms, 10_s}}, {tail}, ""},
+  };
+  for (const Case& one : cases) {
+    Tables run = overlapped(90_ms);
+    account(run, one.accounts);
+    run.analyze();
+    EXPECT_EQ(run.findings(), one.found) << one.told;
+    EXPECT_EQ(run.text("SELECT evidence FROM finding WHERE id = 'exposed_tail'"),
+              alone.text("SELECT evidence FROM finding") + one.told);
+    EXPECT_EQ(run.text("SELECT sentence || saving_ns || confidence FROM finding WHERE id = 'exposed_tail'"),
+              alone.text("SELECT sentence || saving_ns || confidence FROM finding"));
+  }
+}
+
+/// The finding that knows why they had no CPU comes first as well, if they were seen to wait.
+TEST(CpuContention, SharedCoresBeforeWhatTheyMayExplain) {
+  for (const bool waited : {false, true}) {
+    Tables run = overlapped(90_ms);
+    for (const int64_t rank : {0, 1})
+      run.exec(fmt::format("INSERT INTO process_fact VALUES ({}, 'cpus', '0')", rank + 1));
+    if (waited) account(run, {{0, 5_s, 10_s}, {1, 5_s, 10_s}});
+    run.analyze();
+    EXPECT_EQ(run.findings(), waited ? (Ids{"shared_cores", "exposed_tail"}) : (Ids{"exposed_tail", "shared_cores"}));
+  }
+}
+
+/// What GPUs carry out is not in the account of the host's threads; when these launch it is.
+TEST(CpuContention, WhatGpusDoIsNotExplained) {
+  Tables run = even(2);
+  account(run, {{0, 9_s, 10_s}, {1, 9_s, 10_s}});
+  run.analyze();
+  Finding finding;
+  finding.saving_ns = 1_ms;
+  EXPECT_TRUE(Contention(run.db(), 0).may_explain({0, 1}, "slow_link", finding, 0.1));
+  run.exec("UPDATE steady_world SET waits_by = 'device'");
+  const Contention gpus(run.db(), 0);
+  EXPECT_FALSE(gpus.may_explain({0, 1}, "slow_link", finding, 0.1));
+  EXPECT_EQ(gpus.evidence("slow_link", finding, 0.1), "");
+  EXPECT_TRUE(gpus.may_explain({0, 1}, "host_bound", finding, 0.1));
 }
 
 }  // namespace

@@ -280,6 +280,27 @@ TEST(Pipelines, MoreMicroBatchesShortenWhatFillsThePipeline) {
   EXPECT_NEAR(few.db.execAndGet("SELECT saving_ns FROM finding").getDouble(), truth_ns, 0.02 * truth_ns);
 }
 
+/// A message that is waited for takes its time after the sender's as well: that is no bubble, and who waited for the
+/// stage without a record or its messages is not known.
+TEST(Pipelines, TransfersBesideAStageWithoutARecordAreNoBubble) {
+  const auto job = [] {
+    SyntheticRun job = run().ranks(3).steps(12);
+    for (const bool forward : {true, false}) {
+      for (int i = 0; i < 56; ++i) {
+        for (int k = 0; k < 3; ++k) {
+          const int s = forward ? k : 2 - k, next = forward ? s + 1 : s - 1;
+          job.on_rank(s).compute(forward ? 100_us : 200_us);
+          if (next >= 0 && next < 3) job.message(s, next, 40_KiB, 6_us);
+        }
+      }
+    }
+    return job.allreduce(40_KiB, 6_us);
+  };
+  Analyzed whole(job()), part(job().missing(1));
+  EXPECT_EQ(whole.findings(), Ids{});
+  EXPECT_EQ(part.findings(), Ids{}) << part.text("SELECT coalesce(max(sentence), '') FROM finding");
+}
+
 TEST(Pipelines, AStageWithoutARecordIsToldByItsNeighbours) {
   constexpr int kStages = 4, kMicroBatches = 4;
   Analyzed whole(gpipe(kStages, kMicroBatches));
