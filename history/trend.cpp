@@ -285,6 +285,25 @@ std::optional<size_t> runs_to_find(const JobSeries& series, double slower) {
   return std::nullopt;
 }
 
+double median_step_ns(const JobSeries& series) {
+  std::vector<double> times;
+  for (const RunRow* run : series.runs) times.push_back(static_cast<double>(*run->step_time_ns));
+  return median(std::move(times));
+}
+
+std::vector<const RunRow*> slow_runs(const JobSeries& series) {
+  constexpr double kToDeviation = 1.4826;  // of normally distributed values
+  std::vector<const RunRow*> slow;
+  if (series.runs.size() < kLeastRuns || !series.changes.empty()) return slow;
+  const double middle = median_step_ns(series);
+  std::vector<double> distances;
+  for (const RunRow* run : series.runs) distances.push_back(std::abs(static_cast<double>(*run->step_time_ns) - middle));
+  const double limit = std::max(kMuchLonger * middle, middle + kManyDeviations * kToDeviation * median(distances));
+  for (const RunRow* run : series.runs)
+    if (static_cast<double>(*run->step_time_ns) >= limit) slow.push_back(run);
+  return slow;
+}
+
 std::optional<double> slower_lately(const JobSeries& series, size_t newest) {
   if (series.changes.empty()) return std::nullopt;
   const RunChange& last = series.changes.back();

@@ -70,6 +70,14 @@ std::vector<JobSeries> job_series(const std::vector<RunRow>& rows);
 /// its runs differ; nothing: not in half of them either.
 std::optional<size_t> runs_to_find(const JobSeries& series, double slower);
 
+/// Runs of a job without a change that are outliers, not its level: they took kMuchLonger times the median and
+/// kManyDeviations more than the usual distance from it (the median of these, scaled to a standard deviation), by
+/// start. Nothing of fewer than kLeastRuns.
+constexpr double kMuchLonger = 1.2, kManyDeviations = 6;
+std::vector<const RunRow*> slow_runs(const JobSeries& series);
+/// The median of their step times; 0: none is known.
+double median_step_ns(const JobSeries& series);
+
 /// How much slower the job is since its last change; nothing: it has none, it got faster, or it has more than
 /// `newest` runs since.
 std::optional<double> slower_lately(const JobSeries& series, size_t newest);

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <ctime>
+#include <limits>
 
 #include "reports/format.h"
 #include "reports/safe_text.h"
@@ -215,6 +216,25 @@ Document begin_document(const HistoryView& view) {
   return document;
 }
 
+/// "; 3 of 16 runs took 1.38 to 1.42 times the median: job 4114, job 4117, job 4121"
+std::string slow_runs_text(const JobSeries& series) {
+  constexpr size_t kShown = 4;
+  const std::vector<const RunRow*> slow = history::slow_runs(series);
+  if (slow.empty()) return "";
+  double least = std::numeric_limits<double>::infinity(), most = 0;
+  std::string names;
+  for (size_t i = 0; i < slow.size(); ++i) {
+    const double times = static_cast<double>(*slow[i]->step_time_ns) / history::median_step_ns(series);
+    least = std::min(least, times);
+    most = std::max(most, times);
+    if (i < kShown) names += (i == 0 ? "" : ", ") + run_word(*slow[i]);
+  }
+  if (slow.size() > kShown) names += fmt::format(" and {} more", slow.size() - kShown);
+  const std::string factor = fmt::format("{:.2f}", least), highest = fmt::format("{:.2f}", most);
+  return fmt::format("; {} of {} runs took {} times the median: {}", slow.size(), series.runs.size(),
+                     factor == highest ? factor : factor + " to " + highest, names);
+}
+
 // Of characters of Verdana at 11 px, about.
 double badge_width(const std::string& text) { return 6.6 * static_cast<double>(text.size()) + 12; }
 
@@ -258,7 +278,7 @@ std::string trend_sentence(const JobSeries& series) {
   const auto runs = static_cast<int64_t>(series.runs.size());
   if (series.runs.size() < history::kLeastRuns)
     return fmt::format("n/a ({}: a change point needs {})", plural(runs, "run"), history::kLeastRuns);
-  return "no change seen";
+  return "no change seen" + slow_runs_text(series);
 }
 
 Document build_history(const HistoryView& view, size_t most_runs) {

@@ -21,6 +21,7 @@
 #include "store/ingest/clocks.h"
 #include "store/stalls.h"
 #include "tui/negotiating.h"
+#include "tui/rank_messages.h"
 
 namespace ddl::tui {
 
@@ -161,14 +162,17 @@ struct Rank {
   uint64_t finished_ticks = 0;
   uint64_t begin_ticks = 0;
   uint64_t overhead_ticks = 0;
-  uint64_t lost = 0;                  ///< events not recorded, or overwritten before they were read
-  std::optional<OpenCall> sits_in;    ///< the innermost call that has not returned
+  uint64_t lost = 0;                ///< events not recorded, or overwritten before they were read
+  std::optional<OpenCall> sits_in;  ///< the innermost call that has not returned
+  /// the probes or tests that it makes again and again in vain since it finished its last call; `start_ticks`: then
+  std::optional<OpenCall> polls;
   std::optional<uint64_t> open_step;  ///< number of the step it is in
 
   std::deque<Event> events;     ///< of steps that are not finished
   std::deque<EndedStep> steps;  ///< ended, not finished
   RankDevices devices;
   Negotiating negotiating;
+  RankMessages messages;
   std::deque<EndedLayer> layers;
   std::deque<std::pair<uint64_t, double>> samples;   ///< reported training samples: ticks, number
   std::deque<TuneMark> tune_marks;                   ///< the newest kMostTuneMarks, until forget_events()
@@ -198,6 +202,7 @@ struct Job {
   int32_t world_size = 0;
   int32_t other_worlds = 0;
   std::optional<int64_t> exit_code, signal;  ///< how it ended, by `ddl record`
+  bool recording = false;                    ///< `ddl record` has started it, and not yet seen it end
   bool recorded_end = false;                 ///< `ddl record` has seen it end
   bool ended = false;                        ///< nothing more will come from its ranks
   /// it has, not long ago, but the command of `ddl record` has not: another mpirun may come

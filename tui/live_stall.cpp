@@ -12,6 +12,7 @@
 #include "analyzer/findings/unready_case.h"
 #include "core/names.h"
 #include "reports/format.h"
+#include "tui/observer.h"
 
 namespace ddl::tui {
 namespace {
@@ -103,27 +104,131 @@ std::optional<int64_t> awaited_peer(const Job& job, const Rank& rank) {
              : std::nullopt;
 }
 
+/// Whom ranks wait for in calls of several requests, and in loops of tests, by the rule of the report
+/// (analyzer/findings/message_stall.cpp). What was not read of the logs, or is not recorded, accuses nobody.
+class UnmetMessages {
+ public:
+  explicit UnmetMessages(const Job& job) : job_(job) {
+    for (const Rank& rank : job.ranks) by_number_.emplace(rank.rank, &rank);
+  }
+
+  /// False: nobody knows for whom.
+  bool wait_for_those(VainWait& wait, const Rank& rank) {
+    if (!is_known(rank)) return false;
+    const std::set<int64_t> senders = senders_to(rank);
+    const std::set<int64_t> receivers = senders.empty() ? receivers_from(rank) : std::set<int64_t>();
+    const std::set<int64_t>& found = senders.empty() ? receivers : senders;
+    if (found.empty()) return false;
+    wait_for_several(wait, senders.empty() ? OpClass::kSend : OpClass::kReceive, {found.begin(), found.end()});
+    return true;
+  }
+
+ private:
+  using Posted = RankMessages::Posted;
+
+  static bool is_known(const Rank& rank) { return rank.messages.is_whole() && rank.lost == 0; }
+
+  /// The other end of a channel; nullptr: itself, or nobody knows what it does.
+  const Rank* other_end(const Rank& rank, const MessageChannel& channel) const {
+    const JobCommunicator& communicator = job_.communicators[channel.comm];
+    if (!communicator.comparable || channel.peer < 0 || static_cast<size_t>(channel.peer) >= communicator.ranks.size())
+      return nullptr;
+    const auto other = by_number_.find(communicator.ranks[static_cast<size_t>(channel.peer)]);
+    return other == by_number_.end() || other->second == &rank || !is_known(*other->second) ? nullptr : other->second;
+  }
+  /// The same channel as its other end has it.
+  MessageChannel seen_from_other_end(const Rank& rank, const MessageChannel& channel) {
+    const auto [known, is_new] = members_.try_emplace(channel.comm);
+    if (is_new) {
+      const std::vector<int32_t>& ranks = job_.communicators[channel.comm].ranks;
+      for (size_t i = 0; i < ranks.size(); ++i) known->second.emplace(ranks[i], static_cast<int32_t>(i));
+    }
+    const auto own = known->second.find(rank.rank);
+    return {channel.comm, own == known->second.end() ? -1 : own->second, channel.tag};
+  }
+  /// It sits in a call of that class that may be with `peer`.
+  bool sits_with(const Rank& rank, OpClass op_class, uint32_t comm, int32_t peer) const {
+    if (!rank.sits_in || rank.sits_in->op == kNone || rank.sits_in->comm != comm) return false;
+    const OpClass own = job_.operations[rank.sits_in->op].operation.op_class;
+    if (own == OpClass::kSendReceive) return op_class != OpClass::kSend || rank.sits_in->peer == peer;
+    return own == op_class && (rank.sits_in->peer < 0 || rank.sits_in->peer == peer);
+  }
+  static bool is_from_anybody(const Posted& posted) {
+    return posted.receives && (posted.sends || posted.channel.peer < 0 || posted.channel.tag < 0);
+  }
+  static bool receives_from_anybody(const Rank& rank) {
+    return std::any_of(rank.messages.posted().begin(), rank.messages.posted().end(),
+                       [](const auto& p) { return is_from_anybody(p.second); });
+  }
+  /// Receives (sends) in flight on each channel.
+  static std::map<MessageChannel, int64_t> in_flight(const Rank& rank, bool sends) {
+    std::map<MessageChannel, int64_t> posted;
+    for (const auto& [at, post] : rank.messages.posted())
+      if ((sends ? post.sends : post.receives) && !is_from_anybody(post)) ++posted[post.channel];
+    return posted;
+  }
+
+  /// Those that have sent fewer messages than the rank has posted receives for.
+  std::set<int64_t> senders_to(const Rank& rank) {
+    std::set<int64_t> found;
+    for (const auto& [channel, posted] : in_flight(rank, false)) {
+      const Rank* sender = other_end(rank, channel);
+      if (sender == nullptr) continue;
+      const MessageChannel theirs = seen_from_other_end(rank, channel);
+      if (sits_with(*sender, OpClass::kSend, channel.comm, theirs.peer)) continue;
+      if (sender->messages.sent(theirs) - rank.messages.received(channel) < posted) found.insert(sender->rank);
+    }
+    return found;
+  }
+  /// Those that have posted receives for fewer messages than the rank has sent.
+  std::set<int64_t> receivers_from(const Rank& rank) {
+    std::set<int64_t> found;
+    if (receives_from_anybody(rank)) return found;
+    for (const auto& [channel, posted] : in_flight(rank, true)) {
+      const Rank* receiver = other_end(rank, channel);
+      if (receiver == nullptr || receives_from_anybody(*receiver)) continue;
+      const MessageChannel theirs = seen_from_other_end(rank, channel);
+      if (sits_with(*receiver, OpClass::kReceive, channel.comm, theirs.peer) ||
+          sits_with(*receiver, OpClass::kProbe, channel.comm, theirs.peer))
+        continue;
+      const auto receives = in_flight(*receiver, false);
+      const auto awaits = receives.find(theirs);
+      const int64_t taken = receiver->messages.received(theirs) + (awaits == receives.end() ? 0 : awaits->second);
+      if (rank.messages.sent(channel) > taken) found.insert(receiver->rank);
+    }
+    return found;
+  }
+
+  const Job& job_;
+  std::unordered_map<int32_t, const Rank*> by_number_;
+  std::unordered_map<uint32_t, std::unordered_map<int32_t, int32_t>> members_;  ///< by communicator: rank -> rank in it
+};
+
 /// A message that never comes, as the report finds it (analyzer/findings/message_case.h).
 std::optional<Stall> stuck_in_messages(const Job& job, const Reached& reached, const Patience& patience) {
   std::vector<VainWait> waits;
   MissingMembers missing;
+  UnmetMessages unmet(job);
   for (const Rank& rank : job.ranks) {
-    const auto peer = awaited_peer(job, rank);
-    if (!peer && !sits_in_collective(rank)) continue;
-    const OpenCall& call = *rank.sits_in;
+    const std::optional<OpenCall>& there = rank.sits_in ? rank.sits_in : rank.polls;
+    if (!there || there->op == kNone) continue;
+    const OpenCall& call = *there;
     VainWait wait{rank.rank, &job.operations[call.op].operation, {}, {}};
-    std::optional<int64_t> sequence;
+    wait.since_ns = rank.clock.time_ns(call.start_ticks);
+    wait.since = fmt::format("for {}", reports::short_duration(job.now_ns - wait.since_ns));
+    const bool is_loop = !rank.sits_in && job.operations[call.op].message.role == MessageRole::kTest;
     if (sits_in_collective(rank)) {
-      sequence = call.sequence;
       wait.collective = {call.comm, call.sequence};
       const auto [members, is_new] = missing.try_emplace(wait.collective);
       if (is_new) members->second = reached.members_behind(call.comm, call.sequence);
-    } else {
+      wait.call = call_words(*wait.operation, call.sequence, std::nullopt, job.communicators[call.comm].label);
+    } else if (const auto peer = awaited_peer(job, rank)) {
       wait.peers = {*peer};
+      wait.call = call_words(*wait.operation, std::nullopt, peer, job.communicators[call.comm].label);
+    } else if (!(is_loop || (rank.sits_in && waits_for_several(*wait.operation))) ||
+               !unmet.wait_for_those(wait, rank)) {
+      continue;
     }
-    wait.since_ns = entered_ns(rank);
-    wait.call = call_words(*wait.operation, sequence, peer, job.communicators[call.comm].label);
-    wait.since = fmt::format("for {}", reports::short_duration(job.now_ns - wait.since_ns));
     waits.push_back(std::move(wait));
   }
   std::sort(waits.begin(), waits.end(), [](const VainWait& a, const VainWait& b) { return a.rank < b.rank; });
@@ -139,6 +244,27 @@ std::optional<Stall> stuck_in_messages(const Job& job, const Reached& reached, c
   stall.message = found->sentence + (found->behind.empty() ? "" : "; behind them " + found->behind);
   stall.advice = found->advice;
   return stall;
+}
+
+/// "rank 0 polls in vain with MPI_Iprobe on MPI_COMM_WORLD": those of the missing ranks that do. The sentence about
+/// messages has named the tests.
+std::string who_polls(const Job& job, const Stall& stall) {
+  std::map<std::string, std::vector<int64_t>> polling;
+  for (const Rank& rank : job.ranks) {
+    if (!rank.polls || rank.sits_in || !std::binary_search(stall.missing.begin(), stall.missing.end(), rank.rank))
+      continue;
+    if (!stall.message.empty() && !job.operations[rank.polls->op].message.polls) continue;
+    const std::string label = rank.polls->comm == kNone ? "" : job.communicators[rank.polls->comm].label;
+    polling[call_words(job.operations[rank.polls->op].operation, std::nullopt, std::nullopt, label)].push_back(
+        rank.rank);
+  }
+  std::string text;
+  for (auto& [call, who] : polling) {
+    std::sort(who.begin(), who.end());
+    text += fmt::format("{}{} {} in vain with {}", text.empty() ? "" : ", ", ranks_phrase(who),
+                        who.size() == 1 ? "polls" : "poll", call);
+  }
+  return text;
 }
 
 /// Nobody has left MPI_Init: it returns when all ranks have called it.
@@ -231,7 +357,10 @@ std::optional<NoData> find_no_data(const Job& job, const Patience& patience) {
 std::optional<Stall> find_live_stall(const Job& job, const std::vector<CollectiveUse>& window,
                                      const Patience& patience) {
   const Reached reached(job);
-  if (auto by_message = stuck_in_messages(job, reached, patience)) return by_message;
+  if (auto by_message = stuck_in_messages(job, reached, patience)) {
+    by_message->polling = who_polls(job, *by_message);
+    return by_message;
+  }
   std::vector<WaitingRank> waiting;
   std::map<std::pair<int64_t, int64_t>, OpenCall> calls;
   for (const Rank& rank : job.ranks) {
@@ -261,6 +390,7 @@ std::optional<Stall> find_live_stall(const Job& job, const std::vector<Collectiv
   if (!stall) return std::nullopt;
   std::sort(stall->waiting.begin(), stall->waiting.end());
   std::sort(stall->missing.begin(), stall->missing.end());
+  stall->polling = who_polls(job, *stall);
   return stall;
 }
 

@@ -153,7 +153,9 @@ bool name_latest(Snapshot& s) {
 
 }  // namespace
 
-std::string stall_sentence(const Stall& stall, int64_t now_s) {
+namespace {
+
+std::string sentence_of(const Stall& stall, int64_t now_s) {
   const std::string waiting = ranks_phrase(stall.waiting), missing = ranks_phrase(stall.missing),
                     waited = duration(stall.waited_ns);
   const char* sit = stall.waiting.size() == 1 ? "sits" : "sit";
@@ -170,6 +172,12 @@ std::string stall_sentence(const Stall& stall, int64_t now_s) {
     return fmt::format("{} and {} wait for each other: the former in {} for {}, the latter elsewhere", waiting, missing,
                        stall.call, waited);
   return fmt::format("{} never entered {}: {} {} in it for {}", missing, stall.call, waiting, sit, waited);
+}
+
+}  // namespace
+
+std::string stall_sentence(const Stall& stall, int64_t now_s) {
+  return sentence_of(stall, now_s) + (stall.polling.empty() ? "" : "; " + stall.polling);
 }
 
 std::string ranks_phrase(const std::vector<int64_t>& ranks) {

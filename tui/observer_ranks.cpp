@@ -215,10 +215,10 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
           known ? std::optional(static_cast<double>(*step_middles[i][together.of_rank[r]] - *of_ranks[r].waiting_ns))
                 : std::nullopt);
     }
-    if (rank.sits_in && rank.sits_in->op != kNone) {
-      const double since_ns = static_cast<double>(job.now_ns - rank.clock.time_ns(rank.sits_in->start_ticks));
+    if (const auto& call = rank.sits_in ? rank.sits_in : rank.polls; call && call->op != kNone) {
+      const double since_ns = static_cast<double>(job.now_ns - rank.clock.time_ns(call->start_ticks));
       if (since_ns >= kShownCallNs || job.ended) {
-        row.call = job.operations[rank.sits_in->op].operation.name;
+        row.call = (rank.sits_in ? "" : "polls ") + job.operations[call->op].operation.name;
         row.call_ns = std::max(0.0, since_ns);
       }
     }

@@ -53,7 +53,7 @@ int run_screen(Source& source, const TopOptions& options, Color color) {
   OwnCost cost;
   Session session(options.view);
   Terminal terminal(color);
-  std::string waiting;  // why there is nothing yet
+  std::pair<std::string, std::string> waiting;  // why there is nothing yet
   double next_look = monotonic_s();
   int looks = 0;
   for (;;) {
@@ -66,8 +66,8 @@ int run_screen(Source& source, const TopOptions& options, Color color) {
         session.add(std::move(snapshot));
         ++looks;
       } catch (const Error& error) {
-        if (!session.empty() || error.code() != ExitCode::kDataMissing) throw;
-        waiting = error.what();
+        if (!session.empty() || error.code() != ExitCode::kDataMissing || job.recorded_end) throw;
+        waiting = {error.what(), error.hint()};
       }
       next_look = monotonic_s() + session.view().interval_s;
     }
@@ -75,7 +75,8 @@ int run_screen(Source& source, const TopOptions& options, Color color) {
     if (session.empty()) {
       Frame frame(size);
       frame.put(0, 0, "ddl-top  waiting", Style::kTitle);
-      frame.put(0, 1, waiting, Style::kPlain);
+      frame.put(0, 1, waiting.first, Style::kPlain);
+      frame.put(0, 2, waiting.second.substr(0, waiting.second.find(": try again")), Style::kPlain);
       frame.put(0, size.height - 1, "q quit", Style::kKey);
       terminal.show(frame);
     } else {

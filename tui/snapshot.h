@@ -104,6 +104,7 @@ struct Stall {
   /// ... what to do. `missing` are those that it waits for; of a circle they are among `waiting`
   std::string advice = {};
   std::string unready = {};  ///< in a job that negotiates: why no data moves. `call` is empty then
+  std::string polling = {};  ///< missing ranks that only poll: "rank 1 polls in vain with MPI_Iprobe"; empty: none
   bool at_least = false;     ///< `waited_ns` counts from this program's start
 };
 

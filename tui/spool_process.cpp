@@ -231,7 +231,8 @@ void SpoolProcess::find_chunks(uint64_t join_bytes, uint64_t device_bytes) {
     if (used > left) cut_threads_.insert(chunks[i].header.thread);
     left -= std::min(left, used);
   }
-  job_->joined |= !cut_threads_.empty();
+  left_out_ |= !cut_threads_.empty();
+  job_->joined |= left_out_;
   for (; next_chunk_ < chunks.size(); ++next_chunk_) {
     const SpoolChunk& chunk = chunks[next_chunk_];
     const auto begin = begun.find(next_chunk_);
@@ -239,6 +240,7 @@ void SpoolProcess::find_chunks(uint64_t join_bytes, uint64_t device_bytes) {
     if (is_kind(chunk, ChunkKind::kRing)) {
       const uint64_t slots = (chunk.header.bytes - sizeof(ChunkHeader)) / sizeof(Record);
       const bool behind = joining && chunk.header.ring_written > slots;
+      left_out_ |= behind;
       job_->joined |= behind;
       const FollowPosition position{.read = behind ? chunk.header.ring_written - slots : 0, .missed = 0, .open = {}};
       records_.push_back({next_chunk_, position});
@@ -308,6 +310,7 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes, uint64_t device_bytes) {
   if (descriptions_.size() > 1) descriptions_.erase(descriptions_.begin(), descriptions_.end() - 1);
   if (index == kNone) return;
   Rank& rank = job.ranks[index];
+  if (left_out_) rank.messages.leave_out();
   // A step that is finished drops what came before it, so records are taken in by time.
   if (!std::is_sorted(written_.begin(), written_.end(), is_earlier))
     std::stable_sort(written_.begin(), written_.end(), is_earlier);
@@ -318,6 +321,7 @@ void SpoolProcess::read(Job& job, uint64_t join_bytes, uint64_t device_bytes) {
   if (written_.size() < written_.capacity() / 4) written_.shrink_to_fit();  // joining read far more than a look does
   drop_used_up(chunks);
   take_open(rank, open);
+  take_polls(rank);
   rank.newest_ticks = std::max(rank.newest_ticks, header().latest.ticks);
   rank.overhead_ticks = header().overhead_ticks;
   rank.lost = header().loss[kLossLive] - missed_before_;
@@ -378,6 +382,39 @@ void SpoolProcess::take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>
     }
     rank.sits_in = call;
   }
+}
+
+/// Probes and tests that find nothing leave no record: they are counted, and refresh the header about once a second.
+void SpoolProcess::take_polls(Rank& rank) {
+  const uint64_t latest = header().latest.ticks;
+  if (rank.sits_in || rank.finished_ticks != polls_.finished_ticks || is_over(rank.life)) {
+    rank.polls.reset();
+    polls_ = {rank.finished_ticks, latest, {}};
+    return;
+  }
+  if (latest == polls_.latest_ticks) return;
+  polls_.latest_ticks = latest;
+  std::map<std::pair<uint32_t, uint32_t>, uint64_t> calls;
+  std::vector<ProfileEntry> entries;
+  for (const SpoolChunk& chunk : reader_.chunks(ChunkKind::kProfile)) {
+    entries.clear();
+    reader_.read_profile(chunk, entries);
+    for (const ProfileEntry& entry : entries) {
+      const auto op = ops_.find(entry.op);
+      if (op == ops_.end()) continue;
+      const MessageOperation& operation = job_->operations[op->second].message;
+      if (operation.polls || operation.role == MessageRole::kTest) calls[{entry.op, entry.comm}] += all_calls(entry);
+    }
+  }
+  uint64_t most = 0;
+  for (const auto& [key, count] : calls) {
+    const auto before = polls_.calls.find(key);
+    if (before == polls_.calls.end() || count <= before->second || count - before->second <= most) continue;
+    most = count - before->second;
+    const auto comm = comms_.find(key.second);
+    rank.polls = OpenCall{ops_.at(key.first), comm == comms_.end() ? kNone : comm->second, 0, rank.finished_ticks};
+  }
+  polls_.calls = std::move(calls);
 }
 
 /// Did it finish something? Samples of threads tell nothing of that, and background threads go on coordinating when
@@ -481,6 +518,10 @@ void SpoolProcess::take_call(Rank& rank, uint32_t thread, const Record& r) {
   if (beside_main_.contains(thread) && operation.numbered && !e.request && !operation.name.starts_with("gloo::"))
     e.coordination_vote = static_cast<int8_t>(vote_of(r, operation));
   const bool collective = is_collective(operation.op_class) && e.comm != kNone;
+  if (operation.op_class == OpClass::kRequestStart && operation.name != "MPI_Request_free") rank.messages.leave_out();
+  if (e.comm != kNone)
+    rank.messages.take(job_->operations[e.op].message, e.op, {e.comm, r.peer, static_cast<int32_t>(r.sequence)},
+                       e.start_ticks, e.request);
   if (collective && operation.nonblocking == e.request) e.sequence = r.sequence;
   if (collective) rank.reach(e.comm, r.sequence);
   if (collective && operation.nonblocking) {

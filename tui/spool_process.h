@@ -95,6 +95,7 @@ class SpoolProcess : private MetaVisitor {
   void take_negotiation(Rank& rank, const Record& r, const Operation& operation);
   void take_layer(Rank& rank, const Record& r, uint64_t end, uint64_t duration);
   void take_open(Rank& rank, std::map<uint32_t, std::vector<Record>>& open);
+  void take_polls(Rank& rank);
 
   Numbering& numbering_;
   SpoolReader reader_;
@@ -122,8 +123,14 @@ class SpoolProcess : private MetaVisitor {
   std::vector<DeviceRecord> devices_now_;
   bool gpus_ = false;
   bool alone_ = false;
-  std::set<uint32_t> cut_threads_;  ///< without the older part of their log, and not read yet
-  uint64_t from_ticks_ = 0;         ///< earlier ends were left out, for some thread
+  struct Polls {
+    uint64_t finished_ticks = 0;                              ///< of the rank, then
+    uint64_t latest_ticks = 0;                                ///< FileHeader::latest, then
+    std::map<std::pair<uint32_t, uint32_t>, uint64_t> calls;  ///< by operation and communicator of the process
+  } polls_;                                                   ///< at the last look
+  bool left_out_ = false;                                     ///< earlier records of some thread were not read
+  std::set<uint32_t> cut_threads_;                            ///< without the older part of their log, and not read yet
+  uint64_t from_ticks_ = 0;                                   ///< earlier ends were left out, for some thread
   uint32_t thread_samples_ = 0;     ///< of its training thread, while another one made its MPI calls
   std::set<uint32_t> beside_main_;  ///< threads other than the program's first
 };

@@ -174,7 +174,7 @@ void SpoolSource::read_job(Job& job) {
   job.exit_code = file.exit_code;
   job.signal = file.signal;
   job.recorded_end = file.ended_realtime_ns.has_value();
-  recording_ = file.started_realtime_ns && !job.recorded_end;
+  job.recording = file.started_realtime_ns && !job.recorded_end;
   if (const auto id = file.facts.find("job_id"); id != file.facts.end()) job.job_id = id->second;
 }
 
@@ -391,7 +391,7 @@ void SpoolSource::read_lives(Job& job) {
   job.ended = all_over;
   if (!all_over) ended_ns_.reset();
   if (all_over && !ended_ns_) ended_ns_ = now_realtime_ns();
-  job.may_go_on = all_over && recording_ && now_realtime_ns() - *ended_ns_ < kMayGoOnNs;
+  job.may_go_on = all_over && job.recording && now_realtime_ns() - *ended_ns_ < kMayGoOnNs;
 }
 
 /// How much of each thread's log is read when a running job is joined. What some processes took for a few steps, and
@@ -453,13 +453,19 @@ void SpoolSource::read_spools(Job& job) {
 void SpoolSource::poll(Job& job, double) {
   job.run = shown_;
   look_for_spools(job);
+  read_job(job);
   if (processes_.empty()) {
+    if (job.recorded_end)
+      throw Error(fmt::format("{} has nothing to show", shown_),
+                  unreadable_.empty() ? "the job has ended, and made no call that ddl records: see ddl doctor"
+                                      : unreadable_.begin()->second,
+                  ExitCode::kDataMissing);
     throw Error(fmt::format("{} has nothing to show yet", shown_),
-                unreadable_.empty() ? "no process of the job has called MPI or NCCL yet: try again in a moment"
-                                    : unreadable_.begin()->second,
+                unreadable_.empty()
+                    ? "no process of the job has made a call that ddl records yet: try again in a moment"
+                    : unreadable_.begin()->second,
                 ExitCode::kDataMissing);
   }
-  read_job(job);
   read_spools(job);
   if (another_world_runs(job)) {
     processes_.clear();

@@ -101,7 +101,6 @@ class SpoolSource : public Source {
   std::optional<WorldId> world_;      ///< that is shown
   int64_t world_begin_ns_ = 0;
   std::unordered_set<int32_t> numbers_;  ///< of its ranks
-  bool recording_ = false;               ///< job.json was written, and not yet that the job has ended
   std::optional<int64_t> ended_ns_;      ///< when the shown world was first seen to have ended
   int64_t epoch_realtime_ns_ = 0;
   size_t fitted_ranks_ = SIZE_MAX;

@@ -40,8 +40,9 @@ std::string where_ranks_are(const Job& job) {
   for (const Rank& rank : job.ranks) {
     const std::string call = call_phrase(job, rank);
     ranks_in[is_over(rank.life) ? "have ended"
-             : call.empty()     ? "are in no call that is recorded"
-                                : "sit in " + call]
+             : !call.empty()    ? "sit in " + call
+             : rank.polls       ? "poll in vain with " + job.operations[rank.polls->op].operation.name
+                                : "are in no call that is recorded"]
         .push_back(rank.rank);
   }
   std::string text;
@@ -51,6 +52,7 @@ std::string where_ranks_are(const Job& job) {
     if (ranks.size() == 1) {
       if (words.starts_with("sit ")) words.replace(0, 3, "sits");
       if (words.starts_with("are ")) words.replace(0, 3, "is");
+      if (words.starts_with("poll ")) words.replace(0, 4, "polls");
       if (words.starts_with("have ")) words.replace(0, 4, "has");
     }
     text += fmt::format("{}{} {}", text.empty() ? "" : "; ", ranks_phrase(ranks), words);

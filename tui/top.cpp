@@ -4,6 +4,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "core/error.h"
 #include "tui/snapshot.h"
 
 namespace ddl::tui {
@@ -15,6 +16,18 @@ double cpu_s() {
   rusage usage{};
   getrusage(RUSAGE_SELF, &usage);
   return seconds(usage.ru_utime) + seconds(usage.ru_stime);
+}
+
+/// Whoever follows a recording may begin before the job's first call, and then waits for it.
+void poll(Source& source, Job& job, const TopOptions& options, bool has_begun) {
+  for (;;) {
+    try {
+      return source.poll(job, options.view.interval_s);
+    } catch (const Error& error) {
+      if (options.frames || has_begun || error.code() != ExitCode::kDataMissing || !job.recording) throw;
+    }
+    usleep(static_cast<useconds_t>(1e6 * options.view.interval_s));
+  }
 }
 
 }  // namespace
@@ -42,7 +55,7 @@ int run_batch(Source& source, const TopOptions& options, const std::function<voi
   std::optional<double> own;
   for (int n = 0; !options.frames || n < *options.frames; ++n) {
     if (n > 0) usleep(static_cast<useconds_t>(1e6 * options.view.interval_s));
-    source.poll(job, options.view.interval_s);
+    poll(source, job, options, n > 0);
     if (n > 0) own = cost.cpu_ratio();
     Snapshot snapshot = observer.look(job, options.replay);
     snapshot.interval_s = options.view.interval_s;

@@ -211,6 +211,16 @@ std::vector<UnfinishedCall> look_for_vain_calls(const FindingInput& input) {
   return calls;
 }
 
+/// "; since then it has polled in vain with MPI_Iprobe on MPI_COMM_WORLD (8921 calls), whose sender is not recorded"
+std::string polling_text(const FindingInput& input, int64_t rank) {
+  const auto polls = polling(input, rank);
+  if (!polls) return "";
+  const bool probes = input.catalog.operation(polls->op).op_class == OpClass::kProbe;
+  return fmt::format("; since then it has polled in vain with {} ({} calls){}",
+                     describe_call(input, rank, polls->op, polls->comm, std::nullopt, std::nullopt), polls->calls,
+                     probes ? "; for whose message is not recorded" : "");
+}
+
 bool is_followed(const FindingInput& input) { return next_world_ns(input).has_value(); }
 
 }  // namespace
@@ -248,6 +258,33 @@ std::optional<int64_t> peer_in_world(const FindingInput& input, const Unfinished
 
 std::string call_text(const FindingInput& input, const UnfinishedCall& call) {
   return describe_call(input, call.rank, call.op, call.comm, call.seq, call.peer);
+}
+
+std::optional<Polling> polling(const FindingInput& input, int64_t rank) {
+  const ProcessInfo* process = input.catalog.process_of(input.world, rank);
+  if (process == nullptr || process->ended != "lost" || process->complete_until_ns != INT64_MAX || process->damaged)
+    return std::nullopt;
+  for (const UnfinishedCall& call : vain_calls(input))
+    if (call.rank == rank) return std::nullopt;
+  Query last(input.db, "SELECT max(start_ns + duration_ns) FROM event WHERE process = ?");
+  last.bind(process->id);
+  if (!last.next() || last.is_null(0) || process->end_ns - last.integer(0) < kHangNs) return std::nullopt;
+  Polling most;
+  most.since_ns = last.integer(0);
+  Query counts(input.db, R"(
+    SELECT f.op, f.comm, sum(f.calls) - (
+      SELECT count(*) FROM event e WHERE e.process = f.process AND e.op = f.op AND e.comm IS f.comm AND e.kind = 1)
+    FROM profile f JOIN op o ON o.id = f.op
+    WHERE f.process = ? AND (o.name LIKE 'MPI!_Test%' ESCAPE '!' OR o.name IN ('MPI_Iprobe', 'MPI_Improbe'))
+    GROUP BY f.op, f.comm)");
+  counts.bind(process->id);
+  while (counts.next()) {
+    if (counts.integer(2) <= most.calls) continue;
+    most.op = counts.integer(0);
+    most.comm = counts.maybe_integer(1);
+    most.calls = counts.integer(2);
+  }
+  return most.calls > 0 ? std::optional(most) : std::nullopt;
 }
 
 std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
@@ -429,7 +466,7 @@ std::string last_seen(const FindingInput& input, int64_t rank) {
       describe_call(input, rank, last.integer(0), last.maybe_integer(1), last.maybe_integer(2), last.maybe_integer(3)),
       duration_text(last.integer(5)));
   if (!last.is_null(4)) text += fmt::format(" in step {}", last.integer(4));
-  return text;
+  return text + polling_text(input, rank);
 }
 
 }  // namespace ddl

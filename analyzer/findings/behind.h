@@ -32,6 +32,16 @@ struct Stall : StallCase {
   std::string sits_in;     ///< the call that the waiting ranks are in: the collective itself, or MPI_Waitall
 };
 
+/// Probes and tests that find nothing leave no event, only a count; they are signs of life.
+struct Polling {
+  int64_t op = 0;
+  std::optional<int64_t> comm;
+  int64_t calls = 0;     ///< in vain, in the whole run
+  int64_t since_ns = 0;  ///< when the rank last finished anything else
+};
+/// The rank sits in no call, and since it finished its last one it has polled until the record ends.
+std::optional<Polling> polling(const FindingInput& input, int64_t rank);
+
 /// Open calls of the world, by rank.
 std::vector<UnfinishedCall> open_calls(const FindingInput& input);
 

@@ -31,7 +31,7 @@ std::string waits_text(const Waits& waits) {
 
 bool all_of_class(const Waits& waits, OpClass op_class) {
   return std::all_of(waits.begin(), waits.end(), [&](const VainWait* wait) {
-    return (wait->receives ? OpClass::kReceive : wait->operation->op_class) == op_class;
+    return (wait->moves != OpClass::kOther ? wait->moves : wait->operation->op_class) == op_class;
   });
 }
 
@@ -207,6 +207,14 @@ Waits leading_to(const std::set<int64_t>& causes, bool circular, const std::vect
 bool waits_for_several(const Operation& operation) {
   constexpr std::array<std::string_view, 3> kOfSeveral = {"MPI_Waitall", "MPI_Waitany", "MPI_Waitsome"};
   return std::find(kOfSeveral.begin(), kOfSeveral.end(), operation.name) != kOfSeveral.end();
+}
+
+void wait_for_several(VainWait& wait, OpClass moves, std::vector<int64_t> peers) {
+  wait.moves = moves;
+  wait.peers = std::move(peers);
+  // a test returns at once: it is a loop of them that waits
+  wait.call = fmt::format("{}{} for {}", wait.operation->name.starts_with("MPI_Test") ? "a loop of " : "",
+                          wait.operation->name, ranks_text(wait.peers));
 }
 
 bool waits_for_its_peer(const Operation& operation) {

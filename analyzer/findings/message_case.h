@@ -32,7 +32,8 @@ struct VainWait {
   std::pair<int64_t, int64_t> collective = {-1, -1};  ///< ... the one that it waits for, a key of MissingMembers
   int64_t since_ns = 0;
   std::optional<int64_t> gave_up_ns = {};
-  bool receives = false;  ///< these messages are all to it, whatever the operation
+  /// of an operation that may send and receive: kReceive if these messages are all to it, kSend if all are from it
+  OpClass moves = OpClass::kOther;
 
   bool is_message() const { return !peers.empty(); }
 };
@@ -56,6 +57,9 @@ std::optional<MessageStall> find_message_case(const std::vector<VainWait>& waits
 bool waits_for_its_peer(const Operation& operation);
 
 bool waits_for_several(const Operation& operation);
+
+/// The wait, in such a call or in a loop of tests, is for messages of `peers`: kReceive from them, kSend to them.
+void wait_for_several(VainWait& wait, OpClass moves, std::vector<int64_t> peers);
 
 /// "MPI_Recv with rank 1 on MPI_COMM_WORLD", "MPI_Wait for number 7 on MPI_COMM_WORLD". `peer`: in the world; without a
 /// label it is left out.

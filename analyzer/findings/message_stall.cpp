@@ -25,15 +25,41 @@ bool has_whole_record(const FindingInput& input, int64_t rank) {
   return !persistent.next();
 }
 
-/// By rank: those from whom it posted a receive that never completed, and that had sent nothing for it. Where the
-/// records leave a doubt they are not named: a send without a receive on the same channel may be that message.
-std::map<int64_t, std::vector<int64_t>> silent_senders(const FindingInput& input) {
-  using Channel = std::tuple<int64_t, int64_t, int64_t>;  // communicator, sender, receiver
-  std::set<std::pair<Channel, int64_t>> awaited;          // with the tag
-  std::set<std::pair<Channel, int64_t>> sent;
-  std::set<Channel> being_sent;
+using MessageRoute = std::tuple<int64_t, int64_t, int64_t>;  // communicator, sender, receiver
+constexpr int64_t kAnybody = -1;
+
+/// Receives from anybody that the rank posted and that never completed: nobody knows what they would have taken.
+bool receives_from_anybody(const FindingInput& input, int64_t rank) {
+  Query posts(
+      input.db,
+      "SELECT e.start_ns, e.kind, e.peer IS NULL OR e.tag IS NULL OR e.tag < 0 FROM event e CROSS JOIN op o ON o.id = e.op"
+      " WHERE e.process = ? AND o.nonblocking AND (o.class = 'receive' OR o.class = 'send_receive')");
+  posts.bind(input.catalog.process_of(input.world, rank)->id);
+  std::set<int64_t> open, completed;
+  while (posts.next()) {
+    if (posts.integer(1) == 2)
+      completed.insert(posts.integer(0));
+    else if (posts.integer(2) != 0)
+      open.insert(posts.integer(0));
+  }
+  return !std::includes(completed.begin(), completed.end(), open.begin(), open.end());
+}
+
+/// Whom ranks that wait for several messages may wait for.
+struct UnmetRanks {
+  std::map<int64_t, std::vector<int64_t>> senders;    ///< by rank: those that never sent what it posted a receive for
+  std::map<int64_t, std::vector<int64_t>> receivers;  ///< those that posted no receive for what it sends
+};
+
+/// Sends and receives of one end that never completed. Where the records leave a doubt nobody is named: a send without
+/// a receive on the same channel may be the message that a receive waits for.
+UnmetRanks unmet_ranks(const FindingInput& input) {
+  std::set<std::pair<MessageRoute, int64_t>> awaited;  // with the tag
+  std::set<std::pair<MessageRoute, int64_t>> sent;     // likewise, and of those ...
+  std::set<std::pair<MessageRoute, int64_t>> posted;   // ... what may keep its sender
+  std::set<MessageRoute> being_sent, being_received;
   Query halves(input.db, R"(
-    SELECT p.rank, e.comm, e.peer, e.tag, m.receive IS NULL, e.kind = 1 AND o.nonblocking
+    SELECT p.rank, e.comm, e.peer, e.tag, m.receive IS NULL, e.kind = 1 AND o.nonblocking, o.name LIKE '%bsend'
     FROM message m CROSS JOIN event e ON e.id = coalesce(m.send, m.receive) CROSS JOIN process p ON p.id = e.process CROSS JOIN op o ON o.id = e.op
     WHERE p.world = ? AND e.comm IS NOT NULL AND e.peer IS NOT NULL AND (m.send IS NULL OR m.receive IS NULL))");
   halves.bind(input.world);
@@ -43,31 +69,59 @@ std::map<int64_t, std::vector<int64_t>> silent_senders(const FindingInput& input
     const auto peer = peer_in_world(input, end);
     if (!peer) continue;
     const int64_t tag = halves.maybe_integer(3).value_or(-1);
-    if (halves.integer(4) != 0)
+    const bool is_open = halves.integer(5) != 0;
+    if (halves.integer(4) != 0) {
       sent.insert({{*end.comm, end.rank, *peer}, tag});
-    else if (halves.integer(5) != 0)
+      if (is_open && halves.integer(6) == 0) posted.insert({{*end.comm, end.rank, *peer}, tag});
+    } else if (is_open) {
       awaited.insert({{*end.comm, *peer, end.rank}, tag});
+    }
   }
   for (const UnfinishedCall& call : open_calls(input)) {
+    if (!call.comm) continue;
     const OpClass op_class = input.catalog.operation(call.op).op_class;
-    if (op_class != OpClass::kSend && op_class != OpClass::kSendReceive) continue;
-    if (const auto peer = peer_in_world(input, call)) being_sent.insert({*call.comm, call.rank, *peer});
+    const bool exchanges = op_class == OpClass::kSendReceive;  // the peer is the one that it sends to
+    const auto peer = peer_in_world(input, call);
+    if (peer && (op_class == OpClass::kSend || exchanges)) being_sent.insert({*call.comm, call.rank, *peer});
+    if (op_class == OpClass::kReceive || op_class == OpClass::kProbe || exchanges)
+      being_received.insert({*call.comm, exchanges ? kAnybody : peer.value_or(kAnybody), call.rank});
   }
-  std::map<int64_t, std::set<int64_t>> senders;
-  std::map<int64_t, bool> whole;
-  const auto is_whole = [&](int64_t rank) {
-    const auto [known, is_new] = whole.try_emplace(rank);
-    if (is_new) known->second = has_whole_record(input, rank);
+  std::map<int64_t, bool> whole, from_anybody;
+  const auto once = [&](std::map<int64_t, bool>& answers, int64_t rank, const auto& ask) {
+    const auto [known, is_new] = answers.try_emplace(rank);
+    if (is_new) known->second = ask(input, rank);
     return known->second;
   };
+  std::map<int64_t, std::set<int64_t>> senders, receivers;
   for (const auto& [channel, tag] : awaited) {
     const auto [comm, sender, receiver] = channel;
     if (sender == receiver || sent.contains({channel, tag}) || being_sent.contains(channel)) continue;
-    if (is_whole(sender) && is_whole(receiver)) senders[receiver].insert(sender);
+    if (once(whole, sender, has_whole_record) && once(whole, receiver, has_whole_record))
+      senders[receiver].insert(sender);
   }
-  std::map<int64_t, std::vector<int64_t>> found;
-  for (const auto& [receiver, ranks] : senders) found[receiver].assign(ranks.begin(), ranks.end());
+  for (const auto& [channel, tag] : posted) {
+    const auto [comm, sender, receiver] = channel;
+    if (sender == receiver || awaited.contains({channel, tag}) || being_received.contains(channel) ||
+        being_received.contains({comm, kAnybody, receiver}))
+      continue;
+    if (!once(whole, sender, has_whole_record) || !once(whole, receiver, has_whole_record)) continue;
+    if (!once(from_anybody, sender, receives_from_anybody) && !once(from_anybody, receiver, receives_from_anybody))
+      receivers[sender].insert(receiver);
+  }
+  UnmetRanks found;
+  for (const auto& [receiver, ranks] : senders) found.senders[receiver].assign(ranks.begin(), ranks.end());
+  for (const auto& [sender, ranks] : receivers) found.receivers[sender].assign(ranks.begin(), ranks.end());
   return found;
+}
+
+/// False: nobody knows for whom. A receive is not complete for sure, a send may be.
+bool wait_for_those(VainWait& wait, const UnmetRanks& awaited) {
+  const auto senders = awaited.senders.find(wait.rank), receivers = awaited.receivers.find(wait.rank);
+  if (senders != awaited.senders.end())
+    wait_for_several(wait, OpClass::kReceive, senders->second);
+  else if (receivers != awaited.receivers.end())
+    wait_for_several(wait, OpClass::kSend, receivers->second);
+  return wait.is_message();
 }
 
 }  // namespace
@@ -77,19 +131,28 @@ std::optional<MessageStall> find_message_stall(const FindingInput& input) {
   const bool any_of_several = std::any_of(calls.begin(), calls.end(), [&](const UnfinishedCall& call) {
     return !call.seq && !call.gave_up_ns && waits_for_several(input.catalog.operation(call.op));
   });
-  std::map<int64_t, std::vector<int64_t>> silent;
-  if (any_of_several) silent = silent_senders(input);
+  std::vector<std::pair<int64_t, Polling>> polling_ranks;
+  for (const auto& [id, process] : input.catalog.processes) {
+    if (process.world != input.world || process.rank < 0) continue;
+    const auto polls = polling(input, process.rank);
+    if (polls && input.catalog.operation(polls->op).op_class == OpClass::kCompletion)
+      polling_ranks.emplace_back(process.rank, *polls);
+  }
+  UnmetRanks awaited;
+  if (any_of_several || !polling_ranks.empty()) awaited = unmet_ranks(input);
   std::vector<VainWait> waits;
+  for (const auto& [rank, polls] : polling_ranks) {
+    const std::string since = fmt::format("since {}", duration_text(polls.since_ns));
+    VainWait wait{rank, &input.catalog.operation(polls.op), "", since};
+    wait.since_ns = polls.since_ns;
+    if (wait_for_those(wait, awaited)) waits.push_back(std::move(wait));
+  }
   for (const UnfinishedCall& call : calls) {
     const Operation& operation = input.catalog.operation(call.op);
     VainWait wait{call.rank, &operation, call_text(input, call), fmt::format("since {}", duration_text(call.start_ns))};
     if (call.comm && call.seq) {
       wait.collective = {*call.comm, *call.seq};
-    } else if (const auto senders = silent.find(call.rank);
-               waits_for_several(operation) && !call.gave_up_ns && senders != silent.end()) {
-      wait.peers = senders->second;
-      wait.call = fmt::format("{} for {}", operation.name, ranks_text(wait.peers));
-      wait.receives = true;
+    } else if (waits_for_several(operation) && !call.gave_up_ns && wait_for_those(wait, awaited)) {
     } else if (const auto peer = peer_in_world(input, call);
                peer && *peer != call.rank && waits_for_its_peer(operation)) {
       wait.peers = {*peer};

@@ -337,6 +337,96 @@ TEST(Findings, AWaitForSeveralMessagesThatWereSentAccusesNobody) {
       << "started or not: no record tells";
 }
 
+/// Rank 0 posts sends of 8 MB to ranks 1 and 2 and sits in MPI_Waitall for them. Rank 1 received its own, rank 2 did what
+/// `rank_2` adds, and both go on to the next collective unless `idle`.
+Tables sending_to_several(const std::function<void(Tables&, int64_t)>& rank_2, bool idle) {
+  Tables run = training(4, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
+  const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
+  for (int64_t to = 1; to <= 2; ++to)
+    run.add({.rank = 0,
+             .op = "MPI_Isend",
+             .enter_ns = end_ns + to * 10_us,
+             .leave_ns = end_ns + to * 10_us + 500,
+             .bytes = 8_MB,
+             .peer = to,
+             .tag = 5});
+  run.add(
+      {.rank = 1, .op = "MPI_Recv", .enter_ns = end_ns, .leave_ns = end_ns + 1_ms, .bytes = 8_MB, .peer = 0, .tag = 5});
+  rank_2(run, end_ns + 1_us);
+  for (int64_t rank = 0; rank < 4; ++rank) run.ended(rank, "lost", end_ns + 2_ms);
+  run.open_call(0, "MPI_Waitall", 1, {}, end_ns + 1_ms);
+  run.exec("UPDATE open_call SET peer = 1");
+  if (!idle) {
+    for (int64_t rank = 1; rank < 4; ++rank) run.open_call(rank, "MPI_Allreduce", 1, 31, end_ns + 2_ms);
+  }
+  saw_it_end(run, end_ns + 60_s);
+  run.meta("told_to_end", "15");
+  run.meta("exit_code", "143");
+  run.analyze();
+  return run;
+}
+
+TEST(Findings, AWaitForSeveralMessagesNamesTheReceiverThatPostedNone) {
+  Tables idle = sending_to_several([](Tables&, int64_t) {}, true);
+  EXPECT_EQ(first_sentence(idle),
+            "rank 2 never received what rank 0 sends: rank 0 in MPI_Waitall for rank 2 since 1.33 s");
+  EXPECT_EQ(idle.integer("SELECT rank FROM finding WHERE position = 1"), 2);
+  // It went on to the next collective.
+  Tables passed = sending_to_several([](Tables&, int64_t) {}, false);
+  EXPECT_EQ(first_sentence(passed),
+            "ranks 0 and 2 wait for each other: rank 0 in MPI_Waitall for rank 2 since 1.33 s, rank 2 in MPI_Allreduce "
+            "number 31 on MPI_COMM_WORLD since 1.33 s");
+  // It posted one after all, or one from anybody; or MPI_Start may have.
+  const auto post = [](const char* op, std::optional<int64_t> peer) {
+    return [=](Tables& run, int64_t at_ns) {
+      run.add({.rank = 2, .op = op, .enter_ns = at_ns, .leave_ns = at_ns + 500, .bytes = 0, .peer = peer, .tag = 5});
+    };
+  };
+  for (const auto& doubt : {post("MPI_Irecv", std::nullopt), post("MPI_Irecv", 0), post("MPI_Recv_init", 0)}) {
+    Tables run = sending_to_several(doubt, true);
+    EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'missing_rank'"), 0) << first_sentence(run);
+  }
+}
+
+/// Rank 0 posts a receive from rank 1, if `posts`, and calls `op` in vain until the job is told to end 60 s later; the others
+/// are in the next collective, rank 1 in no call.
+Tables polling_for_ever(const char* op, bool posts) {
+  Tables run = training(3, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
+  const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
+  if (posts)
+    run.add({.rank = 0, .op = "MPI_Irecv", .enter_ns = end_ns + 1_us, .leave_ns = end_ns + 2_us, .peer = 1, .tag = 5});
+  run.add({.rank = 0, .op = op, .enter_ns = 2_ms, .leave_ns = 2_ms + 1_us, .peer = 1, .tag = 4});
+  run.exec("UPDATE profile SET calls = 9000 WHERE op = (SELECT id FROM op WHERE name = '" + std::string(op) + "')");
+  for (int64_t rank = 0; rank < 3; ++rank) run.ended(rank, "lost", end_ns + (rank == 0 ? 59_s : 1_ms));
+  run.open_call(2, "MPI_Allreduce", 1, 31, end_ns + 1_ms);
+  saw_it_end(run, end_ns + 60_s);
+  run.meta("told_to_end", "15");
+  run.meta("exit_code", "143");
+  run.analyze();
+  return run;
+}
+
+TEST(Findings, ALoopOfTestsWaitsForTheRankThatNeverSent) {
+  Tables run = polling_for_ever("MPI_Test", true);
+  EXPECT_EQ(first_sentence(run),
+            "rank 1 never sent what rank 0 waits for: rank 0 in a loop of MPI_Test for rank 1 since 1.33 s");
+  EXPECT_TRUE(has(run.text("SELECT evidence FROM finding WHERE position = 1"),
+                  "Behind them rank 2 waits in MPI_Allreduce number 31"));
+}
+
+TEST(Findings, ALoopOfProbesIsToldButNotForWhom) {
+  Tables run = polling_for_ever("MPI_Iprobe", false);
+  EXPECT_EQ(first_sentence(run),
+            "ranks 0 and 1 never entered MPI_Allreduce number 31 on MPI_COMM_WORLD: rank 2 sits in MPI_Allreduce");
+  const std::string evidence = run.text("SELECT evidence FROM finding WHERE position = 1");
+  EXPECT_TRUE(
+      has(evidence,
+          "; since then it has polled in vain with MPI_Iprobe on MPI_COMM_WORLD (8999 calls); for whose message "
+          "is not recorded"))
+      << evidence;
+  EXPECT_EQ(evidence.find("polled"), evidence.rfind("polled")) << "rank 1 has not: " << evidence;
+}
+
 // torch.distributed with a timeout: the calls returned, as errors that ended ranks 0 and 1; mpirun ended rank 2.
 TEST(Findings, CallsThatATimeoutEndedAreStillWhatTheJobHungIn) {
   for (const int64_t exit_code : {1, 0}) {

@@ -64,6 +64,21 @@ TEST(HistoryReport, WhatIsNotKnownIsSaid) {
   EXPECT_EQ(trend_sentence(HistoryView(generate({.runs = 30, .outliers = 0}), "").series[0]), "no change seen");
 }
 
+// No drift, and no reason for exit code 4; but somebody may want to know which runs.
+TEST(HistoryReport, RunsThatAreOutliersAreTold) {
+  std::vector<RunRow> rows = generate({.runs = 16, .outliers = 0});
+  const int64_t usual_ns = *rows[0].step_time_ns;
+  for (const size_t slow : {3, 6, 10}) rows[slow].step_time_ns = usual_ns * 7 / 5;
+  const std::string told = trend_sentence(HistoryView(rows, "").series[0]);
+  EXPECT_TRUE(told.starts_with("no change seen; 3 of 16 runs took 1.")) << told;
+  EXPECT_TRUE(told.ends_with(" times the median: job 4114, job 4117, job 4121")) << told;
+  rows[12].step_time_ns = usual_ns * 11 / 10;
+  EXPECT_EQ(trend_sentence(HistoryView(rows, "").series[0]), told) << "a tenth is not much longer";
+  // Runs that always differ as much have no outliers.
+  for (size_t i = 0; i < rows.size(); ++i) rows[i].step_time_ns = usual_ns * static_cast<int64_t>(5 + i % 4) / 5;
+  EXPECT_EQ(trend_sentence(HistoryView(rows, "").series[0]), "no change seen");
+}
+
 TEST(HistoryReport, Badge) {
   const HistoryView slower(generate({.runs = 60, .noise = 0, .outliers = 0, .drift_from = 30, .drift = 0.1}), ""),
       still(generate({.runs = 30, .outliers = 0}), ""), few(generate({.runs = 3, .outliers = 0}), "");

@@ -19,6 +19,7 @@
 #include "tests/support/synthetic_run_spool.h"
 #include "tests/tui/watched.h"
 #include "tui/draw.h"
+#include "tui/top.h"
 
 namespace ddl::test {
 namespace {
@@ -78,6 +79,57 @@ TEST(Following, ManyLooksSeeWhatOneLookSees) {
   }
   EXPECT_EQ(step, 39u);
   expect_same(watched.look(), Watched(finished.path()).look());
+}
+
+/// `ddl top -b` in a script, started with the job.
+TEST(Following, ABatchBegunBeforeTheFirstCallWaitsForIt) {
+  ScratchFolder folder;
+  struct FromThirdLook : tui::Source {
+    explicit FromThirdLook(const std::filesystem::path& path) : source(find_run(path.string()), "run.ddl") {}
+    void poll(tui::Job& job, double interval_s) override {
+      if (++looks == 3) begin();
+      source.poll(job, interval_s);
+    }
+    std::function<void()> begin;
+    tui::SpoolSource source;
+    int looks = 0;
+  };
+  const auto job_json = [&](const char* end) {
+    std::ofstream(folder.path() / "job.json") << R"({"command": ["./train"], "started_realtime_ns": 1)" << end << "}";
+  };
+  tui::TopOptions options;
+  options.json = true;
+  options.view.interval_s = 0.01;
+  std::string printed;
+  const auto run = [&](tui::Source& source) {
+    return tui::run_batch(source, options, [&](std::string_view text) { printed += text; });
+  };
+  job_json("");
+  FromThirdLook source(folder.path());
+  source.begin = [&] {
+    training_job().write(folder.path());
+    job_json(R"(, "ended_realtime_ns": 2, "exit_code": 0)");
+  };
+  EXPECT_EQ(run(source), 0);
+  EXPECT_GE(source.looks, 3);
+  EXPECT_NE(printed.find("\"ranks\""), std::string::npos) << printed;
+
+  ScratchFolder empty;
+  std::ofstream(empty.path() / "job.json") << R"({"command": ["./train"], "started_realtime_ns": 1})";
+  options.frames = 1;
+  tui::SpoolSource none(find_run(empty.path().string()), "run.ddl");
+  try {
+    run(none);
+    ADD_FAILURE() << "one frame of nothing";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "run.ddl has nothing to show yet");
+    EXPECT_EQ(error.hint(), "no process of the job has made a call that ddl records yet: try again in a moment");
+  }
+  options.frames.reset();
+  std::ofstream(empty.path() / "job.json")
+      << R"({"command": ["./train"], "started_realtime_ns": 1, "ended_realtime_ns": 2, "exit_code": 0})";
+  tui::SpoolSource over(find_run(empty.path().string()), "run.ddl");
+  EXPECT_THROW(run(over), Error) << "nothing will come";
 }
 
 TEST(Following, RanksMayBeReadAtDifferentMoments) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "analyzer/passes/message_operation.h"
 #include "tests/analyzer/analyzed.h"
 #include "tests/support/synthetic_run_spool.h"
 #include "tui/live_stall.h"
@@ -158,6 +159,99 @@ TEST(StallWatch, AMessageThatNobodySendsIsNamedAsInTheReport) {
       << news->sentence;
   EXPECT_EQ(news->missing, std::vector<int64_t>{1});
   EXPECT_EQ(news->waiting, std::vector<int64_t>{0});
+}
+
+/// Rank 1 never comes to its messages with its neighbours in the ring; rank 0 waits a step later, for rank 2.
+TEST(StallWatch, WhoseMessageAWaitForSeveralRequestsLacksIsNamedAsInTheReport) {
+  ScratchFolder folder;
+  run().ranks(3).steps(10).compute(5_ms).isendrecv_ring(1_KiB, 1_ms).waitall().hang(1, 6).write(folder.path());
+  tui::SpoolSource source(find_run(folder.path().string()), "run.ddl");
+  tui::Job job;
+  source.poll(job, 1);
+  job.ended = false;
+  const auto stall = tui::find_live_stall(job, {}, {.least_ns = 2e9});
+  ASSERT_TRUE(stall);
+  EXPECT_TRUE(
+      stall->message.starts_with("rank 1 never sent what rank 2 waits for: rank 2 in MPI_Waitall for rank 1 for "))
+      << stall->message;
+  EXPECT_TRUE(stall->message.ends_with("; behind them rank 0 waits in MPI_Waitall for rank 2")) << stall->message;
+  EXPECT_EQ(stall->missing, std::vector<int64_t>{1});
+  EXPECT_EQ(stall->waiting, (std::vector<int64_t>{0, 2}));
+  // What was left out of a rank's log may have been the message.
+  for (tui::Rank& rank : job.ranks)
+    if (rank.rank == 1) rank.messages.leave_out();
+  const auto unknown = tui::find_live_stall(job, {}, {.least_ns = 2e9});
+  EXPECT_FALSE(unknown && unknown->missing == std::vector<int64_t>{1}) << unknown->message;
+}
+
+/// Ranks 0 and 2 have done all that the others wait for; then rank 0 posts sends to ranks 1 and 2 and waits.
+struct Sending {
+  Sending() {
+    for (tui::Rank& rank : hung.job.ranks) rank.sits_in.reset();
+    hung.job.operations.push_back({describe_operation("MPI_Isend", "send", true), {}});
+    hung.job.operations.push_back({describe_operation("MPI_Irecv", "receive", true), {}});
+    hung.job.operations.push_back({describe_operation("MPI_Waitall", "completion", false), {}});
+    for (tui::JobOperation& op : hung.job.operations) op.message = message_operation(op.operation);
+    for (const int32_t to : {1, 2}) take(0, op(-3), to, 7, false);
+    take(2, op(-2), 0, 7, false);
+    hung.rank(0).sits_in = tui::OpenCall{op(-1), world, 0, hung.rank(0).finished_ticks, 1};
+    hung.job.now_ns = hung.last_ns + 4 * kSecond;
+  }
+  uint32_t op(int from_end) const {
+    return static_cast<uint32_t>(static_cast<int>(hung.job.operations.size()) + from_end);
+  }
+  void take(int32_t rank, uint32_t op, int32_t peer, int32_t tag, bool is_request) {
+    hung.rank(rank).messages.take(hung.job.operations[op].message, op, {world, peer, tag}, 1000 + ticks_++, is_request);
+  }
+  std::string told() const {
+    const auto stall = tui::find_live_stall(hung.job, {}, {.least_ns = 2e9});
+    return stall ? stall->message : "";
+  }
+
+  HungJob hung;
+  uint32_t world = hung.world();
+
+ private:
+  uint64_t ticks_ = 0;
+};
+
+TEST(StallWatch, AReceiverThatPostedNothingIsNamedAsInTheReport) {
+  Sending job;
+  const std::string told = "rank 1 never received what rank 0 sends: rank 0 in MPI_Waitall for rank 1 for 4.0";
+  EXPECT_TRUE(job.told().starts_with(told)) << job.told();
+  job.hung.rank(1).sits_in = tui::OpenCall{job.op(-2), job.world, 0, 0, -1};  // as of a blocking one, from anybody
+  EXPECT_EQ(job.told(), "");
+  job.hung.rank(1).sits_in.reset();
+  job.take(1, job.op(-2), 0, 8, false);
+  EXPECT_TRUE(job.told().starts_with(told)) << "for another message: " << job.told();
+  job.take(1, job.op(-2), 0, 7, false);
+  EXPECT_EQ(job.told(), "") << "the message is under way";
+  Sending other;
+  other.take(1, other.op(-2), -1, -1, false);
+  EXPECT_EQ(other.told(), "") << "a receive from anybody may take it";
+}
+
+TEST(StallWatch, ALoopOfTestsWaitsLikeAWait) {
+  Sending job;
+  job.hung.job.operations.push_back({describe_operation("MPI_Test", "completion", false), {}});
+  job.hung.job.operations.back().message = message_operation(job.hung.job.operations.back().operation);
+  job.hung.rank(0).sits_in.reset();
+  job.hung.rank(0).polls = tui::OpenCall{job.op(-1), tui::kNone, 0, job.hung.rank(0).finished_ticks, -1};
+  EXPECT_TRUE(job.told().starts_with(
+      "rank 1 never received what rank 0 sends: rank 0 in a loop of MPI_Test for rank 1 for 4.0"))
+      << job.told();
+}
+
+TEST(StallWatch, SaysWhoPollsInVain) {
+  HungJob hung;
+  hung.job.operations.push_back({describe_operation("MPI_Iprobe", "probe", false), {}});
+  hung.rank(1).polls = tui::OpenCall{static_cast<uint32_t>(hung.job.operations.size() - 1), hung.world(), 0, 0, -1};
+  tui::StallWatch watch(3 * kSecond);
+  hung.job.now_ns = hung.last_ns + 4 * kSecond;
+  const auto news = watch.look(hung.job);
+  ASSERT_TRUE(news);
+  EXPECT_NE(news->sentence.find("rank 1 never entered MPI_Allreduce number 7"), std::string::npos) << news->sentence;
+  EXPECT_TRUE(news->sentence.ends_with("; rank 1 polls in vain with MPI_Iprobe on MPI_COMM_WORLD")) << news->sentence;
 }
 
 TEST(StallWatch, SaysWhereRanksAreWhenNobodyWaitsInACollective) {
