@@ -87,8 +87,9 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   Query ops(
       input.db,
       "SELECT id, name FROM op WHERE class = 'all_to_all' AND nonblocking = ? AND (lower(name) LIKE '%allreduce%' OR lower(name) LIKE"
-      " '%all_reduce%' OR lower(name) LIKE '%reduce_scatter%') AND id IN (SELECT op FROM profile)");
-  ops.bind(int64_t{nonblocking});
+      " '%all_reduce%' OR lower(name) LIKE '%reduce_scatter%') AND id IN (SELECT op FROM collective_group WHERE world = ? AND comm NOT IN"
+      " (SELECT communicator FROM communicator_axis WHERE axis NOT IN ('data', 'all ranks')))");
+  ops.bind(int64_t{nonblocking}, input.world);
   std::map<int64_t, std::string> names;
   std::string list;
   while (ops.next()) {

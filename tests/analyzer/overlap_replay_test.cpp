@@ -94,5 +94,15 @@ TEST(OverlapReplay, EndsWithTheRankThatShowsThatTooLittleIsSaved) {
             2 * work_of_replay(job(false, false, 100_us, 4), false));
 }
 
+TEST(OverlapReplay, DoesNotReadReductionsOfOtherAxes) {
+  const auto by_nodes = [](int ranks) {
+    SyntheticRun made = run().ranks(ranks).steps(60).split("node", ranks / 4).split("dp", 4, true);
+    for (int part = 0; part < 4; ++part)
+      made.compute(10_ms).on_comm("node").collective("MPI_Reduce_scatter", 25_MiB, 3_ms);
+    return made.on_comm("dp").collective("MPI_Allgather", 25_MiB, 3_ms);
+  };
+  EXPECT_LT(work_of_replay(by_nodes(32), false), 100) << "2,330 with those of each rank";
+}
+
 }  // namespace
 }  // namespace ddl::test
