@@ -102,27 +102,31 @@ double polled_ns(SQLite::Database& db, int64_t world) {
     FROM profile f
     JOIN process p ON p.id = f.process
     WHERE p.world = ? AND f.op IN (SELECT id FROM op WHERE class = 'completion' AND name LIKE '%Test%')
-    GROUP BY f.process)");
+    GROUP BY f.process
+    ORDER BY f.process)");
   Query calls(db, R"(
     SELECT e.start_ns, e.start_ns + e.duration_ns, o.class = 'completion' AND o.name LIKE '%Test%'
     FROM event e JOIN op o ON o.id = e.op WHERE e.process = ? AND e.kind = 1)");
-  Query flights(db, R"(
+  Query collectives(db, R"(
     SELECT e.start_ns, e.start_ns + c.wait_ns, e.start_ns + e.duration_ns
     FROM event e
     JOIN collective c ON c.event = e.id
     WHERE e.process = ?1 AND e.kind = 2 AND c.wait_ns > 0
-      AND (e.step IN (SELECT step FROM steady_number WHERE world = ?2) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?2))
-    UNION ALL
-    SELECT e.start_ns, s.start_ns, e.start_ns + e.duration_ns
-    FROM event e
-    JOIN message m ON m.receive = e.id
-    JOIN event s ON s.id = m.send
-    WHERE e.process = ?1 AND e.kind = 2 AND m.why IS NULL AND s.start_ns > e.start_ns
       AND (e.step IN (SELECT step FROM steady_number WHERE world = ?2) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?2)))");
+  // All processes at once: messages have no index, and each process would go through those of the run.
+  Query messages(db, R"(
+    SELECT e.start_ns, s.start_ns, e.start_ns + e.duration_ns, e.process
+    FROM message m
+    CROSS JOIN event e ON e.id = m.receive
+    CROSS JOIN event s ON s.id = m.send
+    WHERE e.kind = 2 AND m.why IS NULL AND s.start_ns > e.start_ns
+      AND (e.step IN (SELECT step FROM steady_number WHERE world = ?1) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?1))
+    ORDER BY e.process)");
   std::vector<std::pair<int64_t, size_t>> processes;
   for (tests.bind(world); tests.next();) processes.emplace_back(tests.integer(0), tests.integer(1));
   double sum_ns = 0;
-  for (const auto& [process, count] : processes) {
+  bool asked = false, more = false;
+  for (const auto& [process, count] : processes) {  // ascending
     std::vector<Interval> inside, waits;
     std::unordered_set<int64_t> tested_ns;
     for (calls.bind(process); calls.next();) {
@@ -130,9 +134,14 @@ double polled_ns(SQLite::Database& db, int64_t world) {
       if (calls.integer(2) != 0) tested_ns.insert(calls.integer(1));
     }
     if (tested_ns.empty() || count < kLeastInVain * tested_ns.size()) continue;
-    for (flights.bind(process, world); flights.next();)
-      if (tested_ns.contains(flights.integer(2)))
-        waits.push_back({flights.integer(0), std::min(flights.integer(1), flights.integer(2))});
+    const auto add = [&](const Query& flight) {
+      if (tested_ns.contains(flight.integer(2)))
+        waits.push_back({flight.integer(0), std::min(flight.integer(1), flight.integer(2))});
+    };
+    for (collectives.bind(process, world); collectives.next();) add(collectives);
+    if (!asked) more = messages.bind(world).next(), asked = true;
+    for (; more && messages.integer(3) <= process; more = messages.next())
+      if (messages.integer(3) == process) add(messages);
     sum_ns += static_cast<double>(subtract(IntervalSet(std::move(waits)), IntervalSet(std::move(inside))).length_ns());
   }
   return sum_ns;

@@ -1,9 +1,7 @@
 #include "analyzer/waiting_parts.h"
 
 #include <algorithm>
-#include <optional>
-#include <string>
-#include <utility>
+#include <set>
 
 #include "analyzer/query.h"
 
@@ -40,23 +38,27 @@ PartOfRank parts_of_world(SQLite::Database& db, int64_t world, bool annotated) {
   Query recorded(db, "SELECT DISTINCT rank FROM process WHERE world = ? AND rank IS NOT NULL");
   for (recorded.bind(world); recorded.next();) ranks.push_back(recorded.integer(0));
   if (ranks.size() < kLeastRanksInParts) return {};
-  const std::string used =
-      annotated ? "SELECT DISTINCT l.comm FROM late l JOIN steady_number n ON n.world = l.world AND n.step = l.step"
-                  " WHERE l.world = ?"
-                : "SELECT DISTINCT comm FROM late WHERE world = ?";
-  Query members(db, "SELECT u.comm, m.rank FROM (" + used +
-                        ") u LEFT JOIN communicator_member m ON m.communicator = u.comm ORDER BY u.comm");
-  WaitingParts parts(ranks);
-  std::vector<int64_t> together;
-  std::optional<int64_t> comm;
-  for (members.bind(world); members.next();) {
-    if (members.is_null(1)) return {};  // of messages, or whose members are not known
-    if (comm != members.integer(0)) parts.join(std::exchange(together, {}));
-    comm = members.integer(0);
-    together.push_back(members.integer(1));
+  std::set<int64_t> steps, comms;
+  Query steady(db, "SELECT step FROM steady_number WHERE world = ?");
+  for (steady.bind(world); steady.next();) steps.insert(steady.integer(0));
+  Query late(db, "SELECT comm, step FROM late WHERE world = ?");
+  for (late.bind(world); late.next();) {
+    if (annotated && (late.is_null(1) || !steps.contains(late.integer(1)))) continue;
+    if (late.is_null(0)) return {};  // whom messages keep waiting is not known
+    comms.insert(late.integer(0));
   }
-  if (!comm) return {};  // nobody waited, or nobody knows
-  parts.join(together);
+  if (comms.empty()) return {};  // nobody waited, or nobody knows
+  WaitingParts parts(ranks);
+  Query members(db, "SELECT rank FROM communicator_member WHERE communicator = ?");
+  for (const int64_t comm : comms) {
+    std::vector<int64_t> together;
+    for (members.bind(comm); members.next();) {
+      if (members.is_null(0)) return {};
+      together.push_back(members.integer(0));
+    }
+    if (together.empty()) return {};  // its members are not known
+    parts.join(together);
+  }
   return parts.parts();
 }
 

@@ -14,8 +14,8 @@ constexpr double kMinOverlapShare = 0.05;  // of the step
 DDL_FINDING(blocking_collectives, kSpeed, "timeline",
             "blocking reductions of gradients hide nothing, though computing lies between them",
             "a replay of each rank's steps with the same transfers beside the computing") {
-  const auto replay = replay_overlap(input, false);
-  if (!replay || replay->saving_ns < kMinOverlapShare * static_cast<double>(input.step_ns)) return {};
+  const auto replay = replay_overlap(input, false, kMinOverlapShare);
+  if (!replay) return {};
   Finding finding;
   finding.subject = replay->op;
   finding.saving_ns = static_cast<int64_t>(replay->saving_ns);

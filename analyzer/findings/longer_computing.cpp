@@ -153,15 +153,14 @@ bool join_those_apart(std::vector<StepOfRanks>& steps, size_t all_ranks,
 }
 
 /// Computing of a rank in each part of its run; a part is as many of its calls as any other. Empty: it made too few.
-std::vector<double> computing_in_parts(SQLite::Database& db, const ProcessInfo& process) {
-  Query calls(
-      db,
-      "SELECT e.start_ns, e.start_ns + e.duration_ns FROM event e JOIN op o ON o.id = e.op WHERE e.process = ? AND e.kind = 1"
-      " AND e.thread = 0 AND o.class <> 'lifecycle' AND e.start_ns >= ? ORDER BY e.start_ns");
+std::vector<double> computing_in_parts(Query& calls, const Catalog& catalog, const ProcessInfo& process) {
   std::vector<double> gaps_ns;
   int64_t left_ns = *process.run_begin_ns;
-  for (calls.bind(process.id, left_ns); calls.next(); left_ns = std::max(left_ns, calls.integer(1)))
+  for (calls.bind(process.id, left_ns); calls.next();) {
+    if (catalog.operation(calls.integer(2)).op_class == OpClass::kLifecycle) continue;
     gaps_ns.push_back(static_cast<double>(std::max<int64_t>(0, calls.integer(0) - left_ns)));
+    left_ns = std::max(left_ns, calls.integer(1));
+  }
   if (gaps_ns.size() < kPartsOfRun) return {};
   std::vector<double> parts(kPartsOfRun);
   for (size_t i = 0; i < gaps_ns.size(); ++i) parts[i * kPartsOfRun / gaps_ns.size()] += gaps_ns[i];
@@ -171,11 +170,15 @@ std::vector<double> computing_in_parts(SQLite::Database& db, const ProcessInfo& 
 /// By how much `rank` computes longer in each part of its run than any other rank in that part of theirs. Empty:
 /// that is not known.
 std::vector<double> leads_in_parts(const FindingInput& input, int64_t rank) {
+  Query calls(
+      input.db,
+      "SELECT start_ns, start_ns + duration_ns, op FROM event WHERE process = ? AND kind = 1 AND thread = 0 AND start_ns >= ?"
+      " ORDER BY start_ns");
   std::vector<double> own, most(kPartsOfRun);
   for (const auto& [id, process] : input.catalog.processes) {
     if (process.world != input.world || process.rank < 0 || !process.run_begin_ns) continue;
     if (process.thinned || process.blind) return {};
-    std::vector<double> parts = computing_in_parts(input.db, process);
+    std::vector<double> parts = computing_in_parts(calls, input.catalog, process);
     if (process.rank == rank)
       own = std::move(parts);
     else

@@ -71,9 +71,15 @@ std::unordered_set<int64_t> ids(SQLite::Database& db, const char* sql) {
   return found;
 }
 
+double mean_of_values(const std::map<int64_t, double>& values) {
+  double sum = 0;
+  for (const auto& [key, value] : values) sum += value;
+  return sum / static_cast<double>(values.size());
+}
+
 }  // namespace
 
-std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonblocking) {
+std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonblocking, double least_share) {
   if (!input.steps.annotated || input.step_ns <= 0) return std::nullopt;
   Query by_device(input.db, "SELECT 1 FROM steady_world WHERE world = ? AND waits_by = 'device'");
   by_device.bind(input.world);
@@ -81,8 +87,9 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
   Query ops(
       input.db,
       "SELECT id, name FROM op WHERE class = 'all_to_all' AND nonblocking = ? AND (lower(name) LIKE '%allreduce%' OR lower(name) LIKE"
-      " '%all_reduce%' OR lower(name) LIKE '%reduce_scatter%') AND id IN (SELECT op FROM profile)");
-  ops.bind(int64_t{nonblocking});
+      " '%all_reduce%' OR lower(name) LIKE '%reduce_scatter%') AND id IN (SELECT op FROM collective_group WHERE world = ? AND comm NOT IN"
+      " (SELECT communicator FROM communicator_axis WHERE axis NOT IN ('data', 'all ranks')))");
+  ops.bind(int64_t{nonblocking}, input.world);
   std::map<int64_t, std::string> names;
   std::string list;
   while (ops.next()) {
@@ -108,6 +115,7 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
           events.table(), events.condition(), nonblocking ? 2 : 1, list, kGradientBytes));
   std::map<int64_t, double> least;  // by step: a step is as short as its slowest rank's
   OverlapReplay found;
+  const double least_ns = least_share * static_cast<double>(input.step_ns);
   double rank_steps = 0, at_once_bytes = 0;
   std::map<int64_t, double> calls_by_op;
   const std::unordered_set<int64_t> background = ids(input.db, "SELECT process FROM background_process");
@@ -167,9 +175,12 @@ std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonb
       step.push_back(r);
     }
     finish();
+    // Each further rank may only lessen it.
+    if (least.size() == steps.size() && mean_of_values(least) < least_ns) return std::nullopt;
   }
   if (rank_steps == 0 || at_once_bytes < kMostBytes * found.bytes) return std::nullopt;
-  for (const auto& [step, saving_ns] : least) found.saving_ns += saving_ns / static_cast<double>(least.size());
+  found.saving_ns = mean_of_values(least);
+  if (found.saving_ns < least_ns) return std::nullopt;
   for (double* sum : {&found.transfer_ns, &found.between_ns, &found.calls, &found.bytes}) *sum /= rank_steps;
   found.op = names[std::max_element(calls_by_op.begin(), calls_by_op.end(), [](const auto& a, const auto& b) {
                      return a.second < b.second;

@@ -29,7 +29,7 @@ struct OverlapReplay {
 };
 
 /// `nonblocking`: of collectives that were posted and waited for at once, else of blocking ones. Nothing: there are
-/// none; or of the non-blocking ones most are computed behind.
-std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonblocking);
+/// none; it saves less than `least_share` of the step; or of the non-blocking ones most are computed behind.
+std::optional<OverlapReplay> replay_overlap(const FindingInput& input, bool nonblocking, double least_share);
 
 }  // namespace ddl

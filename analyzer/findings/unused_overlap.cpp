@@ -14,8 +14,8 @@ constexpr double kMinUnusedShare = 0.05;  // of the step
 DDL_FINDING(unused_overlap, kSpeed, "timeline", "non-blocking reductions of gradients are waited for at once",
             "a replay of each rank's steps with the same transfers beside the computing; of reductions that pass 90 % "
             "of their flight inside MPI") {
-  const auto replay = replay_overlap(input, true);
-  if (!replay || replay->saving_ns < kMinUnusedShare * static_cast<double>(input.step_ns)) return {};
+  const auto replay = replay_overlap(input, true, kMinUnusedShare);
+  if (!replay) return {};
   Finding finding;
   finding.subject = replay->op;
   finding.saving_ns = static_cast<int64_t>(replay->saving_ns);

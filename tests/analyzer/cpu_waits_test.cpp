@@ -52,6 +52,25 @@ TEST(CpuContention, SavesNoMoreThanTheRanksWaited) {
               1);  // one after the other; without them rank 0 computes for 37.6 ms
 }
 
+/// Ranks that had no CPU for 60 % of the time compute for 16 of 40 ms: a step of 50 is left with these.
+TEST(CpuContention, WhatIsComputedOnACpuStays) {
+  Tables run = even(2);
+  account(run, {{0, 6_s, 10_s}, {1, 6_s, 10_s}});
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"cpu_contention"});
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 34e6, 1);
+}
+
+/// The scheduler's account is read at other times than the clock.
+TEST(CpuContention, NobodyWaitsForLongerThanTheRun) {
+  Tables run = even(2);
+  run.exec(
+      "INSERT INTO process_fact VALUES (1, 'run_queue_wait_ns', '7500000000'), (1, 'on_cpu_ns', '10000000'),"
+      " (1, 'cpu_account_ns', '7460000000')");
+  run.analyze();
+  EXPECT_EQ(run.text("SELECT sentence FROM finding"), "rank 0 (node1) waited for a CPU for 7.46 s of 7.46 s (100%)");
+}
+
 TEST(CpuContention, OneFindingForAll) {
   struct Case {
     int64_t hosts;

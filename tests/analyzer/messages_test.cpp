@@ -1,6 +1,9 @@
 // Messages by hand: who goes with whom, who waits for whom how long, and what is not known.
 #include <gtest/gtest.h>
+#include <sqlite3.h>
 
+#include "analyzer/verdict.h"
+#include "store/ingest/run_facts.h"
 #include "tests/analyzer/message_rows.h"
 #include "tests/analyzer/tables.h"
 
@@ -615,6 +618,52 @@ TEST(Messages, LoopsThatTestAndSleepLeaveTheVerdictOpen) {
               loops)
         << text;
   }
+}
+
+/// Every other rank posts a receive, and tests for it in a loop until its neighbour has sent, 40 of 100 ms later.
+Tables tested_messages(int64_t ranks) {
+  Tables run(ranks);
+  run.exec("BEGIN");
+  for (int64_t s = 0; s < 10; ++s) {
+    const int64_t begin_ns = s * 100_ms;
+    for (int64_t rank = 0; rank < ranks; rank += 2) {
+      RankRows(run, rank).in_step(s).call("MPI_Send", rank + 1, 7, begin_ns + 80_ms, begin_ns + 80_ms + 10_us);
+      RankRows(run, rank + 1)
+          .in_step(s)
+          .post("MPI_Irecv", rank, 7, begin_ns + 40_ms, begin_ns + 90_ms)
+          .wait(begin_ns + 90_ms - 10_us, begin_ns + 90_ms, "MPI_Test");
+      for (const int64_t one : {rank, rank + 1}) run.step(one, s, begin_ns, begin_ns + 100_ms, 10_us);
+    }
+  }
+  run.exec("COMMIT");
+  run.exec("UPDATE profile SET calls = 20 * calls WHERE op IN (SELECT id FROM op WHERE name = 'MPI_Test')");
+  store::create_indices(run.db());
+  run.analyze();
+  return run;
+}
+
+TEST(Messages, LoopsThatTestForMessagesLeaveTheVerdictOpen) {
+  Tables run = tested_messages(4);
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "undecided");
+  const std::string text = run.text("SELECT value FROM meta WHERE key = 'verdict.text'");
+  EXPECT_NE(text.find("up to 20.0% more may be waiting, in loops around calls that only test"), std::string::npos)
+      << text;
+}
+
+// 4 times the ranks are 4 times the work, not the square.
+TEST(Messages, LoopsThatTestAreLookedThroughWithWorkInProportionToTheRanks) {
+  const auto work_of_verdict = [](int64_t ranks) {
+    Tables run = tested_messages(ranks);
+    int64_t work = 0;
+    sqlite3_progress_handler(
+        run.db().getHandle(), 100, [](void* sum) { return ++*static_cast<int64_t*>(sum), 0; }, &work);
+    store_verdict(run.db(), 0, "");
+    sqlite3_progress_handler(run.db().getHandle(), 0, nullptr, nullptr);
+    return work;
+  };
+  const int64_t few = work_of_verdict(128);
+  EXPECT_GT(few, 100);
+  EXPECT_LT(work_of_verdict(512), 5 * few);
 }
 
 // --------------------------------------------------------------------------------------------------------------- steps

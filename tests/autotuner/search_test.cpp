@@ -364,6 +364,26 @@ TEST(Search, WhatNobodyAskedForShowsItsGain) {
   EXPECT_GE(own, 18U);
 }
 
+// The user asked for both, but only `a` changes anything: whatever `b` the fastest trial had, it goes back.
+TEST(Search, WhatMakesNoDifferenceGoesBackToItsDefault) {
+  const Space space({{"a", {"1", "16"}, false}, {"b", {"u", "v", "w"}, false}});
+  std::vector<double> costs;
+  for (size_t point = 0; point < space.size(); ++point) costs.push_back(space.value_index(point, 0) == 0 ? 2 : 1);
+  size_t found = 0, at_default = 0, told = 0;
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    Timed bench(costs, 120, seed, 0.01);
+    const SearchResult result =
+        search(space, std::vector<double>(costs.size(), 0.0), std::vector<bool>(costs.size(), true),
+               {{0, Stage::kCalibrate, 0, {costs[0], "", costs[0]}}}, bench, {.seed = seed});
+    found += space.value_index(result.winner, 0) == 1;
+    at_default += space.value_index(result.winner, 1) == 0;
+    told += result.idle == std::vector<size_t>{1};
+  }
+  EXPECT_EQ(found, 20U);
+  EXPECT_GE(at_default, 18U);
+  EXPECT_GE(told, 5U) << "in most the fastest trial had another value of b";
+}
+
 TEST(Search, ProvesWhatItFindsWithinTheTimeWhereTheDefaultIsSlow) {
   const std::vector<double> costs = {10, 0.9, 0.8, 1.0, 0.7, 1.1, 0.9, 1.2, 1.0};
   for (uint64_t seed = 1; seed <= 20; ++seed) {
