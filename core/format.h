@@ -212,6 +212,12 @@ constexpr uint64_t kMaxDurationTicks = (1ull << 48) - 1;
 constexpr uint64_t kMaxPayloadBytes = (1ull << 48) - 1;
 constexpr uint32_t kNoComm = 0;      ///< Record::comm of operations without a communicator
 constexpr uint32_t kNoSequence = 0;  ///< collectives count from 1
+/// Bit of the numbers of those that python/ddl_hooks tells of (PyTorch's monitored barriers), which count for themselves.
+constexpr uint32_t kToldCollective = 1u << 30;
+/// As people count, of a stored number.
+constexpr int64_t shown_number(int64_t sequence) {
+  return sequence > kToldCollective && sequence < int64_t{1} << 31 ? sequence - kToldCollective : sequence;
+}
 
 /// One event, 40 bytes. `word` is stored last (release), so a record is either whole or not there.
 struct Record {

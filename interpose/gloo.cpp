@@ -47,9 +47,6 @@ struct Told {
 };
 __thread Told t_told __attribute__((tls_model("initial-exec"))) = {};
 
-// of the number of one: tags, and how often they were used, leave the bit free
-constexpr uint32_t kToldBarrier = 1u << 30;
-
 struct OpRow {
   uint32_t op;
   OpClass op_class;
@@ -293,7 +290,7 @@ extern "C" void ddl_told_begin(const char* name, uint32_t group, int peer, uint3
   if (row == kOps + sizeof kOps / sizeof *kOps || !records_gloo()) return;
   const bool collective = row->op_class == OpClass::kBarrier;
   is_inside_call(__builtin_dwarf_cfa());
-  told.call = begin_call(row->op, nullptr, group, collective, collective ? number | kToldBarrier : number, peer,
+  told.call = begin_call(row->op, nullptr, group, collective, collective ? number | kToldCollective : number, peer,
                          record_payload(bytes, 0, 0));
   // What is called until it ends is called from inside it: this frame, which says so elsewhere, will be gone.
   if (told.call.thread && told.call.outermost) set_call(told.call.thread, call_of(told.call.thread) | ~uint64_t{15});

@@ -196,7 +196,7 @@ CREATE TABLE event (
   kind INTEGER NOT NULL,    -- 1 call of MPI or Gloo, 2 request, 3 call of NCCL (what the host did: it only enqueues), 4 collective of NCCL as a device carried it out
   op INTEGER NOT NULL,      -- op.id
   comm INTEGER,             -- communicator.id
-  seq INTEGER,              -- number of this collective on its communicator, from 1, equal on all members (+ k * 2^32: the k-th repetition of a captured one); NULL: not the instance of a collective, or on MPI_COMM_SELF
+  seq INTEGER,              -- number of this collective on its communicator, from 1, equal on all members (+ k * 2^32: the k-th repetition of a captured one; + 2^30: a monitored_barrier of PyTorch, counted for itself); NULL: not the instance of a collective, or on MPI_COMM_SELF
   region INTEGER NOT NULL,  -- region.id in which the call was made or posted
   site INTEGER,             -- site.id
   step INTEGER,             -- step number; NULL: outside steps

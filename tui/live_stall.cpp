@@ -53,8 +53,8 @@ std::string describe(const Job& job, const OpenCall& call) {
   const Operation& operation = job.operations[call.op].operation;
   const std::string& label = job.communicators[call.comm].label;
   return operation.op_class == OpClass::kCompletion
-             ? fmt::format("collective number {} on {} ({})", call.sequence, label, operation.name)
-             : fmt::format("{} number {} on {}", operation.name, call.sequence, label);
+             ? fmt::format("collective number {} on {} ({})", shown_number(call.sequence), label, operation.name)
+             : fmt::format("{} number {} on {}", operation.name, shown_number(call.sequence), label);
 }
 
 /// The longest that a rank may sit in the call and the job still be well.

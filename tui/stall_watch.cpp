@@ -66,7 +66,7 @@ std::string call_phrase(const Job& job, const Rank& rank) {
   if (!rank.sits_in || rank.sits_in->op == kNone) return {};
   const OpenCall& call = *rank.sits_in;
   std::string text = job.operations[call.op].operation.name;
-  if (call.sequence > 0) text += fmt::format(" number {}", call.sequence);
+  if (call.sequence > 0) text += fmt::format(" number {}", shown_number(call.sequence));
   if (call.comm != kNone && !job.communicators[call.comm].label.empty())
     text += fmt::format(" on {}", job.communicators[call.comm].label);
   return text;

@@ -291,12 +291,12 @@ std::vector<UnfinishedCall> open_calls(const FindingInput& input) {
   std::vector<UnfinishedCall> calls;
   Query rows(
       input.db,
-      "SELECT p.rank, x.op, x.comm, x.seq, x.step, x.peer, x.start_ns FROM open_call x CROSS JOIN process p ON p.id = x.process"
+      "SELECT p.rank, x.op, x.comm, x.seq, x.step, x.peer, x.start_ns, x.bytes FROM open_call x CROSS JOIN process p ON p.id = x.process"
       " WHERE p.world = ? AND p.rank IS NOT NULL ORDER BY p.rank, x.start_ns");
   rows.bind(input.world);
   while (rows.next()) {
     calls.push_back({rows.integer(0), rows.integer(1), rows.maybe_integer(2), rows.maybe_integer(3),
-                     rows.maybe_integer(4), rows.maybe_integer(5), rows.integer(6), std::nullopt});
+                     rows.maybe_integer(4), rows.maybe_integer(5), rows.integer(6), std::nullopt, rows.integer(7)});
   }
   return calls;
 }
@@ -351,7 +351,7 @@ std::optional<Stall> find_stall(const FindingInput& input) {
   stall.sits_in = operation.name;
   stall.collective = fmt::format("{} number {} on {}",
                                  operation.numbered ? operation.name : posted_operation(input, found->comm, call->rank),
-                                 found->seq, communicator.label);
+                                 shown_number(found->seq), communicator.label);
   return stall;
 }
 

@@ -25,6 +25,7 @@ struct UnfinishedCall {
   std::optional<int64_t> comm, seq, step, peer;
   int64_t start_ns = 0;
   std::optional<int64_t> gave_up_ns;  ///< when it returned, at the framework's timeout
+  int64_t bytes = 0;                  ///< of a call that never returned; 0: not known
 };
 
 struct Stall : StallCase {

@@ -212,6 +212,35 @@ std::string codes_text(const FindingInput& input, const std::vector<int64_t>& ra
   return fmt::format("{} {}", codes.size() == 1 ? "code" : "codes", fmt::join(codes, ", "));
 }
 
+std::string exit_codes_sql(const FindingInput& input) {
+  return fmt::format(
+      "SELECT r.rank, r.host, r.pid, r.ended, f.value AS exit_code, r.end_ns FROM v_rank r JOIN process_fact f ON f.process = r.process"
+      " WHERE r.world = {} AND f.key = 'exit_code' ORDER BY r.end_ns",
+      input.world);
+}
+
+/// Who left with code 0 although the others were still waiting for it, which to them is a peer that died: its data ran
+/// out, say.
+std::vector<int64_t> left_early(const FindingInput& input, const Ends& ends, const std::optional<Stall>& stall) {
+  if (!stall || stall->circular) return {};
+  const bool all = std::all_of(stall->missing.begin(), stall->missing.end(), [&](int64_t rank) {
+    return std::binary_search(ends.left.begin(), ends.left.end(), rank) && exit_code_of(input, rank) == 0;
+  });
+  return all ? stall->missing : std::vector<int64_t>();
+}
+
+void describe_left_early(const FindingInput& input, const Stall& stall, Finding& finding) {
+  const bool one = stall.missing.size() == 1;
+  finding.sentence = fmt::format("{} left with code 0 {}, before {}, in which {} sat until {} failed",
+                                 ranks_text(stall.missing), when(input, stall.missing.front()), stall.collective,
+                                 ranks_text(stall.waiting), stall.waiting.size() == 1 ? "it" : "they");
+  finding.confidence = "sure";
+  finding.advice = fmt::format(
+      "see why {} made fewer steps than the others: data that ran out (shards of unequal length: DistributedSampler pads them, torch's Join "
+      "waits), a break out of the loop, sys.exit",
+      one ? fmt::format("rank {}", stall.missing.front()) : "these ranks");
+}
+
 /// Nobody was lost: every rank left by exit(), some of them because something went wrong. Whose call was still open
 /// waited for one that was gone.
 std::vector<Finding> find_failed_exits(const FindingInput& input, const Ends& ends) {
@@ -223,7 +252,19 @@ std::vector<Finding> find_failed_exits(const FindingInput& input, const Ends& en
   for (const UnfinishedCall& call : vain_calls(input)) waited.insert(call.rank);
   std::vector<int64_t> own, after;
   for (const int64_t rank : failed) (waited.contains(rank) ? after : own).push_back(rank);
-  if (own.empty()) std::swap(own, after);
+  if (own.empty()) {
+    const std::optional<Stall> stall = find_stall(input);
+    if (const std::vector<int64_t> early = left_early(input, ends, stall); !early.empty()) {
+      Finding finding;
+      describe_left_early(input, *stall, finding);
+      if (early.size() == 1) finding.rank = early.front();
+      finding.evidence = fmt::format("{} of {} ranks exited with {}, another code than 0.", failed.size(), ends.ranks,
+                                     codes_text(input, failed));
+      finding.evidence_sql = exit_codes_sql(input);
+      return {finding};
+    }
+    std::swap(own, after);
+  }
   const int64_t first = own.front();
   std::sort(own.begin(), own.end());
   std::sort(after.begin(), after.end());
@@ -244,10 +285,7 @@ std::vector<Finding> find_failed_exits(const FindingInput& input, const Ends& en
         fmt::format("; {}, which waited for others, followed with {}", ranks_text(after), codes_text(input, after));
   finding.evidence = fmt::format("{} of {} ranks exited with another code than 0.", failed.size(), ends.ranks);
   finding.evidence += fmt::format(" {}: {}.", rank_on_host(input.catalog, input.world, first), last_seen(input, first));
-  finding.evidence_sql = fmt::format(
-      "SELECT r.rank, r.host, r.pid, r.ended, f.value AS exit_code, r.end_ns FROM v_rank r JOIN process_fact f ON f.process = r.process"
-      " WHERE r.world = {} AND f.key = 'exit_code' ORDER BY r.end_ns",
-      input.world);
+  finding.evidence_sql = exit_codes_sql(input);
   finding.advice = fmt::format(
       "read the error output of rank {}: it ended by an exception, or by an exit of the script's own", first);
   return {finding};
@@ -305,6 +343,10 @@ DDL_FINDING(killed_rank, kEnded, "", "the run went wrong: a rank was killed, or 
     finding.advice =
         fmt::format("read the error output of {}: {} ended by an exception, or by an exit of the script's own",
                     ranks_text(first), first.size() == 1 ? "it" : "they");
+  } else if (const std::vector<int64_t> early = left_early(input, ends, stall);
+             !early.empty() && end.told_to_end.empty()) {
+    first = early;
+    describe_left_early(input, *stall, finding);
   } else {
     describe_lost(input, ends, end, stall, transfer, finding, first);
   }

@@ -226,7 +226,7 @@ bool waits_for_its_peer(const Operation& operation) {
 std::string call_words(const Operation& operation, std::optional<int64_t> sequence, std::optional<int64_t> peer,
                        std::string_view label) {
   std::string text = operation.name;
-  if (sequence) text += fmt::format("{} number {}", operation.numbered ? "" : " for", *sequence);
+  if (sequence) text += fmt::format("{} number {}", operation.numbered ? "" : " for", shown_number(*sequence));
   if (peer && *peer >= 0 && !operation.numbered) text += fmt::format(" with rank {}", *peer);
   if (!label.empty()) text += fmt::format(" on {}", label);
   return text;

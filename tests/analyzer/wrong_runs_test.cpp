@@ -18,6 +18,26 @@ TEST(Findings, MismatchedCalls) {
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 1);
 }
 
+TEST(Findings, AnAllreduceOfAnotherSizeIsTheCallOfAnotherPlace) {
+  for (const bool other : {false, true}) {
+    Tables run(3);
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      run.ended(rank, "lost", 10_ms);
+      run.open_call(rank, "MPI_Allreduce", 1, 1, 2_ms);
+    }
+    run.exec("UPDATE open_call SET bytes = 71200");
+    if (other) run.exec("UPDATE open_call SET bytes = 12 WHERE process = (SELECT id FROM process WHERE rank = 1)");
+    run.analyze();
+    ASSERT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'mismatched_calls'"), other ? 1 : 0);
+    if (!other) continue;
+    EXPECT_EQ(
+        first_sentence(run),
+        "the ranks disagree on collective number 1 on MPI_COMM_WORLD: rank 1 is in MPI_Allreduce of 12 B, ranks 0 "
+        "and 2 are in MPI_Allreduce of 69.5 KiB");
+    EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE position = 1"), 1);
+  }
+}
+
 TEST(Findings, KilledRank) {
   Tables run = hung(2);
   saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 60_ms);  // torn down at once: no hang
@@ -203,6 +223,23 @@ TEST(Findings, WhoExitsIsNotBlamedForOneThatWasKilled) {
   received.ended(1, "exited", 4'900_ms);
   EXPECT_EQ(sentence_after_exit_code(std::move(received), 1),
             "ranks 0 and 2 stopped (the command's exit code: 1), last seen at 1.56 s");
+}
+
+// Its data ran out: the others' connections close, which ends them by an exception, or the launcher ends them.
+TEST(Findings, ARankThatLeftEarlyWithCode0IsNamedAndNotThoseThatFailedForIt) {
+  for (const char* others : {"exited", "lost"}) {
+    Tables run = hung(3);
+    over_gloo(run);
+    run.ended(1, "exited", 1'555_ms);
+    exit_code(run, 1, 0);
+    for (const int64_t rank : {0, 2}) {
+      run.ended(rank, others, 1'700_ms);
+      if (std::string_view(others) == "exited") exit_code(run, rank, 1);
+    }
+    EXPECT_EQ(sentence_after_exit_code(std::move(run), 1),
+              "rank 1 left with code 0 at 1.55 s in step 9, before gloo::MPI_Allreduce number 11 on MPI_COMM_WORLD, in "
+              "which ranks 0 and 2 sat until they failed");
+  }
 }
 
 // torchrun sends SIGTERM, which a rank inside a collective does not see, and SIGKILL 30 s later; only then it
