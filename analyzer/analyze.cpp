@@ -14,6 +14,7 @@
 #include "analyzer/passes/catalog.h"
 #include "analyzer/passes/gradient_noise.h"
 #include "analyzer/passes/input_ranges.h"
+#include "analyzer/passes/late_completion.h"
 #include "analyzer/passes/layer_totals.h"
 #include "analyzer/passes/passes.h"
 #include "analyzer/passes/steady_steps.h"
@@ -125,6 +126,7 @@ void analyze(SQLite::Database& db, const AnalyzeProgress& progress, unsigned thr
   for (const auto& [world, count] : violations) book(db, kViolations, count, world);
   book(db, kBadIntervals, collectives.bad_intervals);
 
+  find_late_completions(db, catalog);
   analyze_negotiations(db, catalog, background);
   find_late_roots(db);
 

@@ -321,6 +321,15 @@ CREATE TABLE call_wait (
   sigma_ns REAL               -- clock sigma of wait_ns
 );
 
+-- Calls that complete what is not blocking, after the waiting for others to post it and before the last of them comes to complete it in turn (specification.md W2):
+-- transfer, or waiting for a rank that computes and does not drive the library. A call may have several rows, which are one: the latest begin and the latest end.
+-- Where a process tests again and again, the time before the test that found what it posted over: a row for each.
+CREATE TABLE late_completion (
+  event INTEGER NOT NULL,     -- event.id of the call
+  start_ns INTEGER NOT NULL,  -- it waits for nobody to post from here on; before the call begins: of one that tests
+  end_ns INTEGER NOT NULL     -- the others have come, or the call is over
+);
+
 -- Waiting for messages by waiter, late rank and step. A key may have several rows.
 CREATE TABLE message_late (
   world INTEGER NOT NULL,   -- process.world
@@ -336,7 +345,7 @@ CREATE TABLE message_late (
 CREATE TABLE tail (
   process INTEGER NOT NULL,      -- process.id
   step INTEGER NOT NULL,         -- step.step
-  xfer_ns INTEGER NOT NULL,      -- inside completing calls with collectives in flight, without the waiting
+  xfer_ns INTEGER NOT NULL,      -- inside completing calls with collectives in flight, without the waiting, and without what may be waiting as well (late_completion)
   buckets INTEGER NOT NULL,      -- collectives posted in the step that completed in the tail
   bytes INTEGER NOT NULL,        -- theirs
   all_buckets INTEGER NOT NULL,  -- collectives posted in the step

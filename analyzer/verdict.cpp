@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <unordered_map>
 #include <unordered_set>
 #include <utility>
 
@@ -10,6 +12,7 @@
 #include "analyzer/facts.h"
 #include "analyzer/findings/job_end.h"
 #include "analyzer/intervals.h"
+#include "analyzer/passes/late_completion.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
 
@@ -57,7 +60,7 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
     return {"undecided",
             fmt::format(
                 "undecided between {} and wait: {}; up to {:.1f}% more may be waiting, in loops around calls that only"
-                " test (MPI_Test), and count as computing",
+                " test (MPI_Test, MPI_Iprobe), and count as computing",
                 first.value > kBoundThreshold ? first.name : "computing", numbers, waits->polled * 100)};
   if (first.value <= kBoundThreshold) {
     double waiting = 0;  // as much as there may be
@@ -92,56 +95,126 @@ double polling_share(SQLite::Database& db, int64_t world) {
   return row.next() && row.real(1) > 0 ? row.real(0) / row.real(1) : 0;
 }
 
-/// Time outside of calls that may be waiting: a process tests again and again whether a collective or a receive is
-/// over, in a loop that may sleep, while other ranks have not posted it, or not sent. Tests in vain leave no record, so
-/// that when the loop began is not known, and what it does beside: from the post on it may be waiting.
-double polled_ns(SQLite::Database& db, int64_t world) {
-  constexpr size_t kLeastInVain = 2;  // calls for each that found something: with fewer nothing loops
-  Query tests(db, R"(
-    SELECT f.process, sum(f.calls)
-    FROM profile f
-    JOIN process p ON p.id = f.process
-    WHERE p.world = ? AND f.op IN (SELECT id FROM op WHERE class = 'completion' AND name LIKE '%Test%')
-    GROUP BY f.process
-    ORDER BY f.process)");
+/// A process that tests or probes in vain as often as not.
+struct Polling {
+  bool tests = false, probes = false;
+  struct Flight {
+    int64_t begin_ns, until_ns, over_ns;
+  };
+  std::vector<Flight> flights;                   ///< begin, for whom it waits, end: when a test found that
+  std::unordered_map<int64_t, int64_t> sent_ns;  ///< of messages, by begin of the receive
+};
+
+std::map<int64_t, Polling> polling_of(SQLite::Database& db, int64_t world) {
   Query calls(db, R"(
-    SELECT e.start_ns, e.start_ns + e.duration_ns, o.class = 'completion' AND o.name LIKE '%Test%'
-    FROM event e JOIN op o ON o.id = e.op WHERE e.process = ? AND e.kind = 1)");
+    SELECT f.process, o.class = 'probe', sum(f.calls),
+           (SELECT count(*) FROM event e JOIN op t ON t.id = e.op
+            WHERE e.process = p.id AND e.kind = 1 AND t.class = o.class AND (t.name LIKE '%Test%' OR t.name LIKE 'MPI_I%'))
+    FROM profile f
+    JOIN op o ON o.id = f.op
+    JOIN process p ON p.id = f.process
+    WHERE p.world = ? AND f.op IN (SELECT id FROM op WHERE (class = 'completion' AND name LIKE '%Test%')
+                                                        OR (class = 'probe' AND name LIKE 'MPI_I%'))
+    GROUP BY f.process, o.class)");
+  std::map<int64_t, Polling> polling;
+  for (calls.bind(world); calls.next();) {
+    if (calls.integer(3) == 0 || calls.integer(2) < kLeastInVain * calls.integer(3)) continue;
+    Polling& process = polling[calls.integer(0)];
+    (calls.integer(1) != 0 ? process.probes : process.tests) = true;
+  }
+  return polling;
+}
+
+/// Everything that the loops of `polling` may wait for, in steady steps.
+void read_what_loops_wait_for(SQLite::Database& db, int64_t world, std::map<int64_t, Polling>& polling) {
+  const auto steady = [](const char* step) {
+    return fmt::format(
+        " AND ({} IN (SELECT step FROM steady_number WHERE world = ?1) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?1))",
+        step);
+  };
   Query collectives(db, R"(
     SELECT e.start_ns, e.start_ns + c.wait_ns, e.start_ns + e.duration_ns
     FROM event e
     JOIN collective c ON c.event = e.id
-    WHERE e.process = ?1 AND e.kind = 2 AND c.wait_ns > 0
-      AND (e.step IN (SELECT step FROM steady_number WHERE world = ?2) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?2)))");
-  // All processes at once: messages have no index, and each process would go through those of the run.
+    WHERE e.process = ?2 AND e.kind = 2 AND c.wait_ns > 0)" +
+                            steady("e.step"));
+  for (auto& [id, process] : polling) {
+    if (!process.tests) continue;
+    for (collectives.bind(world, id); collectives.next();)
+      process.flights.push_back({collectives.integer(0), collectives.integer(1), collectives.integer(2)});
+  }
+  const auto tests = [&](int64_t id) -> Polling* {
+    const auto found = polling.find(id);
+    return found != polling.end() && found->second.tests ? &found->second : nullptr;
+  };
+  Query late(db, R"(
+    SELECT e.process, l.start_ns, l.end_ns, e.start_ns + e.duration_ns
+    FROM late_completion l
+    JOIN event e ON e.id = l.event
+    WHERE l.start_ns < e.start_ns)" +
+                     steady("e.step"));
+  for (late.bind(world); late.next();)
+    if (Polling* process = tests(late.integer(0)))
+      process->flights.push_back({late.integer(1), late.integer(2), late.integer(3)});
   Query messages(db, R"(
-    SELECT e.start_ns, s.start_ns, e.start_ns + e.duration_ns, e.process
+    SELECT s.process, s.kind, s.start_ns, s.start_ns + s.duration_ns, r.process, r.kind, r.start_ns, r.start_ns + r.duration_ns
     FROM message m
-    CROSS JOIN event e ON e.id = m.receive
     CROSS JOIN event s ON s.id = m.send
-    WHERE e.kind = 2 AND m.why IS NULL AND s.start_ns > e.start_ns
-      AND (e.step IN (SELECT step FROM steady_number WHERE world = ?1) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?1))
-    ORDER BY e.process)");
-  std::vector<std::pair<int64_t, size_t>> processes;
-  for (tests.bind(world); tests.next();) processes.emplace_back(tests.integer(0), tests.integer(1));
+    CROSS JOIN event r ON r.id = m.receive
+    WHERE m.why IS NULL)" +
+                         steady("r.step"));
+  for (messages.bind(world); messages.next();) {
+    constexpr int64_t kRequest = 2;
+    const int64_t send_ns = messages.integer(2), receive_ns = messages.integer(6);
+    Polling* sender = messages.integer(1) == kRequest ? tests(messages.integer(0)) : nullptr;
+    Polling* receiver = messages.integer(5) == kRequest ? tests(messages.integer(4)) : nullptr;
+    // What was sent before its receive was posted waited for nobody.
+    if (sender && send_ns < receive_ns && receive_ns < messages.integer(3))
+      sender->flights.push_back({send_ns, receive_ns, messages.integer(3)});
+    if (receiver && receive_ns < send_ns) receiver->flights.push_back({receive_ns, send_ns, messages.integer(7)});
+    const auto probing = polling.find(messages.integer(4));
+    if (probing != polling.end() && probing->second.probes) probing->second.sent_ns[receive_ns] = send_ns;
+  }
+}
+
+/// Time outside of calls that may be waiting: a process tests again and again whether a collective or a message is over,
+/// or probes for one, in a loop that may sleep, while other ranks have not posted their part, or compute on behind it
+/// (late_completion.h). Tests and probes in vain leave no record, so that when the loop began is not known, and what it
+/// does beside: from the post on, or from the call before the probe, it may be waiting.
+double polled_ns(SQLite::Database& db, int64_t world) {
+  std::map<int64_t, Polling> polling = polling_of(db, world);
+  if (polling.empty()) return 0;
+  read_what_loops_wait_for(db, world, polling);
+  Query calls(db, R"(
+    SELECT e.start_ns, e.start_ns + e.duration_ns, o.class = 'completion' AND o.name LIKE '%Test%',
+           o.class = 'probe' AND o.name LIKE 'MPI_I%'
+    FROM event e JOIN op o ON o.id = e.op WHERE e.process = ? AND e.kind = 1
+    ORDER BY e.start_ns)");
   double sum_ns = 0;
-  bool asked = false, more = false;
-  for (const auto& [process, count] : processes) {  // ascending
+  for (const auto& [id, process] : polling) {
     std::vector<Interval> inside, waits;
     std::unordered_set<int64_t> tested_ns;
-    for (calls.bind(process); calls.next();) {
-      inside.push_back({calls.integer(0), calls.integer(1)});
-      if (calls.integer(2) != 0) tested_ns.insert(calls.integer(1));
-    }
-    if (tested_ns.empty() || count < kLeastInVain * tested_ns.size()) continue;
-    const auto add = [&](const Query& flight) {
-      if (tested_ns.contains(flight.integer(2)))
-        waits.push_back({flight.integer(0), std::min(flight.integer(1), flight.integer(2))});
+    Interval probed;  // from the call before a probe that found a message to the probe; empty: that was no probe
+    const auto waited_for_message = [&](int64_t receive_ns) {
+      const auto sent = process.sent_ns.find(receive_ns);
+      if (sent == process.sent_ns.end()) return false;
+      waits.push_back({probed.begin_ns, std::min(sent->second, probed.end_ns)});
+      return true;
     };
-    for (collectives.bind(process, world); collectives.next();) add(collectives);
-    if (!asked) more = messages.bind(world).next(), asked = true;
-    for (; more && messages.integer(3) <= process; more = messages.next())
-      if (messages.integer(3) == process) add(messages);
+    for (calls.bind(id); calls.next();) {
+      const Interval call{calls.integer(0), calls.integer(1)};
+      if (probed.length_ns() > 0) waited_for_message(call.begin_ns);
+      probed = {};
+      if (calls.integer(3) != 0 && process.probes && !inside.empty()) {
+        probed = {inside.back().end_ns, call.begin_ns};
+        if (waited_for_message(call.begin_ns)) probed = {};  // MPI_Improbe takes what it finds
+      }
+      inside.push_back(call);
+      if (calls.integer(2) != 0) tested_ns.insert(call.end_ns);
+    }
+    for (const Polling::Flight& flight : process.flights)
+      if (tested_ns.contains(flight.over_ns))
+        waits.push_back({flight.begin_ns, std::min(flight.until_ns, flight.over_ns)});
     sum_ns += static_cast<double>(subtract(IntervalSet(std::move(waits)), IntervalSet(std::move(inside))).length_ns());
   }
   return sum_ns;
@@ -169,6 +242,21 @@ double share_of_bounds(SQLite::Database& db, int64_t world, const JobTime& time)
   return ns / time.sum.total_ns();
 }
 
+/// Share of the time in calls that complete what others have posted and did not come to complete: transfer, or waiting
+/// for ranks that compute outside of the library. Of steps' threads; those of background threads are in no share.
+double share_of_late_completions(SQLite::Database& db, int64_t world, const JobTime& time) {
+  Query row(db, R"(
+    SELECT total(max(0, l.end_ns - l.start_ns))
+    FROM (SELECT event, max(start_ns) AS start_ns, max(end_ns) AS end_ns FROM late_completion GROUP BY event) l
+    JOIN event e ON e.id = l.event AND l.start_ns >= e.start_ns
+    JOIN process p ON p.id = e.process
+    LEFT JOIN step s ON s.process = e.process AND s.step = e.step AND s.measured
+    WHERE p.world = ?1 AND e.thread = coalesce(s.thread, 0)
+      AND NOT EXISTS (SELECT 1 FROM background_process b WHERE b.process = e.process)
+      AND (e.step IN (SELECT step FROM steady_number WHERE world = ?1) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?1)))");
+  return row.bind(world).next() ? row.real(0) / time.sum.total_ns() : 0;
+}
+
 /// With the 95 % interval over the steady steps, if `column` of steady_step is known in all of them.
 Share with_interval(SQLite::Database& db, int64_t world, const char* name, double value, const char* column) {
   Share share{name, value};
@@ -194,7 +282,11 @@ std::vector<Share> thread_shares(SQLite::Database& db, int64_t world, const JobT
       with_interval(db, world, "wait", time.shown_share(&TimeParts::wait_ns), "wait_ns"),
       with_interval(db, world, "transfer", time.shown_share(&TimeParts::transfer_ns), "xfer_ns")};
   const double in_mpi = time.sum.communication_ns() / time.sum.total_ns();
-  shares[1].unsplit = std::min(shares[1].value, in_mpi * polling_share(db, world));
+  const double polling = in_mpi * polling_share(db, world), late = share_of_late_completions(db, world, time);
+  shares[1].unsplit = std::min(shares[1].value, polling + late);
+  if (late > polling)
+    shares[1].unsplit_what =
+        "in calls that complete what other ranks had posted, too, and came to complete later: they may have waited for these";
   shares[0].polled = std::min(time.shown_computing(), polled_ns(db, world) / time.sum.total_ns());
   if (time.bounded) {
     shares[0].bound = "at least";

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
+
+#include "analyzer/passes/late_completion.h"
 
 namespace ddl {
 namespace {
@@ -51,6 +54,11 @@ MessageWorld::MessageWorld(SQLite::Database& db, const Catalog& catalog) {
     uses[number].persistent_sends |= operation.persistent && operation.role == MessageRole::kSend;
     uses[number].persistent_receives |= operation.persistent && operation.role == MessageRole::kReceive;
     if (catalog.operation(used.integer(1)).name == "MPI_Cancel") traits_[number].cancels = true;
+  }
+  if (any_) {
+    for (const int64_t process : polling_processes(db))
+      if (const auto known = numbers.find(process); known != numbers.end())
+        traits_[static_cast<size_t>(known->second)].polls = true;
   }
   for (size_t i = 0; i < processes_.size(); ++i) {
     traits_[i].ended_normally = ended_normally(*processes_[i]);

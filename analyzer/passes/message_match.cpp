@@ -441,6 +441,10 @@ void MessageMatcher::finish_call(Index i) {
   for (const Index h : c.halves) {
     Half& own = half(h);
     own.call = kNone;
+    own.end_ns = result.leave_ns;
+    // A process that tests all the time is in the library now and then, though it finds the end only later.
+    if (c.seen && !(c.tests && processes_[static_cast<size_t>(own.process)].polls)) own.call_enter_ns = result.enter_ns;
+    if (c.seen && !c.tests && result.wait_ns) own.free_ns = result.enter_ns + *result.wait_ns;
     if (result.why == Why::kNone) {
       if (own.why == Why::kNone) own.wait_ns = h == longest ? longest_ns : 0;
     } else if (own.why == Why::kNone) {
@@ -470,6 +474,11 @@ void MessageMatcher::end(Index i) {
   tell(send, receive);
 }
 
+Interval MessageMatcher::until_completed(const Half& own, const Half& other) {
+  const Interval stay{std::max(own.free_ns, other.post_ns), std::min(other.call_enter_ns, own.end_ns)};
+  return stay.begin_ns < stay.end_ns ? stay : Interval();
+}
+
 void MessageMatcher::tell(Index s, Index r) {
   MatchedMessage message;
   if (s != kNone) {
@@ -487,6 +496,10 @@ void MessageMatcher::tell(Index s, Index r) {
     message.receiver = receive.process;
     message.late_sender_wait_ns = receive.wait_ns;
     if (message.why == Why::kNone) message.why = receive.why;
+    if (s != kNone && message.why == Why::kNone) {
+      message.before_receiver_completes = until_completed(half(s), receive);
+      message.before_sender_completes = until_completed(receive, half(s));
+    }
     if (receive.probe != kNone) {
       const Half& probe = half(receive.probe);
       if (message.why == Why::kNone) message.why = probe.why;

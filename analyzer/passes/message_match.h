@@ -22,7 +22,8 @@
 // like the receive of the message that they find. Late receiver: in the call in which a send completes, 0 if b <=
 // a_receive, else max(0, a_receive - a), a_receive being the post of the receive; buffered sends wait for nobody. For
 // all messages that complete in one call only the longest wait counts (the others have 0), be it for a sender or a
-// receiver. Calls that only test wait for nobody.
+// receiver. Calls that only test wait for nobody. What is left of a call until the other end comes to complete what it
+// posted is transfer, or waiting for a process that does not drive the library meanwhile: nothing tells which (W2).
 //
 // Pure: knows no database. Times are ns on the run's axis. The same events in the same order give the same results
 // in the same order.
@@ -36,6 +37,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/intervals.h"
 #include "analyzer/passes/instance.h"
 #include "analyzer/passes/message_operation.h"
 
@@ -50,6 +52,7 @@ struct MessageProcess {
   bool ended_normally = true;   ///< no call of it is still open
   bool cancels = false;         ///< it calls MPI_Cancel
   bool posts_messages = false;  ///< it uses requests of messages
+  bool polls = false;           ///< it tests in vain as often as others do (late_completion.h)
 };
 
 /// One event: a call or a request.
@@ -91,6 +94,9 @@ struct MatchedMessage {
   int64_t receive_call = 0;  ///< the same of the receiver
   int32_t sender = -1, receiver = -1;
   std::optional<int64_t> late_sender_wait_ns, late_receiver_wait_ns;
+  /// within send_call and receive_call: they wait for nobody to post, and the other end, which has posted, is still to
+  /// come to complete that. Empty: at no time
+  Interval before_receiver_completes, before_sender_completes;
   Why why = Why::kNone;
 };
 
@@ -155,6 +161,8 @@ class MessageMatcher {
     Index partner = kNone;        ///< the other end
     Index probe = kNone;          ///< of a receive: the probe that found its message
     int64_t call_event = 0;
+    int64_t call_enter_ns = INT64_MIN;  ///< of that call; until it is over, and of no call: INT64_MIN
+    int64_t free_ns = INT64_MAX;        ///< from when on that call waits for nobody to post; INT64_MAX: not known
     std::optional<int64_t> wait_ns;
     Why why = Why::kNone;
     bool receives = false;
@@ -230,6 +238,7 @@ class MessageMatcher {
   void finish_call(Index call);
   int64_t wait_of(const Half& half, const MessageCall& call) const;
   void end(Index half);
+  static Interval until_completed(const Half& own, const Half& other);
   void tell(Index send, Index receive);
   void free_half(Index half) { free_halves_.push_back(half); }
 

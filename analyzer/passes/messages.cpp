@@ -144,6 +144,7 @@ class TableSink : public MessageSink {
             db,
             "INSERT INTO message (send, receive, send_call, receive_call, late_sender_wait_ns, late_receiver_wait_ns, sigma_ns, "
             "why) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"),
+        insert_late_completion_(db, "INSERT INTO late_completion (event, start_ns, end_ns) VALUES (?, ?, ?)"),
         insert_call_(db, "INSERT INTO call_wait (event, wait_ns, why, late, sigma_ns) VALUES (?, ?, ?, ?, ?)"),
         insert_late_(
             db,
@@ -156,6 +157,8 @@ class TableSink : public MessageSink {
     insert_message_.run(known(m.send), known(m.receive), known(m.send_call), known(m.receive_call),
                         m.late_sender_wait_ns, m.late_receiver_wait_ns,
                         paired ? clocks_.sigma_ns(m.sender, m.receiver) : std::nullopt, name_of(m.why));
+    note_late_completion(m.send_call, m.before_receiver_completes);
+    note_late_completion(m.receive_call, m.before_sender_completes);
     if (m.send != 0) ++part(m.sender).sends;
     if (m.receive != 0) ++part(m.receiver).receives;
     if (!paired) {
@@ -192,6 +195,7 @@ class TableSink : public MessageSink {
 
   const MessageLosses& finish() {
     flush();
+    flush_late_completions();
     Query insert_blame(
         db_,
         "INSERT INTO message_blame (world, late, waiter, kind, calls, wait_ns, sigma_ns) VALUES (?, ?, ?, ?, ?, ?, ?)");
@@ -232,6 +236,19 @@ class TableSink : public MessageSink {
   using StepKey = std::tuple<int64_t, std::optional<int64_t>, int64_t, std::optional<int64_t>,
                              int64_t>;  ///< world, late step, late, waiter's step, waiter
 
+  /// All messages of a call wait for others to post until the same moment.
+  void note_late_completion(int64_t call, const Interval& until_completed) {
+    if (call == 0 || until_completed.length_ns() == 0) return;
+    if (late_completions_.size() >= kMaxPendingSums) flush_late_completions();
+    Interval& known = late_completions_.try_emplace(call, until_completed).first->second;
+    known.end_ns = std::max(known.end_ns, until_completed.end_ns);
+  }
+  void flush_late_completions() {
+    for (const auto& [event, interval] : late_completions_)
+      insert_late_completion_.run(event, interval.begin_ns, interval.end_ns);
+    late_completions_.clear();
+  }
+
   Part& part(int32_t process) { return parts_[static_cast<size_t>(process)]; }
   void flush() {
     for (const auto& [key, sum] : by_step_) {
@@ -245,9 +262,10 @@ class TableSink : public MessageSink {
   const std::vector<const ProcessInfo*>& processes_;
   const HostClocks& clocks_;
   std::vector<Part> parts_;
-  Query insert_message_, insert_call_, insert_late_;
+  Query insert_message_, insert_late_completion_, insert_call_, insert_late_;
   std::map<std::tuple<int64_t, int64_t, int64_t, bool>, Sum> blame_;  ///< world, late, waiter, for a late sender
   std::map<StepKey, Sum> by_step_;
+  std::map<int64_t, Interval> late_completions_;  ///< by event of the call
   MessageLosses losses_;
 };
 

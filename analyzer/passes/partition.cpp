@@ -80,7 +80,8 @@ std::optional<Tail> tail_of(const Interval& window, const WindowEvents& events) 
   }
   const IntervalSet end({Interval{last.begin_ns, window.end_ns}});
   const IntervalSet exposed = intersect(intersect(IntervalSet(events.completions), IntervalSet(in_flight)), end);
-  tail.xfer_ns = subtract(exposed, IntervalSet(events.waiting)).length_ns();
+  const IntervalSet transfer = subtract(exposed, IntervalSet(events.waiting));
+  tail.xfer_ns = subtract(transfer, IntervalSet(events.late_completions)).length_ns();
   return tail;
 }
 

@@ -53,6 +53,8 @@ struct WindowEvents {
   std::vector<Interval> undefined_flights;         ///< requests of that kind: what completes them may wait
   std::optional<std::vector<Interval>> computing;  ///< nothing: all that is outside of `calls`
   std::vector<Flight> flights;
+  /// parts of `completions` that may be waiting as well (late_completion.h)
+  std::vector<Interval> late_completions;
   double sigma_ns = 0;           ///< clock sigma of `waiting`: sum over them, as if all errors went one way
   Why why = Why::kNone;          ///< why some collective could not be split; kNone: all could
   Why unsplit_why = Why::kNone;  ///< the same of `unsplit`
@@ -111,7 +113,9 @@ Partition partition(const Interval& window, const WindowEvents& events, int64_t 
 
 /// The end of a step after the last non-blocking collective was posted: nothing is left to hide what still moves.
 struct Tail {
-  int64_t xfer_ns = 0;      ///< inside completing calls with collectives in flight, without the waiting that is known
+  /// inside completing calls with collectives in flight, without the waiting that is known and what may be waiting as
+  /// well
+  int64_t xfer_ns = 0;
   int64_t buckets = 0;      ///< collectives posted in the step that completed in the tail
   int64_t bytes = 0;        ///< theirs
   int64_t all_buckets = 0;  ///< posted in the step

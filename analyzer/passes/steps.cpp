@@ -17,6 +17,7 @@
 #include "analyzer/each_row.h"
 #include "analyzer/parallel_reads.h"
 #include "analyzer/passes/input_ranges.h"
+#include "analyzer/passes/late_completion.h"
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/partition.h"
 #include "analyzer/passes/pipelines.h"
@@ -112,6 +113,7 @@ struct StepSources {
         background(background_processes),
         events(instance_events),
         pipelines(db, run),
+        late_completions(read_late_completions(db)),
         inputs(input_ranges) {
     // In one pass over all, if there are such processes: range_event has no index.
     Query layer(db, R"(
@@ -135,6 +137,7 @@ struct StepSources {
   const std::map<int64_t, BackgroundProcess>& background;
   const InstanceEvents& events;
   const Pipelines pipelines;
+  const std::map<int64_t, std::vector<Interval>> late_completions;
   InputRanges& inputs;
   /// of processes that compute in layers, and at no other time; used up by their pass
   std::map<int64_t, std::deque<Interval>> computing;
@@ -436,8 +439,18 @@ class StepPass {
     if (!kept || catalog_.process(current_).damaged) why = Why::kNoData;
     write(rows_.steps, step.number, part, kept, why, step.events.bounded, step.events.sigma_ns, told_input(step, part),
           staged_ && why == Why::kNone ? std::optional(part.bubble_ns) : std::nullopt);
+    add_late_completions(step);
     if (const std::optional<Tail> tail = tail_of(step.window, step.events))
       rows_.tails.push_back({current_, step.number, *tail});
+  }
+
+  void add_late_completions(Step& step) const {
+    const auto own = sources_.late_completions.find(current_);
+    if (own == sources_.late_completions.end() || step.events.flights.empty()) return;
+    const auto behind = [](int64_t begin_ns, const Interval& one) { return begin_ns < one.end_ns; };
+    for (auto one = std::upper_bound(own->second.begin(), own->second.end(), step.window.begin_ns, behind);
+         one != own->second.end() && one->begin_ns < step.window.end_ns; ++one)
+      step.events.late_completions.push_back(*one);
   }
 
   void close_in_background(const Step& step) {
