@@ -37,6 +37,7 @@ struct BackgroundJob {
   /// from this step on both training threads meet in a barrier of their own, from 0 and 4 ms to 10 ms
   int64_t own_from = kSteps;
   int64_t own_steps = 2;  ///< in so many steps
+  int64_t meetings = 0;   ///< so many barriers of their own before the first step
   bool counts = false;    ///< what is reduced are two counters: sums of 16 bytes of integers
   /// nothing is reduced: each step's batches are broadcasts of one integer, whether to stop
   bool flags = false;
@@ -67,6 +68,15 @@ Tables background_training(const BackgroundJob& job) {
     run.exec("INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL)");
     run.exec("INSERT INTO region VALUES (60, 0, 'layer', 'a', NULL, 'a'), (61, 0, 'layer', 'b', NULL, 'b')");
   }
+  const int64_t setup_comm = run.communicator("setup", {0, 1});
+  for (int64_t n = 1; n <= job.meetings; ++n)
+    for (int64_t rank = 0; rank < 2; ++rank)
+      run.add({.rank = rank,
+               .op = "MPI_Barrier",
+               .enter_ns = 500_ms + n * 1_ms,
+               .leave_ns = 500_ms + n * 1_ms + 10_us,
+               .comm = setup_comm,
+               .seq = n});
   int64_t seq = 0, busy_ns[2] = {0, 0};
   if (job.lists_first) {
     for (const auto& [op, bytes] : std::vector<std::pair<const char*, std::array<int64_t, 2>>>{
@@ -299,6 +309,17 @@ TEST(Background, AFewCallsOfTheTrainingThreadsOwn) {
 TEST(Background, WhoCallsMpiInEachStepCommunicatesItself) {
   Tables run = background_training({.own_from = 0, .own_steps = kSteps});
   EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 0);
+}
+
+/// In a short run the calls at its ends are many against the collectives of its steps, and say nothing of these.
+TEST(Background, CallsOutsideOfStepsAreNotOfThem) {
+  Tables run = background_training({.meetings = 30});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 2);
+  EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10}));
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'straggler'"), 1);
+  Tables unmarked = background_training({.marks = false, .meetings = 30});
+  EXPECT_EQ(unmarked.integer("SELECT count(*) FROM background_process"), 0);
 }
 
 /// Nor does a helper thread that polls for messages make a job one that communicates in the background.
