@@ -15,6 +15,7 @@
 #include "analyzer/passes/late_completion.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
+#include "analyzer/thread_waits.h"
 
 namespace ddl {
 namespace {
@@ -23,6 +24,14 @@ namespace {
 bool cannot_be_told_apart(const Share& larger, const Share& smaller) {
   return larger.lo.value_or(larger.value) <= smaller.hi.value_or(smaller.value);
 }
+
+/// What counts as computing and may be waiting.
+std::string may_be_waiting(double share, const char* where) {
+  return share > 0 ? fmt::format("; up to {:.1f}% more may be waiting, {}, and count as computing", share * 100, where)
+                   : "";
+}
+constexpr const char* kInLoops = "in loops around calls that only test (MPI_Test, MPI_Iprobe)";
+constexpr const char* kBehindThreads = "off the CPU while other threads of their processes are in collectives";
 
 }  // namespace
 
@@ -55,13 +64,12 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
   const auto waits =
       std::find_if(shares.begin(), shares.end(), [](const Share& share) { return share.name == "wait"; });
   const bool is_bound_by_wait = first.name == "wait" && first.value > kBoundThreshold;
-  if (waits != shares.end() && !is_bound_by_wait && waits->polled > 0 &&
-      waits->value + waits->polled > std::max(first.value, kBoundThreshold))
-    return {"undecided",
-            fmt::format(
-                "undecided between {} and wait: {}; up to {:.1f}% more may be waiting, in loops around calls that only"
-                " test (MPI_Test, MPI_Iprobe), and count as computing",
-                first.value > kBoundThreshold ? first.name : "computing", numbers, waits->polled * 100)};
+  const double computing = waits == shares.end() ? 0 : waits->polled + waits->blocked;
+  if (!is_bound_by_wait && computing > 0 && waits->value + computing > std::max(first.value, kBoundThreshold))
+    return {
+        "undecided",
+        fmt::format("undecided between {} and wait: {}{}", first.value > kBoundThreshold ? first.name : "computing",
+                    numbers, may_be_waiting(waits->polled, kInLoops) + may_be_waiting(waits->blocked, kBehindThreads))};
   if (first.value <= kBoundThreshold) {
     double waiting = 0;  // as much as there may be
     for (const Share& share : shares)
@@ -78,6 +86,8 @@ Verdict decide(std::vector<Share> shares, const char* whole) {
   }
   if (first.value - first.unsplit <= next)
     return {"undecided", fmt::format("undecided between {} and wait: {}{}", first.name, numbers, unsplit)};
+  if (waits != shares.end() && waits->blocked > kBoundThreshold)
+    unsplit += may_be_waiting(waits->blocked, kBehindThreads);
   return {first.name, fmt::format("bound by {}: {}{}", first.name, numbers, unsplit)};
 }
 
@@ -217,6 +227,13 @@ double polled_ns(SQLite::Database& db, int64_t world) {
         waits.push_back({flight.begin_ns, std::min(flight.until_ns, flight.over_ns)});
     sum_ns += static_cast<double>(subtract(IntervalSet(std::move(waits)), IntervalSet(std::move(inside))).length_ns());
   }
+  return sum_ns;
+}
+
+/// Of threads that other threads of their processes communicate beside.
+double blocked_ns(SQLite::Database& db, int64_t world) {
+  double sum_ns = 0;
+  for (const auto& [rank, ns] : waits_for_threads_ns(db, world)) sum_ns += ns;
   return sum_ns;
 }
 
@@ -419,7 +436,14 @@ void store_verdict(SQLite::Database& db, int64_t world, const std::string& told_
   // outside MPI GPUs are waited for as well
   if (unseen && !shares.empty()) shares.push_back({kNotSplit, facts.threads.shown_computing()});
   if (!shares.empty()) add_bubble_and_input(db, world, shares);
-  if (!shares.empty() && facts.resource == Resource::kThread) add_idling_threads(db, world, shares);
+  if (!shares.empty() && facts.resource == Resource::kThread) {
+    for (Share& share : shares) {
+      if (share.name != "wait") continue;
+      const double computing = facts.threads.shown_computing() - share.polled;
+      share.blocked = std::clamp(blocked_ns(db, world) / facts.threads.sum.total_ns(), 0.0, std::max(0.0, computing));
+    }
+    add_idling_threads(db, world, shares);
+  }
   add_device_shares(db, world, facts, shares);
   const char* whole = facts.step.has_steps ? "step" : "run";
   Verdict verdict = doubt.empty() ? decide(std::move(shares), whole) : Verdict{"withheld", "withheld: " + doubt};

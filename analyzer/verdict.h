@@ -25,7 +25,8 @@ struct Share {
   std::string unsplit_what = "calls that only test (MPI_Test, MPI_Iprobe), whose waiting is not told apart";
   std::string bound = {};  ///< "at least", "at most": `value` is a bound (specification.md J7)
   std::string shown = {};  ///< on screens, where `value` is not what WHERE IT GOES shows under the name
-  double polled = 0;       ///< wait: as much more may be in what counts as computing, between calls that only test
+  double polled = 0;       ///< wait: as much more may be in what counts as computing, in loops around MPI_Test
+  double blocked = 0;      ///< the same, for collectives of the process's other threads (thread_waits.h)
 };
 /// Communication that cannot be split into waiting and transfer: any candidate might be larger by as much.
 constexpr const char* kNotSplit = "not split";

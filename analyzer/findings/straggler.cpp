@@ -25,6 +25,7 @@
 #include "analyzer/passes/input_ranges.h"
 #include "analyzer/query.h"
 #include "analyzer/statistics.h"
+#include "analyzer/thread_waits.h"
 #include "analyzer/waiting_parts.h"
 
 namespace ddl {
@@ -69,8 +70,11 @@ auto each_of(std::vector<Row> (*read)(const FindingInput&), const FindingInput& 
 }
 
 StragglerInput rows_of(const FindingInput& input, size_t ranks) {
-  StragglerInput rows{
-      .annotated = input.steps.annotated, .step_ns = input.step_ns, .ranks = ranks, .all_ranks = world_size(input)};
+  StragglerInput rows{.annotated = input.steps.annotated,
+                      .inferred = input.steps.inferred,
+                      .step_ns = input.step_ns,
+                      .ranks = ranks,
+                      .all_ranks = world_size(input)};
   Query negotiated(input.db,
                    "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
   rows.negotiated = negotiated.bind(input.world).next();
@@ -127,6 +131,7 @@ constexpr double kHalfSaved = 0.5;     // the same: most of the waiting is no le
 constexpr double kClearlyLess = 0.9;   // of the saving, that even work saves: more is the same
 constexpr double kSomeSteps = 0.5;     // of the steps, in which ranks are late: in more it goes without saying
 constexpr double kNearlyAsLate = 0.5;  // waiting of the next one, of the others' mean
+constexpr double kMoreWaiting = 0.25;  // of the saving, that may be in what counts as computing: it is not sure
 
 /// Times do not tell a slow rank from one with more work. The saving is of a slow one, which then takes as long
 /// as the others; work that `ranks` have more of goes to all. `of`: ranks that there are; `longer_ns`: computed
@@ -169,6 +174,25 @@ void bound_by_other_threads(const FindingInput& input, Finding& finding, int64_t
   if (!row.next() || row.integer(0) == 0) return;
   finding.at_most = true;
   finding.evidence += " A thread of its own makes the calls: what others compute while theirs waits is not seen.";
+}
+
+/// A finding of waiting is not sure of its size where more of it may be in what counts as computing.
+void doubt_by_threads(const FindingInput& input, Finding& finding) {
+  const std::map<int64_t, double> waits_ns = waits_for_threads_ns(input.db, input.world);
+  double most_ns = 0;
+  int64_t most = 0;
+  for (const auto& [rank, ns] : waits_ns)
+    if (ns > most_ns) most = rank, most_ns = ns;
+  Query steps(input.db, "SELECT count(*) FROM steady_step WHERE world = ?");
+  steps.bind(input.world);
+  if (!steps.next() || steps.integer(0) == 0) return;
+  most_ns /= static_cast<double>(steps.integer(0));
+  if (most_ns <= kMoreWaiting * static_cast<double>(finding.saving_ns.value_or(0))) return;
+  finding.confidence = "likely";
+  finding.evidence += fmt::format(
+      " Up to {}{} of what rank {} computes may be waiting, too: it is off the CPU while other threads of its process are in collectives. What is "
+      "saved may be more, or less.",
+      duration_text(most_ns), input.steps.annotated ? "/step" : "", most);
 }
 
 Finding describe(const FindingInput& input, const StragglerCase& c) {
@@ -222,6 +246,7 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   finding.evidence += axis_evidence(input, c.ranks) + health_of(input, c.ranks);
   bound_by_missing(input, finding, c.ranks);
   bound_by_other_threads(input, finding, c.ranks.front());
+  doubt_by_threads(input, finding);
   const auto saved = static_cast<double>(*finding.saving_ns) / (c.costs.others_wait_ns * c.blame_share);
   if (const auto next = one && saved < kHalfSaved ? nearly_as_late(input, c) : std::nullopt) {
     finding.evidence += fmt::format(

@@ -320,7 +320,9 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
       std::count_if(met.begin(), met.end(), [](const StepBlame& step) { return 2 * step.own_ns > step.all_ns; });
   const bool in_most_steps =
       input.annotated && !c.by_chance && static_cast<double>(own_steps) > least * static_cast<double>(met.size());
-  const bool often = input.annotated ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
+  // A few steps that were inferred may hold many of the program's: they are judged as a run without steps.
+  const bool by_steps = input.annotated && (!input.inferred || input.steps.size() >= kStragglerMinSteps);
+  const bool often = by_steps ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
   const auto judged = [&](const StragglerCosts& costs) {
     const bool together = suspects.size() == 1 || costs.apart_ns <= kTogether * costs.least_wait_ns;
     const bool holds = often && together && c.blame_share > least && (c.late_rate > least || in_most_steps) &&

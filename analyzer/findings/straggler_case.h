@@ -54,6 +54,7 @@ struct StepOfRank {
 
 struct StragglerInput {
   bool annotated = false;  ///< steps are real; else everything is step 0
+  bool inferred = false;   ///< and were found by the repetition of collectives
   bool bounded = false;    ///< ranks left no record, and waits are lower bounds (specification.md J7)
   /// background threads reduce what all ranks have ready: the rows tell of readiness, not of entering
   bool negotiated = false;

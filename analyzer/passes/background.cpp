@@ -111,7 +111,7 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
   const std::map<int64_t, int64_t> candidates = training_tids(db);
   if (candidates.empty()) return found;
   struct Calls {
-    int64_t own = 0, told = 0, others = 0, others_collectives = 0, collectives_in_steps = 0;
+    int64_t own = 0, own_in_steps = 0, told = 0, others = 0, others_collectives = 0, collectives_in_steps = 0;
     std::optional<int64_t> thread;
     int64_t first_event = INT64_MAX, last_event = -1;
   };
@@ -136,6 +136,7 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
     if (rows.integer(3) != 1) continue;
     if (of_process.thread == rows.integer(1)) {
       (is_told(operation) ? of_process.told : of_process.own) += rows.integer(4);
+      if (!is_told(operation)) of_process.own_in_steps += rows.integer(7);
     } else {
       of_process.others += rows.integer(4);
       if (operation.numbered) of_process.others_collectives += rows.integer(4);
@@ -144,9 +145,13 @@ std::map<int64_t, BackgroundProcess> find_background(SQLite::Database& db, const
   }
   Query insert(db, "INSERT INTO background_process (process, thread, sampled) VALUES (?, ?, ?)");
   for (const auto& [process, of_process] : calls) {
-    // A barrier at the start of a script is not yet a job that communicates itself. Calls of a helper that polls for
-    // messages are many, and say nothing of who communicates: only collectives count.
-    if (of_process.others == 0 || of_process.own * kPerOwnCall > of_process.others_collectives) continue;
+    // A barrier at the start of a script is not yet a job that communicates itself: in a short run it is many a call,
+    // so that steps tell where others communicate in them. Calls of a helper that polls for messages are many, and say
+    // nothing of who communicates: only collectives count.
+    const bool by_steps = of_process.collectives_in_steps > 0;
+    const int64_t own = by_steps ? of_process.own_in_steps : of_process.own;
+    const int64_t collectives = by_steps ? of_process.collectives_in_steps : of_process.others_collectives;
+    if (of_process.others == 0 || own * kPerOwnCall > collectives) continue;
     // What is told beside them is the training thread's own communication; where nothing else is communicated (the
     // pipeline of a job that has set up its groups), it is all there is.
     Query marks(db, "SELECT 1 FROM step WHERE process = ? LIMIT 1");

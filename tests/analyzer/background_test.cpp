@@ -37,6 +37,7 @@ struct BackgroundJob {
   /// from this step on both training threads meet in a barrier of their own, from 0 and 4 ms to 10 ms
   int64_t own_from = kSteps;
   int64_t own_steps = 2;  ///< in so many steps
+  int64_t meetings = 0;   ///< so many barriers of their own before the first step
   bool counts = false;    ///< what is reduced are two counters: sums of 16 bytes of integers
   /// nothing is reduced: each step's batches are broadcasts of one integer, whether to stop
   bool flags = false;
@@ -67,6 +68,15 @@ Tables background_training(const BackgroundJob& job) {
     run.exec("INSERT OR IGNORE INTO region VALUES (0, NULL, 'none', '', NULL, NULL)");
     run.exec("INSERT INTO region VALUES (60, 0, 'layer', 'a', NULL, 'a'), (61, 0, 'layer', 'b', NULL, 'b')");
   }
+  const int64_t setup_comm = run.communicator("setup", {0, 1});
+  for (int64_t n = 1; n <= job.meetings; ++n)
+    for (int64_t rank = 0; rank < 2; ++rank)
+      run.add({.rank = rank,
+               .op = "MPI_Barrier",
+               .enter_ns = 500_ms + n * 1_ms,
+               .leave_ns = 500_ms + n * 1_ms + 10_us,
+               .comm = setup_comm,
+               .seq = n});
   int64_t seq = 0, busy_ns[2] = {0, 0};
   if (job.lists_first) {
     for (const auto& [op, bytes] : std::vector<std::pair<const char*, std::array<int64_t, 2>>>{
@@ -299,6 +309,75 @@ TEST(Background, AFewCallsOfTheTrainingThreadsOwn) {
 TEST(Background, WhoCallsMpiInEachStepCommunicatesItself) {
   Tables run = background_training({.own_from = 0, .own_steps = kSteps});
   EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 0);
+}
+
+/// In a short run the calls at its ends are many against the collectives of its steps, and say nothing of these.
+TEST(Background, CallsOutsideOfStepsAreNotOfThem) {
+  Tables run = background_training({.meetings = 30});
+  EXPECT_EQ(run.integer("SELECT count(*) FROM background_process"), 2);
+  EXPECT_EQ(parts_of(run, 0), (Parts{50, 30, 10, 10}));
+  EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
+  EXPECT_EQ(run.integer("SELECT count(*) FROM finding WHERE id = 'straggler'"), 1);
+  Tables unmarked = background_training({.marks = false, .meetings = 30});
+  EXPECT_EQ(unmarked.integer("SELECT count(*) FROM background_process"), 0);
+}
+
+/// Three ranks in steps of 100 ms, each of whose main threads reduces something itself, for 1 ms from 80 ms on. From 5
+/// to 45 ms a thread beside it reduces, too. Main threads were off the CPU for `off_ns` of the run.
+Tables two_communicate(int64_t late_ns, int64_t off_ns) {
+  Tables run(3);
+  const int64_t comm = run.communicator("beside", {0, 1, 2});
+  constexpr int64_t kRun = 30;
+  for (int64_t s = 0; s < kRun; ++s) {
+    const int64_t begin_ns = 1_s + s * 100_ms;
+    for (int64_t rank = 0; rank < 3; ++rank) {
+      const int64_t enter_ns = begin_ns + 80_ms - (rank == 1 ? 0 : late_ns);
+      run.add({.rank = rank, .enter_ns = enter_ns, .leave_ns = begin_ns + 81_ms, .bytes = 8, .seq = s + 1, .step = s});
+      run.add({.rank = rank,
+               .enter_ns = begin_ns + 5_ms,
+               .leave_ns = begin_ns + 45_ms,
+               .bytes = 1_MB,
+               .comm = comm,
+               .seq = s + 1,
+               .step = s,
+               .thread = 1});
+      run.step(rank, s, begin_ns, begin_ns + 100_ms, begin_ns + 81_ms - enter_ns);
+    }
+  }
+  run.exec("UPDATE process SET init_ns = 1000000000, end_ns = 4000000000, finalize_ns = 4000000000");
+  run.exec("INSERT INTO thread SELECT id, 1, pid + 5000, 'comm' FROM process");
+  run.exec(fmt::format(
+      "INSERT INTO process_fact (process, key, value) SELECT id, 'cpu_account_ns', '3000000000' FROM process"
+      " UNION ALL SELECT id, 'run_queue_wait_ns', '0' FROM process"
+      " UNION ALL SELECT id, 'on_cpu_ns', '{}' FROM process",
+      3_s - off_ns));
+  run.analyze();
+  return run;
+}
+
+/// It hands a reduction over and sleeps until that is done: nothing but the scheduler's account tells.
+TEST(Background, AMainThreadThatCommunicatesMayWaitForTheOther) {
+  const std::string verdict = "SELECT value FROM meta WHERE key = 'verdict'";
+  const std::string text = "SELECT value FROM meta WHERE key = 'verdict.text'";
+  Tables computes = two_communicate(0, 0);
+  EXPECT_EQ(computes.integer("SELECT count(*) FROM background_process"), 0);
+  EXPECT_EQ(computes.text(verdict), "compute") << "it computes beside the other";
+  Tables sleeps = two_communicate(0, 2_s);
+  EXPECT_EQ(sleeps.text(verdict), "undecided");
+  EXPECT_TRUE(has(sleeps.text(text), "up to 40.0% more may be waiting, off the CPU")) << sleeps.text(text);
+  Tables briefly = two_communicate(0, 60_ms);  // 2.4 ms of each of the 25 steady steps
+  EXPECT_EQ(briefly.text(verdict), "compute") << briefly.text(text);
+
+  const std::string confidence = "SELECT confidence FROM finding WHERE id = 'straggler'";
+  const std::string evidence = "SELECT evidence FROM finding WHERE id = 'straggler'";
+  Tables late = two_communicate(20_ms, 0);
+  EXPECT_EQ(late.text(verdict), "wait");
+  EXPECT_EQ(late.text(confidence), "sure");
+  Tables late_and_sleeps = two_communicate(20_ms, 2_s);
+  EXPECT_EQ(late_and_sleeps.text(verdict), "wait");
+  EXPECT_TRUE(has(late_and_sleeps.text(text), "up to 40.0% more may be waiting"));
+  EXPECT_EQ(late_and_sleeps.text(confidence), "likely");
+  EXPECT_TRUE(has(late_and_sleeps.text(evidence), "Up to 40.0 ms/step of what rank")) << late_and_sleeps.text(evidence);
 }
 
 /// Nor does a helper thread that polls for messages make a job one that communicates in the background.

@@ -47,6 +47,23 @@ TEST_P(UndefinedWaitingIn, IsNotSplit) {
   EXPECT_TRUE(has(text, "not split (NOT_APPLICABLE) 51.6% of the step")) << text;
 }
 
+/// Two barriers of 4 * 1 us are all that is split, beside calls of 128 ms a step.
+TEST_P(UndefinedWaitingIn, IsNoShareOfWhatLittleIsSplit) {
+  Analyzed job(late_rank(GetParam()).setup().barrier().barrier());
+  const bool numbered = job.integer("SELECT count(*) FROM unsplit") > 0;  // else they are not collectives
+  EXPECT_EQ(why_of(job, "wait_share") == "NOT_APPLICABLE", numbered);
+  // once in twenty steps, and briefly: less than 5 % of the time in collectives
+  Analyzed mostly(run()
+                      .ranks(4)
+                      .steps(20)
+                      .compute(20_ms)
+                      .slow(1, 40_ms)
+                      .allreduce(64_KiB, 2_ms)
+                      .every(20)
+                      .collective(GetParam(), 64_KiB, 2_ms));
+  EXPECT_NEAR(std::stod(why_of(mostly, "wait_share")), 120.0 / 128, 1e-3);
+}
+
 INSTANTIATE_TEST_SUITE_P(Calls, UndefinedWaitingIn,
                          testing::Values("MPI_Neighbor_alltoall", "MPI_Win_fence", "MPI_Win_start", "MPI_Win_wait",
                                          "MPI_Scan"),

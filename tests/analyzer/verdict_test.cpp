@@ -57,6 +57,21 @@ TEST(Verdict, WaitingMayBeInLoopsThatTest) {
   EXPECT_EQ(with_loops(0.4, 0.2, 0.3).name, "wait");
 }
 
+TEST(Verdict, WaitingMayBeForThreadsOfTheProcess) {
+  const auto with_threads = [](double wait, double transfer, double blocked) {
+    std::vector<Share> shares{{"wait", wait}, {"transfer", transfer}};
+    shares[0].blocked = blocked;
+    return decide(shares);
+  };
+  EXPECT_EQ(with_threads(0.01, 0, 0.03).name, "compute");
+  EXPECT_EQ(with_threads(0.01, 0.02, 0.3).name, "undecided");
+  EXPECT_NE(with_threads(0.01, 0, 0.3).text.find("up to 30.0% more may be waiting, off the CPU"), std::string::npos);
+  EXPECT_EQ(with_threads(0.01, 0.4, 0.3).name, "transfer");
+  EXPECT_EQ(with_threads(0.4, 0.2, 0.3).name, "wait");
+  EXPECT_NE(with_threads(0.4, 0.2, 0.3).text.find("up to 30.0% more may be waiting"), std::string::npos)
+      << "what it is bound by is larger still";
+}
+
 TEST(Verdict, WhatIsNotSplitMayTurnIt) {
   EXPECT_EQ(decide({{"wait", 0.40}, {"transfer", 0.06}, {kNotSplit, 0.10}}).name, "wait");  // 6 + 10 % are less
   EXPECT_EQ(decide({{"wait", 0.15}, {"transfer", 0.06}, {kNotSplit, 0.10}}).name, "undecided");
