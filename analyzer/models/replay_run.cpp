@@ -344,6 +344,7 @@ class RunReader {
     pending.erase(first, last);
     const PartInCall member{op, compute, window.rank, {event.interval.begin_ns, end_ns}, event.xfer_ns};
     if (messages_) members_by_event_[event.id] = member;
+    if (message_operation(operation).role == MessageRole::kProbe) probes_.insert(op);
     if (collective) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
     if (collective && small_ && event.op == small_->op && event.bytes > 0 && event.bytes <= small_->most_bytes &&
         small_->fused_s.contains(*event.comm))
@@ -527,6 +528,7 @@ class RunReader {
   /// Both ends of it are known.
   struct Message {
     const PartInCall *send, *receive;
+    const PartInCall* awaits;  ///< what waits for the send: the receive, or the MPI_Probe before it
     /// in which the sender may have waited for the receiver; null: in none, or that is not known
     const PartInCall* send_call;
     const PartInCall* receive_call;
@@ -558,8 +560,10 @@ class RunReader {
       if (send->op == receive->op) continue;
       const double sigma_ns = rows.is_null(5) ? 0 : rows.real(5);
       const bool may_wait = !rows.is_null(4) && !sent_[result_.replay.ops()[send->op].kind].buffered;
-      messages.push_back(
-          {send, receive, may_wait ? find(2) : nullptr, find(3), static_cast<int64_t>(kSureSigmas * sigma_ns)});
+      const PartInCall* receive_call = find(3);
+      const bool probed = receive_call && probes_.contains(receive_call->op);
+      messages.push_back({send, receive, probed ? receive_call : receive, may_wait ? find(2) : nullptr, receive_call,
+                          static_cast<int64_t>(kSureSigmas * sigma_ns)});
     }
     return messages;
   }
@@ -581,8 +585,8 @@ class RunReader {
     int64_t eager_bytes = -1;
     for (const Message& m : messages) {
       Exchange& exchange = exchanges[m.receive_call ? m.receive_call->op : m.receive->op];
-      exchange.receive = m.receive->op;
-      if (const int64_t came_ns = m.send->interval.begin_ns; came_ns < m.receive->interval.end_ns)
+      exchange.receive = m.awaits->op;
+      if (const int64_t came_ns = m.send->interval.begin_ns; came_ns < m.awaits->interval.end_ns)
         exchange.last_ns = std::max(exchange.last_ns, came_ns);
       if (m.send_call && m.receive->interval.begin_ns > m.send_call->interval.end_ns + m.margin_ns)
         eager_bytes = std::max(eager_bytes, bytes(m));
@@ -600,8 +604,8 @@ class RunReader {
     }
     for (size_t i = 0; i < messages.size(); ++i) {
       const Message& m = messages[i];
-      result_.replay.after(m.receive->op, m.send->before);
-      transfer(*m.receive, exchanges.at(m.receive_call ? m.receive_call->op : m.receive->op));
+      result_.replay.after(m.awaits->op, m.send->before);
+      transfer(*m.awaits, exchanges.at(m.receive_call ? m.receive_call->op : m.receive->op));
       const bool came_before =
           m.send_call && m.receive->interval.begin_ns + m.margin_ns <= m.send_call->interval.begin_ns;
       if (!binds[i] && !(came_before && bytes(m) >= least_bytes)) continue;
@@ -703,6 +707,7 @@ class RunReader {
   std::vector<Participant> participants_;                     ///< in the order of reading
   bool messages_ = false;                                     ///< the run has any
   std::unordered_map<int64_t, PartInCall> members_by_event_;  ///< for messages
+  std::unordered_set<Replay::Op> probes_;                     ///< calls that wait for a message and leave it there
   std::vector<std::pair<Replay::Op, size_t>> by_position_;    ///< computing, and its kind by its place in the step
   /// of non-blocking collectives: when the last member posted
   std::unordered_map<Replay::Op, int64_t> posted_ns_;
