@@ -2,17 +2,30 @@
 
 #include <algorithm>
 #include <cmath>
+#include <map>
+
+#include "analyzer/statistics.h"
 
 namespace ddl::models {
+namespace {
+
+constexpr double kSamePlaces = 1.1;      // as many, of one program: by how much ranks differ
+constexpr double kHardlyComputes = 0.1;  // of what the median rank does
+constexpr int64_t kAnyProgram = -1;
+
+}  // namespace
 
 HealthyComputing::HealthyComputing(const Replay& replay, std::span<const PlacedComputing> computing,
                                    const std::unordered_set<int64_t>& late)
     : replay_(replay) {
+  tell_programs(computing, late);
   for (const PlacedComputing& one : computing) {
     const ReplayOp& op = replay.ops()[one.op];
     if (late.contains(op.rank)) continue;
-    in_step_[{op.step, one.place}].add(op.seconds);
-    in_all_[one.place].add(op.seconds);
+    for (const int64_t program : {program_.at(op.rank), kAnyProgram}) {
+      in_step_[{op.step, {program, one.place}}].add(op.seconds);
+      in_all_[{program, one.place}].add(op.seconds);
+    }
   }
   for (const PlacedComputing& one : computing) {
     const ReplayOp& op = replay.ops()[one.op];
@@ -20,11 +33,48 @@ HealthyComputing::HealthyComputing(const Replay& replay, std::span<const PlacedC
   }
   for (const auto& [of, off] : off_level_) {
     if (late.contains(of.first)) continue;
-    Variances& variances = others_[of.second];
+    Variances& variances = others_[{program_.at(of.first), of.second}];
     variances.sum += off.variance() * off.count;
     variances.count += off.count;
     ++variances.ranks;
   }
+}
+
+void HealthyComputing::tell_programs(std::span<const PlacedComputing> computing,
+                                     const std::unordered_set<int64_t>& late) {
+  struct Computing {
+    double places = 0, seconds = 0;
+  };
+  std::map<int64_t, Computing> ranks;
+  for (const PlacedComputing& one : computing) {
+    const ReplayOp& op = replay_.ops()[one.op];
+    ++ranks[op.rank].places;
+    ranks[op.rank].seconds += op.seconds;
+  }
+  std::vector<double> seconds;
+  for (const auto& [rank, own] : ranks) seconds.push_back(own.seconds);
+  const double hardly_s = ranks.empty() ? 0 : kHardlyComputes * median_of(seconds);
+  std::multimap<double, int64_t> by_places;
+  for (const auto& [rank, own] : ranks)
+    if (own.seconds >= hardly_s) by_places.emplace(own.places, rank);
+  std::vector<double> least;            // places of a rank, by program
+  std::unordered_set<int64_t> healthy;  // programs
+  for (const auto& [places, rank] : by_places) {
+    if (least.empty() || places > kSamePlaces * least.back()) least.push_back(places);
+    program_[rank] = static_cast<int64_t>(least.size()) - 1;
+    if (!late.contains(rank)) healthy.insert(program_[rank]);
+  }
+  // Who hardly computes is a server of some program. Replays keep the order in which it served, and save too little if a
+  // worker came sooner; that it is among the others, as it always was, makes up for some of that.
+  for (const auto& [rank, own] : ranks) {
+    if (own.seconds >= hardly_s) continue;
+    const auto off = [places = own.places](double of) { return std::abs(of - places); };
+    const auto nearest =
+        std::min_element(least.begin(), least.end(), [&](double a, double b) { return off(a) < off(b); });
+    program_[rank] = nearest - least.begin();
+  }
+  for (auto& [rank, own] : program_)
+    if (!healthy.contains(own)) own = kAnyProgram;
 }
 
 std::optional<double> HealthyComputing::of(const PlacedComputing& one) const {
@@ -32,7 +82,8 @@ std::optional<double> HealthyComputing::of(const PlacedComputing& one) const {
   if (!level) return std::nullopt;
   const ReplayOp& op = replay_.ops()[one.op];
   const Moments& own = off_level_.at({op.rank, one.place});
-  const Variances& others = others_.at(one.place);
+  const auto found = others_.find({program_.at(op.rank), one.place});
+  const Variances others = found == others_.end() ? Variances{} : found->second;
   // The others vary about a mean that they are part of, hence by (n - 1) / n of what each varies by; a late rank about
   // that mean by (n + 1) / n.
   const double as_others = others.ranks > 1 ? others.sum / others.count * (others.ranks + 1) / (others.ranks - 1) : 0;
@@ -41,10 +92,13 @@ std::optional<double> HealthyComputing::of(const PlacedComputing& one) const {
 }
 
 std::optional<double> HealthyComputing::level_of(const PlacedComputing& one) const {
-  if (const auto at = in_step_.find({replay_.ops()[one.op].step, one.place}); at != in_step_.end())
-    return at->second.mean();
-  const auto at = in_all_.find(one.place);
-  return at != in_all_.end() ? std::optional(at->second.mean()) : std::nullopt;
+  const ReplayOp& op = replay_.ops()[one.op];
+  for (const int64_t program : {program_.at(op.rank), kAnyProgram}) {
+    const Place place{program, one.place};
+    if (const auto at = in_step_.find({op.step, place}); at != in_step_.end()) return at->second.mean();
+    if (const auto at = in_all_.find(place); at != in_all_.end()) return at->second.mean();
+  }
+  return std::nullopt;
 }
 
 }  // namespace ddl::models

@@ -7,6 +7,9 @@
 //   as a healthy rank              10.5 9.5  40.5 9.5   it varies about the others' level as it did, but no more than
 //                                                       each of them does: what varies more is lateness
 //
+// The others: those that run the same program, as far as that is seen: they compute in as many places. The mean over the
+// ocean of a coupled model and its atmosphere is what neither computes. Where no other rank does, all others.
+//
 // Seconds. Linear in the operations. Const once built.
 #pragma once
 
@@ -48,16 +51,19 @@ class HealthyComputing {
   struct Variances {
     double sum = 0, count = 0, ranks = 0;
   };
-  template <class Of>
-  using By = std::unordered_map<std::pair<int64_t, size_t>, Of, boost::hash<std::pair<int64_t, size_t>>>;
+  template <class Key, class Of>
+  using By = std::unordered_map<Key, Of, boost::hash<Key>>;
+  using Place = std::pair<int64_t, size_t>;  ///< of a program, or of a rank
 
+  void tell_programs(std::span<const PlacedComputing> computing, const std::unordered_set<int64_t>& late);
   std::optional<double> level_of(const PlacedComputing& one) const;
 
   const Replay& replay_;
-  By<Moments> in_step_;                           ///< of the others, by step and place
-  std::unordered_map<size_t, Moments> in_all_;    ///< by place
-  By<Moments> off_level_;                         ///< by rank and place
-  std::unordered_map<size_t, Variances> others_;  ///< of that, by place
+  std::unordered_map<int64_t, int64_t> program_;    ///< by rank
+  By<std::pair<int64_t, Place>, Moments> in_step_;  ///< of the others, by step and place
+  By<Place, Moments> in_all_;                       ///< by place
+  By<Place, Moments> off_level_;                    ///< by rank and place
+  By<Place, Variances> others_;                     ///< of that, by place
 };
 
 }  // namespace ddl::models

@@ -28,6 +28,9 @@ namespace {
 
 constexpr double kNs = 1e-9;
 constexpr double kShortCallS = 10e-6;  // of a call that waits for nothing
+constexpr double kAwayShare = 0.9;     // of the time in which a message stands because its other end computes
+constexpr double kTellsBetter = 16;    // a variance that is less by this
+constexpr size_t kSeenOften = 4;
 
 struct Window {
   int64_t process = 0, rank = 0, thread = 0, step = 0;
@@ -85,6 +88,13 @@ struct HashOfKind {
       hash = (hash ^ static_cast<uint64_t>(part)) * 0x9e3779b97f4a7c15u ^ hash >> 29;
     return static_cast<size_t>(hash);
   }
+};
+
+/// A call of a rank.
+struct Entry {
+  int64_t begin_ns = 0, end_ns = 0;
+  int64_t inside_ns = 0;  ///< in calls before it
+  Replay::Op before = 0;  ///< what ends when it is entered
 };
 
 /// What the sends of one kind are like.
@@ -343,7 +353,14 @@ class RunReader {
     }
     pending.erase(first, last);
     const PartInCall member{op, compute, window.rank, {event.interval.begin_ns, end_ns}, event.xfer_ns};
-    if (messages_) members_by_event_[event.id] = member;
+    if (messages_) {
+      members_by_event_[event.id] = member;
+      std::vector<Entry>& entries = entries_[window.rank];
+      const int64_t inside_ns =
+          entries.empty() ? 0 : entries.back().inside_ns + entries.back().end_ns - entries.back().begin_ns;
+      entries.push_back({event.interval.begin_ns, end_ns, inside_ns, compute});
+    }
+    if (message_operation(operation).role == MessageRole::kProbe) probes_.insert(op);
     if (collective) participants_.push_back({*event.comm, *event.seq, event.op, event.root, event.bounded, member});
     if (collective && small_ && event.op == small_->op && event.bytes > 0 && event.bytes <= small_->most_bytes &&
         small_->fused_s.contains(*event.comm))
@@ -527,6 +544,7 @@ class RunReader {
   /// Both ends of it are known.
   struct Message {
     const PartInCall *send, *receive;
+    const PartInCall* awaits;  ///< what waits for the send: the receive, or the MPI_Probe before it
     /// in which the sender may have waited for the receiver; null: in none, or that is not known
     const PartInCall* send_call;
     const PartInCall* receive_call;
@@ -536,6 +554,7 @@ class RunReader {
   /// A call in which messages are seen to be over.
   struct Exchange {
     int64_t last_ns = INT64_MIN;             ///< when the last that it waited for came
+    int64_t stood_ns = INT64_MIN;            ///< until when one of its messages stood: see find_standing()
     std::optional<Replay::Op> receive = {};  ///< something that it receives
   };
 
@@ -558,8 +577,10 @@ class RunReader {
       if (send->op == receive->op) continue;
       const double sigma_ns = rows.is_null(5) ? 0 : rows.real(5);
       const bool may_wait = !rows.is_null(4) && !sent_[result_.replay.ops()[send->op].kind].buffered;
-      messages.push_back(
-          {send, receive, may_wait ? find(2) : nullptr, find(3), static_cast<int64_t>(kSureSigmas * sigma_ns)});
+      const PartInCall* receive_call = find(3);
+      const bool probed = receive_call && probes_.contains(receive_call->op);
+      messages.push_back({send, receive, probed ? receive_call : receive, may_wait ? find(2) : nullptr, receive_call,
+                          static_cast<int64_t>(kSureSigmas * sigma_ns)});
     }
     return messages;
   }
@@ -581,8 +602,8 @@ class RunReader {
     int64_t eager_bytes = -1;
     for (const Message& m : messages) {
       Exchange& exchange = exchanges[m.receive_call ? m.receive_call->op : m.receive->op];
-      exchange.receive = m.receive->op;
-      if (const int64_t came_ns = m.send->interval.begin_ns; came_ns < m.receive->interval.end_ns)
+      exchange.receive = m.awaits->op;
+      if (const int64_t came_ns = m.send->interval.begin_ns; came_ns < m.awaits->interval.end_ns)
         exchange.last_ns = std::max(exchange.last_ns, came_ns);
       if (m.send_call && m.receive->interval.begin_ns > m.send_call->interval.end_ns + m.margin_ns)
         eager_bytes = std::max(eager_bytes, bytes(m));
@@ -598,10 +619,12 @@ class RunReader {
       exchange.last_ns = std::max(exchange.last_ns, m.receive->interval.begin_ns);
       if (bytes(m) > eager_bytes) least_bytes = std::min(least_bytes, bytes(m));
     }
+    std::vector<End> ends;
     for (size_t i = 0; i < messages.size(); ++i) {
       const Message& m = messages[i];
-      result_.replay.after(m.receive->op, m.send->before);
-      transfer(*m.receive, exchanges.at(m.receive_call ? m.receive_call->op : m.receive->op));
+      result_.replay.after(m.awaits->op, m.send->before);
+      ends.push_back({m.awaits, m.receive_call, m.send->rank, m.margin_ns,
+                      &exchanges.at(m.receive_call ? m.receive_call->op : m.receive->op)});
       const bool came_before =
           m.send_call && m.receive->interval.begin_ns + m.margin_ns <= m.send_call->interval.begin_ns;
       if (!binds[i] && !(came_before && bytes(m) >= least_bytes)) continue;
@@ -609,14 +632,123 @@ class RunReader {
       const bool both = m.send->op == m.send_call->op && exchange != exchanges.end() && exchange->second.receive;
       // one call, one operation that takes time
       result_.replay.after(both ? *exchange->second.receive : m.send->op, m.receive->before);
-      if (binds[i] && !both) transfer(*m.send, exchange->second);
+      if (binds[i] && !both) ends.push_back({m.send, m.send_call, m.receive->rank, m.margin_ns, &exchange->second});
     }
+    for (End& end : ends) find_standing(end);
+    const std::unordered_map<size_t, Transfers> transfers = transfers_of(ends);
+    for (const End& end : ends) transfer(end, transfers.at(result_.replay.ops()[end.part->op].kind));
   }
 
-  /// It takes the time since all have come that its call waited for.
-  void transfer(const PartInCall& part, const Exchange& exchange) {
-    const int64_t begin_ns = std::max(part.interval.begin_ns, exchange.last_ns);
-    result_.replay.meet(part.op, -1, static_cast<double>(std::max<int64_t>(0, part.interval.end_ns - begin_ns)) * kNs);
+  /// One end of a message that waits for the other.
+  struct End {
+    const PartInCall* part;
+    const PartInCall* call;  ///< in which it was over; null: not known
+    int64_t other;           ///< rank
+    int64_t margin_ns;
+    Exchange* exchange;
+    const Entry* moved_by = nullptr;  ///< the other rank's call that it stood until, if it did
+
+    /// When all had come that its call waited for.
+    int64_t begin_ns() const { return std::max(part->interval.begin_ns, exchange->last_ns); }
+    bool is_request() const { return call && call->op != part->op; }
+    /// Its call waited, and so was left when it was over. `request`: it is one, not a call.
+    bool is_seen(bool request) const {
+      return call ? !is_request() || static_cast<double>(call->interval.length_ns()) * kNs > kShortCallS : !request;
+    }
+    /// Since then, within its call.
+    int64_t in_call_ns(int64_t since_ns) const {
+      const int64_t begin = is_request() ? std::max(since_ns, call->interval.begin_ns) : since_ns;
+      return std::max<int64_t>(0, part->interval.end_ns - begin);
+    }
+  };
+
+  // Many libraries move a message only while both ranks are inside a call: one that was sent before a rank computes
+  // stands until it calls again.
+  void find_standing(End& end) const {
+    const auto rank = entries_.find(end.other);
+    if (rank == entries_.end()) return;
+    const std::vector<Entry>& entries = rank->second;
+    const auto last_before = [&](int64_t at_ns) {
+      return std::upper_bound(entries.begin(), entries.end(), at_ns,
+                              [](int64_t ns, const Entry& entry) { return ns < entry.begin_ns; });
+    };
+    const auto inside_ns = [&](int64_t at_ns) {
+      const auto next = last_before(at_ns);
+      if (next == entries.begin()) return int64_t{0};
+      const Entry& entry = *std::prev(next);
+      return entry.inside_ns + std::min(at_ns, entry.end_ns) - entry.begin_ns;
+    };
+    const auto next = last_before(end.part->interval.end_ns - end.margin_ns);
+    if (next == entries.begin()) return;
+    const Entry& entry = *std::prev(next);
+    const int64_t stood_ns = entry.begin_ns - end.begin_ns();
+    if (stood_ns <= end.margin_ns) return;
+    const int64_t inside = inside_ns(entry.begin_ns) - inside_ns(end.begin_ns());
+    if (static_cast<double>(inside) > (1 - kAwayShare) * static_cast<double>(stood_ns)) return;
+    end.moved_by = &entry;
+    end.exchange->stood_ns = std::max(end.exchange->stood_ns, entry.begin_ns);
+  }
+
+  /// What is known of a kind from those of which the end was seen.
+  struct Transfers {
+    bool stand = false;                      ///< until the other rank calls: that tells better how long they take
+    bool always = false;                     ///< most of them do
+    std::optional<int64_t> typical_ns = {};  ///< since all had come
+  };
+
+  std::unordered_map<size_t, Transfers> transfers_of(const std::vector<End>& ends) const {
+    struct Seen {
+      std::vector<double> since_all_ns, since_moved_ns;
+      size_t stood = 0;
+    };
+    std::unordered_map<size_t, Seen> seen;
+    std::unordered_map<size_t, Transfers> result;
+    for (const End& end : ends) {
+      const size_t kind = result_.replay.ops()[end.part->op].kind;
+      result.try_emplace(kind);
+      if (!end.is_seen(result_.replay.kinds()[kind].upper_bound)) continue;
+      Seen& of = seen[kind];
+      of.since_all_ns.push_back(static_cast<double>(end.in_call_ns(end.begin_ns())));
+      of.since_moved_ns.push_back(
+          static_cast<double>(end.in_call_ns(std::max(end.begin_ns(), end.exchange->stood_ns))));
+      of.stood += end.moved_by ? 1 : 0;
+    }
+    const auto scatter = [](const std::vector<double>& values) {
+      const double mean = std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+      double sum = 0;
+      for (const double value : values) sum += (value - mean) * (value - mean);
+      return sum;
+    };
+    for (auto& [kind, of] : seen) {
+      if (of.since_all_ns.size() < kSeenOften) continue;
+      Transfers& transfers = result.at(kind);
+      transfers.stand = kTellsBetter * scatter(of.since_moved_ns) < scatter(of.since_all_ns);
+      transfers.always = 2 * of.stood > of.since_all_ns.size();
+      transfers.typical_ns = static_cast<int64_t>(median_of(of.since_all_ns));
+    }
+    return result;
+  }
+
+  // It takes the time since all have come that its call waited for; if it stood, since it moved, and both were inside
+  // calls. That it stood is for the other rank's computing: where that is the job's way, it stands as long as that
+  // computes; where few do, those of a late rank, it would not have, had others waited for nothing (a ring of buffered
+  // sends: who waits in a call moves what it sent). One that was over when its rank asked, since that computed, or waited for another one, took less: no more
+  // than its like.
+  void transfer(const End& end, const Transfers& transfers) {
+    int64_t begin_ns = end.begin_ns();
+    if (transfers.stand) {
+      if (end.moved_by && transfers.always) result_.replay.after(end.part->op, end.moved_by->before);
+      begin_ns = std::max(begin_ns, end.exchange->stood_ns);
+      if (end.is_request()) {
+        result_.replay.after(end.part->op, end.call->before);
+        begin_ns = std::max(begin_ns, end.call->interval.begin_ns);
+      }
+    }
+    int64_t took_ns = std::max<int64_t>(0, end.part->interval.end_ns - begin_ns);
+    const bool request = result_.replay.kinds()[result_.replay.ops()[end.part->op].kind].upper_bound;
+    if (!transfers.stand && !end.is_seen(request) && transfers.typical_ns)
+      took_ns = std::min(took_ns, *transfers.typical_ns);
+    result_.replay.meet(end.part->op, -1, static_cast<double>(took_ns) * kNs);
   }
 
   // Ranks that run the same program compute alike in the same place of a step; stages of a pipeline before the same
@@ -703,6 +835,8 @@ class RunReader {
   std::vector<Participant> participants_;                     ///< in the order of reading
   bool messages_ = false;                                     ///< the run has any
   std::unordered_map<int64_t, PartInCall> members_by_event_;  ///< for messages
+  std::unordered_map<int64_t, std::vector<Entry>> entries_;   ///< of messages' ranks, in the order of time
+  std::unordered_set<Replay::Op> probes_;                     ///< calls that wait for a message and leave it there
   std::vector<std::pair<Replay::Op, size_t>> by_position_;    ///< computing, and its kind by its place in the step
   /// of non-blocking collectives: when the last member posted
   std::unordered_map<Replay::Op, int64_t> posted_ns_;

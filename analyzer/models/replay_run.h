@@ -11,8 +11,8 @@
 //                           when it asks); the completing call waits for them
 //   members without record  take no part; their collectives take the time of like ones whose members are all known,
 //                           else the shortest of their like
-//   messages                receives wait for their send to begin; a send waits for its receive only where it was seen
-//                           to
+//   messages                receives, or probes before them, wait for their send to begin; a send waits for its receive
+//                           only where it was seen to; what stood while the other rank computed is no transfer
 //   other calls             keep their time
 // In the ideal job, computing before the same call of a step (operation, bytes, ordinal), or in the same place of it,
 // is of one kind, whichever separates durations better; computing where no other rank computes is one more kind.

@@ -22,6 +22,9 @@
 // Background threads that fuse what is ready reduce other batches in each step: there a step is what adds up to the
 // same bytes (equal_sums.h).
 //
+// Groups of ranks that make different numbers of steps and exchange now and then have steps by these exchanges, or none
+// (coupled_steps.h).
+//
 // Worlds with a single annotated step are left alone, and processes whose events were thinned, because a gap in the
 // sequence is a shift.
 #include "analyzer/passes/passes.h"
@@ -40,6 +43,7 @@
 #include <utility>
 #include <vector>
 
+#include "analyzer/passes/coupled_steps.h"
 #include "analyzer/passes/equal_sums.h"
 #include "analyzer/passes/message_operation.h"
 #include "analyzer/passes/repetition.h"
@@ -246,12 +250,40 @@ class Inference {
   /// `used`: by process, the communicators of its collectives.
   void infer(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes,
              const std::map<int64_t, std::set<int64_t>>& used) {
+    if (std::optional<Group> found = find(communicator, processes, used)) groups_.push_back(std::move(*found));
+  }
+
+  /// Marks what was inferred, if groups that exchange agree on their steps.
+  void mark_groups() {
+    if (!join_groups()) return;
+    for (const Group& group : groups_) mark_all(group);
+  }
+
+ private:
+  /// When, and on which thread, a process left a collective: by process and number.
+  struct Leave {
+    int64_t at_ns, thread;
+  };
+  using Leaves = std::unordered_map<int64_t, std::map<SequencePlace, Leave>>;
+
+  /// Processes with one main communicator, and what repeats on it.
+  struct Group {
+    const CommunicatorInfo* communicator;
+    std::vector<int64_t> processes;
+    Repetition found;
+    std::vector<SequencePlace> places;
+    Leaves leaves;
+    std::vector<int64_t> numbers = {};  ///< of the steps; none: as they come
+  };
+
+  std::optional<Group> find(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes,
+                            const std::map<int64_t, std::set<int64_t>>& used) {
     const int64_t reference = processes.front();
     if (background_.contains(reference)) {
       Collectives sequence;
-      if (const std::optional<Repetition> found = find_batches(reference, communicator, sequence))
-        mark_all(communicator, processes, *found, sequence.places, leaves_of(communicator, *found, sequence.places));
-      return;
+      const std::optional<Repetition> found = find_batches(reference, communicator, sequence);
+      if (!found) return std::nullopt;
+      return Group{&communicator, processes, *found, sequence.places, leaves_of(communicator, *found, sequence.places)};
     }
     Collectives own, with_others;
     std::optional<Repetition> found = find_sequence(reference, communicator, {}, own);
@@ -261,16 +293,112 @@ class Inference {
     if (beyond && (!found || own_in_step(*beyond, with_others.places) > own_in_step(*found, own.places))) {
       const Leaves leaves = leaves_in_sequences(communicator, processes, used, *beyond, with_others.places);
       if (are_seen_by_all(processes, *beyond, with_others.places, leaves))
-        return mark_all(communicator, processes, *beyond, with_others.places, leaves);
+        return Group{&communicator, processes, *beyond, with_others.places, leaves};
     }
-    if (!found) return;
+    if (!found) return std::nullopt;
     if (found->period == 1) {
       if (std::optional<Repetition> told = find_told_by_messages(communicator, processes, own)) found = std::move(told);
     }
-    mark_all(communicator, processes, *found, own.places, leaves_of(communicator, *found, own.places));
+    return Group{&communicator, processes, *found, own.places, leaves_of(communicator, *found, own.places)};
   }
 
- private:
+  /// What a process calls with ranks that are not of its group.
+  struct Exchanges {
+    std::vector<Interval> calls;
+    std::map<int64_t, size_t> messages;  ///< by rank
+    std::map<int64_t, size_t> together;  ///< by communicator
+  };
+
+  Exchanges exchanges_of(int64_t process, const CommunicatorInfo& group) {
+    Query rows(db_,
+               "SELECT comm, peer, seq IS NOT NULL, start_ns, start_ns + duration_ns FROM event WHERE process = ?1"
+               " AND kind IN (1, 2) AND comm IS NOT NULL AND (peer IS NOT NULL OR seq IS NOT NULL) AND id NOT IN"
+               " (SELECT event FROM coordination) ORDER BY start_ns");
+    rows.bind(process);
+    Exchanges result;
+    const int64_t rank = catalog_.process(process).rank;
+    const auto is_of_group = [&](int64_t other) { return other < 0 || group.comm_rank.contains(other); };
+    while (rows.next()) {
+      const auto found = catalog_.communicators.find(rows.integer(0));
+      if (found == catalog_.communicators.end() || found->first == group.id) continue;
+      const std::vector<int64_t>& members = found->second.ranks;
+      if (rows.integer(2) != 0) {
+        if (std::all_of(members.begin(), members.end(), is_of_group)) continue;
+        ++result.together[found->first];
+      } else {
+        const size_t at = found->second.index_of(rank, rows.integer(1));
+        if (at >= members.size() || is_of_group(members[at])) continue;
+        ++result.messages[members[at]];
+      }
+      result.calls.push_back({rows.integer(3), rows.integer(4)});
+    }
+    return result;
+  }
+
+  /// By the clock of `process`.
+  static std::vector<Interval> units_of(const Group& group, int64_t process) {
+    std::vector<Interval> units(group.found.steps.size());
+    const auto own = group.leaves.find(process);
+    for (size_t k = 0; k < units.size() && own != group.leaves.end(); ++k) {
+      const auto begin = own->second.find(group.places[group.found.steps[k].first - 1]),
+                 end = own->second.find(group.places[group.found.steps[k].second - 1]);
+      if (begin != own->second.end() && end != own->second.end()) units[k] = {begin->second.at_ns, end->second.at_ns};
+    }
+    return units;
+  }
+
+  // Groups that exchange are those that wait for each other, be it through ranks that reduce nothing.
+  bool join_groups() {
+    if (groups_.size() < 2 || background_.contains(groups_.front().processes.front())) return true;
+    std::vector<GroupSteps> steps;
+    for (const Group& group : groups_) steps.push_back({units_of(group, group.processes.front()), {}});
+    if (keep_step(steps)) return true;
+    std::map<int64_t, int64_t> next;  // from rank to rank of what exchanges, to one that is its own next
+    const auto root = [&](int64_t rank) {
+      for (auto at = next.try_emplace(rank, rank).first; at->second != rank; at = next.try_emplace(rank, rank).first)
+        rank = at->second;
+      return rank;
+    };
+    for (size_t g = 0; g < groups_.size(); ++g) {
+      const Group& group = groups_[g];
+      const int64_t first = catalog_.process(group.processes.front()).rank;
+      const auto join = [&](int64_t rank, size_t calls) {
+        if (rank >= 0 && calls >= kMinRepetitions) next[root(rank)] = root(first);
+      };
+      for (const int64_t process : group.processes) {
+        join(catalog_.process(process).rank, kMinRepetitions);
+        Exchanges own = exchanges_of(process, *group.communicator);
+        for (const auto& [rank, calls] : own.messages) join(rank, calls);
+        for (const auto& [comm, calls] : own.together)
+          for (const int64_t rank : catalog_.communicators.at(comm).ranks) join(rank, calls);
+        if (own.calls.size() > steps[g].exchanges.size()) steps[g] = {units_of(group, process), std::move(own.calls)};
+      }
+    }
+    std::map<int64_t, std::vector<size_t>> joined;
+    for (size_t g = 0; g < groups_.size(); ++g)
+      joined[root(catalog_.process(groups_[g].processes.front()).rank)].push_back(g);
+    return std::all_of(joined.begin(), joined.end(), [&](const auto& part) { return couple(part.second, steps); });
+  }
+
+  bool couple(const std::vector<size_t>& groups, const std::vector<GroupSteps>& steps) {
+    std::vector<GroupSteps> theirs;
+    for (const size_t g : groups) theirs.push_back(steps[g]);
+    if (keep_step(theirs)) return true;
+    const std::optional<std::vector<CoupledSteps>> coupled = couple_steps(theirs);
+    if (!coupled) return false;
+    for (size_t i = 0; i < groups.size(); ++i) {
+      Group& group = groups_[groups[i]];
+      const auto units = std::move(group.found.steps);
+      group.found.steps.clear();
+      group.found.period *= (*coupled)[i].units;
+      for (const CoupledSteps::Step& step : (*coupled)[i].steps) {
+        group.found.steps.emplace_back(units[step.first].first, units[step.last - 1].second);
+        group.numbers.push_back(step.number);
+      }
+    }
+    return true;
+  }
+
   /// Communicators with a rank that is none of `communicator`, of the same kind.
   std::set<int64_t> reaching_beyond(const CommunicatorInfo& communicator, const std::set<int64_t>& used) const {
     std::set<int64_t> result;
@@ -334,12 +462,6 @@ class Inference {
     int64_t calls = 0, compute_ns = 0, exposed_ns = 0;
   };
 
-  /// When, and on which thread, a process left a collective: by process and number.
-  struct Leave {
-    int64_t at_ns, thread;
-  };
-  using Leaves = std::unordered_map<int64_t, std::map<SequencePlace, Leave>>;
-
   Leaves leaves_of(const CommunicatorInfo& communicator, const Repetition& found,
                    const std::vector<SequencePlace>& places) {
     std::set<int64_t> wanted;
@@ -384,22 +506,24 @@ class Inference {
     });
   }
 
-  void mark_all(const CommunicatorInfo& communicator, const std::vector<int64_t>& processes, const Repetition& found,
-                const std::vector<SequencePlace>& places, const Leaves& leaves) {
-    for (const int64_t process : processes) {
-      insert_process_.run(process, communicator.id, static_cast<int64_t>(found.period), found.agreement);
-      mark(process, found, places, leaves);
+  void mark_all(const Group& group) {
+    for (const int64_t process : group.processes) {
+      insert_process_.run(process, group.communicator->id, static_cast<int64_t>(group.found.period),
+                          group.found.agreement);
+      mark(process, group);
     }
   }
 
-  void mark(int64_t process, const Repetition& found, const std::vector<SequencePlace>& places, const Leaves& leaves) {
+  void mark(int64_t process, const Group& group) {
     layers_.clear();
-    const auto own = leaves.find(process);
-    for (size_t k = 0; k < found.steps.size() && own != leaves.end(); ++k) {
+    const Repetition& found = group.found;
+    const std::vector<SequencePlace>& places = group.places;
+    const auto own = group.leaves.find(process);
+    for (size_t k = 0; k < found.steps.size() && own != group.leaves.end(); ++k) {
       const auto begin = own->second.find(places[found.steps[k].first - 1]),
                  end = own->second.find(places[found.steps[k].second - 1]);
       if (begin == own->second.end() || end == own->second.end() || end->second.at_ns <= begin->second.at_ns) continue;
-      const auto number = static_cast<int64_t>(k);
+      const int64_t number = group.numbers.empty() ? static_cast<int64_t>(k) : group.numbers[k];
       insert_step_.run(process, end->second.thread, number, begin->second.at_ns,
                        end->second.at_ns - begin->second.at_ns);
       mark_events(process, number, begin->second.at_ns, end->second.at_ns);
@@ -471,6 +595,7 @@ class Inference {
   std::map<std::tuple<int64_t, int64_t, int64_t>, int64_t> regions_;  ///< by operation, call site, position
   std::set<int64_t> inferred_;
   std::map<int64_t, Layer> layers_;  ///< of the process at hand, by region
+  std::vector<Group> groups_;
 };
 
 }  // namespace
@@ -500,6 +625,7 @@ void infer_steps(SQLite::Database& db, const Catalog& catalog, const std::map<in
       if (std::none_of(processes.begin(), processes.end(), thinned))
         inference.infer(catalog.communicators.at(communicator), processes, communicators.used);
     }
+    inference.mark_groups();
   }
 }
 
