@@ -162,7 +162,8 @@ void StoreSource::load_names(Job& job) {
     job.layers[id] = {regions.text(1), regions.text(2)};
     regions_.resize(job.layers.size());
     regions_[id] = {regions.integer(3) != 0,
-                    regions.integer(5) != 0 ? static_cast<uint32_t>(regions.integer(4)) : kNone, regions.integer(6) != 0};
+                    regions.integer(5) != 0 ? static_cast<uint32_t>(regions.integer(4)) : kNone,
+                    regions.integer(6) != 0};
   }
 }
 
@@ -188,7 +189,8 @@ void StoreSource::load_processes(Job& job) {
       "SELECT p.id, p.rank, p.world_size, h.name, p.start_ns, p.end_ns, p.ended, coalesce(p.overhead_ns, 0), coalesce(p.exe, ''),"
       " h.boot_id, (SELECT value FROM process_fact f WHERE f.process = p.id AND f.key = 'local_rank'),"
       " (SELECT coalesce(sum(l.count), 0) FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind NOT IN ('not_kept', 'killed')),"
-      " p.init_ns IS NOT NULL, EXISTS (SELECT 1 FROM process_fact f WHERE f.process = p.id AND f.key = 'computes' AND f.value = 'layers')"
+      " p.init_ns IS NOT NULL, EXISTS (SELECT 1 FROM process_fact f WHERE f.process = p.id AND f.key = 'computes' AND f.value = 'layers'),"
+      " p.overhead_ns IS NOT NULL"
       " FROM process p JOIN host h ON h.id = p.host WHERE p.world = 0 AND p.rank IS NOT NULL ORDER BY p.rank");
   std::map<std::string, size_t> domains;
   while (processes.next()) {
@@ -206,6 +208,7 @@ void StoreSource::load_processes(Job& job) {
     rank.lost = static_cast<uint64_t>(processes.integer(11));
     rank.uses_mpi = processes.integer(12) != 0;
     rank.computes_in_layers = processes.integer(13) != 0;
+    rank.overhead_known = processes.integer(14) != 0;
     rank.clock.domain =
         domains.try_emplace(processes.text(9).empty() ? rank.host : processes.text(9), domains.size()).first->second;
     if (job.name.empty()) job.name = processes.text(8).substr(processes.text(8).rfind('/') + 1);

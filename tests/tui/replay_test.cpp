@@ -123,6 +123,7 @@ TEST(Replay, MessagesOfAnImportBlockItsSteps) {
   EXPECT_EQ((*s.shares)[tui::kWaiting], 0);
   EXPECT_NEAR((*s.shares)[tui::kIdle], 816.0 / 1240, 1e-6);
   EXPECT_FALSE(s.waiting_known);
+  EXPECT_FALSE(s.overhead_ratio) << "what it cost to record is not in the trace";
   EXPECT_FALSE(s.headline.alarm) << s.headline.text;
   for (const tui::RankRow& row : s.ranks) EXPECT_FALSE(row.late_ns || row.wait_ns) << row.rank;
 }
