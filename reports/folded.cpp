@@ -300,8 +300,9 @@ FoldedSummary write_folded(const RunView& run, const Sink& sink) {
   if (summary.ranks == 0) {
     Query background(run.db, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
     if (background.bind(run.world).next())
-      throw Error("background threads communicate, and no training thread was sampled: where its time went is not known",
-                  "see what it has: ddl report", ExitCode::kDataMissing);
+      throw Error(
+          "background threads communicate, and no training thread was sampled: where its time went is not known",
+          "see what it has: ddl report", ExitCode::kDataMissing);
     throw Error("no events were kept to make a flame graph of",
                 "record again without --steps, --after and --cap, with --budget off", ExitCode::kDataMissing);
   }
