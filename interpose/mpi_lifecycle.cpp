@@ -135,11 +135,19 @@ bool begin_recording(const void* caller) {
   return true;
 }
 
+/// The call is recorded that brought MPI up, if it did. The run begins now: what we did since the library returned is
+/// not the job's time inside MPI.
+void end_initializing(uint64_t left_before) {
+  FileHeader* header = spool_header();
+  if (header->mpi_init_leave_ticks != left_before) header->mpi_init_leave_ticks = ticks();
+}
+
 /// MPI_Init and MPI_Init_thread: `call_real` is called in either case.
 template <class CallReal>
 int initialize(uint32_t op, const void* site, CallReal call_real) {
   const bool records = begin_recording(site);
   const OpenCall call = records ? begin_call(op, site, kNoComm, false, kNoSequence, -1, 0) : OpenCall{};
+  const uint64_t left_before = records ? spool_header()->mpi_init_leave_ticks : 0;
   const bool guarded = stop_guarding_against_lost_pages();
   const int result = call_real();
   if (guarded) guard_against_lost_pages();
@@ -151,6 +159,7 @@ int initialize(uint32_t op, const void* site, CallReal call_real) {
   }
   if (result == MPI_SUCCESS) sync_clocks_at_init(site);
   if (call.thread) end_call(call, 0);
+  if (records) end_initializing(left_before);
   return result;
 }
 
@@ -303,9 +312,11 @@ int MPI_Session_init_recorded(Real real, const void* site, MPI_Info info, MPI_Er
                               MPI_Session* session) {
   if (!begin_recording(site)) return real(info, errhandler, session);
   const OpenCall call = begin_call(kOp_MPI_Session_init, site, kNoComm, false, kNoSequence, -1, 0);
+  const uint64_t left_before = spool_header()->mpi_init_leave_ticks;
   const int result = real(info, errhandler, session);
   if (result == MPI_SUCCESS) begin_session(*session, site);
   if (call.thread) end_call(call, 0);
+  end_initializing(left_before);
   return result;
 }
 

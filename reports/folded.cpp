@@ -19,6 +19,13 @@ constexpr size_t kMostColumns = 160;  // of one name
 
 constexpr int64_t kNoCall = -1;
 constexpr int64_t kPolls = -2;  // inside MPI by the profile, in calls that left no event
+// of a training thread for which background threads communicate
+constexpr int64_t kExposedTransfer = -3, kExposedWaiting = -4, kExposed = -5, kBlocked = -6;
+constexpr std::pair<int64_t, const char*> kWithoutCall[] = {{kPolls, "calls that found nothing"},
+                                                            {kExposedTransfer, "exposed transfer"},
+                                                            {kExposedWaiting, "waiting"},
+                                                            {kExposed, "exposed communication"},
+                                                            {kBlocked, "blocked"}};
 
 /// A semicolon would be a frame of its own.
 std::string frame(std::string_view name) {
@@ -109,6 +116,17 @@ class Cursor {
   bool has_ = false;
 };
 
+/// What its training thread did in the steps, or the whole run, of a process for which background threads communicate:
+/// its calls are not where it waits, so that only the parts are known, not where they lie.
+void book_parts(const Query& row, int first, Places& places) {
+  const int64_t compute_ns = row.integer(first), exposed_ns = row.integer(first + 1), idle_ns = row.integer(first + 3);
+  const std::optional<int64_t> wait_ns = row.maybe_integer(first + 2);
+  places[{0, kNoCall, false}] += compute_ns;
+  places[{0, wait_ns ? kExposedTransfer : kExposed, false}] += exposed_ns - wait_ns.value_or(0);
+  places[{0, kExposedWaiting, false}] += wait_ns.value_or(0);
+  places[{0, kBlocked, false}] += idle_ns;
+}
+
 class Folder {
  public:
   explicit Folder(const RunView& run)
@@ -137,10 +155,22 @@ class Folder {
     Query processes(
         run_.db,
         "SELECT p.id, p.rank, coalesce(p.init_ns, p.start_ns), max(coalesce(p.init_ns, p.start_ns), coalesce(p.finalize_ns, p.end_ns)), t.exposed_ns, t.comm_ns IS NOT NULL,"
-        " t.wait_ns IS NOT NULL, p.end_ns FROM process p LEFT JOIN rank_part t ON t.process = p.id"
+        " t.wait_ns IS NOT NULL, p.end_ns, EXISTS (SELECT 1 FROM background_process b WHERE b.process = p.id), t.compute_ns,"
+        " t.exposed_ns, t.wait_ns, t.idle_ns FROM process p LEFT JOIN rank_part t ON t.process = p.id"
         " WHERE p.world = ? AND p.rank IS NOT NULL ORDER BY p.id");
     for (processes.bind(run_.world); processes.next();) {
       const int64_t process = processes.integer(0);
+      if (processes.integer(8) != 0) {
+        Places places;
+        bool any = book_background(process, places);
+        if (!run_.has_steps && processes.integer(5) != 0) {
+          book_parts(processes, 9, places);
+          any = true;
+        }
+        if (any) print(processes.integer(1), places, sink);
+        summary_.ranks += any ? 1 : 0;
+        continue;
+      }
       std::vector<Window> windows = steps_of(process);
       spans_.clear();
       if (!run_.has_steps && processes.integer(5) != 0) {
@@ -188,6 +218,20 @@ class Folder {
     return windows;
   }
 
+  /// False: none of its steps is known.
+  bool book_background(int64_t process, Places& places) {
+    if (!run_.has_steps) return false;
+    Query row(run_.db,
+              "SELECT t.compute_ns, t.exposed_ns, t.wait_ns, t.idle_ns FROM step_part t WHERE t.process = ?"
+              " AND t.comm_ns IS NOT NULL");
+    int64_t steps = 0;
+    for (row.bind(process); row.next(); ++steps) book_parts(row, 0, places);
+    Query all(run_.db, "SELECT count(DISTINCT step) FROM step WHERE process = ? AND duration_ns IS NOT NULL");
+    if (all.bind(process).next()) summary_.left_out += all.integer(0) - steps;
+    summary_.steps += steps;
+    return steps > 0;
+  }
+
   /// What never returned is time inside MPI, too.
   void add_open_calls(int64_t process, int64_t end_ns) {
     Query row(run_.db, "SELECT region, op, start_ns FROM open_call WHERE process = ? AND thread = 0 ORDER BY start_ns");
@@ -228,7 +272,8 @@ class Folder {
     for (const auto& [place, ns] : places) {
       const auto& [region, op, waiting] = place;
       std::string line = fmt::format("rank {};{}", rank, path_of(region));
-      if (op == kPolls) line += ";calls that found nothing";
+      for (const auto& [number, name] : kWithoutCall)
+        if (op == number) line += fmt::format(";{}", name);
       if (op >= 0) line += ";" + ops_.at(op);
       if (waiting) line += ";waiting";
       lines[line] += ns;
@@ -252,9 +297,15 @@ class Folder {
 
 FoldedSummary write_folded(const RunView& run, const Sink& sink) {
   const FoldedSummary summary = Folder(run).write(sink);
-  if (summary.ranks == 0)
+  if (summary.ranks == 0) {
+    Query background(run.db, "SELECT 1 FROM background_process b JOIN process p ON p.id = b.process WHERE p.world = ?");
+    if (background.bind(run.world).next())
+      throw Error(
+          "background threads communicate, and no training thread was sampled: where its time went is not known",
+          "see what it has: ddl report", ExitCode::kDataMissing);
     throw Error("no events were kept to make a flame graph of",
                 "record again without --steps, --after and --cap, with --budget off", ExitCode::kDataMissing);
+  }
   return summary;
 }
 

@@ -4,6 +4,10 @@
 // For each rank the steps with kept events are summed, in the thread that marks them; without steps the whole run. A
 // rank's lines add up to the duration of those steps (v_step), those that end in or below a call to exposed_ns, those
 // that end in "waiting" to wait_ns. Unknown waiting has no line of its own: it stays in the call's.
+//
+// Where background threads communicate, no call shows where the training thread's time went: it is one line for each
+// part of its steps: computing, "exposed transfer", "waiting" ("exposed communication" where the two are not told
+// apart), "blocked" otherwise (idle_ns).
 #pragma once
 
 #include <cstdint>

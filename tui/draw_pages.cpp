@@ -216,7 +216,9 @@ void draw_matrix(Canvas& c, const Rect& r) {
     const char* why = s.negotiates
                           ? "-: background threads make its MPI calls; ddl report says whose training thread is late"
                           : "nobody waited in a collective";
-    c.frame.put(r.x + 2, r.y + 1, why, Style::kDim, r.right());
+    int y = r.y + 1;
+    for (const std::string& part : wrap(why, r.width - 3, std::max(1, r.height - 1)))
+      if (y < r.bottom()) c.frame.put(r.x + 2, y++, part, Style::kDim, r.right());
     return;
   }
   constexpr int kCell = 9;

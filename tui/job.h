@@ -128,6 +128,7 @@ struct EndedLayer {
   uint64_t end_ticks = 0;
   int64_t duration_ticks = 0;  ///< negative: time of a layer inside it
   uint32_t layer = kNone;
+  bool computes = false;  ///< of a rank that computes in layers
 };
 
 struct OpenCall {
@@ -156,12 +157,15 @@ struct Rank {
   bool here = false;    ///< on this host
   Life life = Life::kStarting;
   bool uses_mpi = true;  ///< false: a rank of NCCL or Gloo only, whose exit is a normal end
+  /// of an import: it computes in layers and at no other time, and its messages lie on threads of their own
+  bool computes_in_layers = false;
   store::ProcessClock clock;
   uint64_t newest_ticks = 0;  ///< its last sign of life
   /// end of the last call, step or range that it finished; of calls by which background threads only coordinate: not
   uint64_t finished_ticks = 0;
   uint64_t begin_ticks = 0;
   uint64_t overhead_ticks = 0;
+  bool overhead_known = true;         ///< false: another tool recorded it
   uint64_t lost = 0;                ///< events not recorded, or overwritten before they were read
   std::optional<OpenCall> sits_in;  ///< the innermost call that has not returned
   /// the probes or tests that it makes again and again in vain since it finished its last call; `start_ticks`: then

@@ -182,7 +182,7 @@ void Observer::rank_rows(const Job& job, Snapshot& s) const {
       row.silent_ns = std::max(0.0, static_cast<double>(job.now_ns - rank.clock.time_ns(rank.newest_ticks)));
     nodes.insert(rank.host);
     s.lost += rank.lost;
-    if (rank.newest_ticks > rank.begin_ticks) {
+    if (rank.newest_ticks > rank.begin_ticks && rank.overhead_known) {
       overhead_ns += static_cast<double>(rank.clock.span_ns(rank.overhead_ticks));
       alive_ns += static_cast<double>(rank.clock.time_ns(rank.newest_ticks) - rank.clock.time_ns(rank.begin_ticks));
     }

@@ -329,6 +329,14 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
   std::sort(messages.begin(), messages.end());
   bool sends = !messages.empty();
   WindowEvents events;
+  if (rank.computes_in_layers) {
+    events.computing.emplace();
+    for (const EndedLayer& layer : rank.layers) {
+      if (!layer.computes || layer.end_ticks <= step.start_ticks) continue;
+      const int64_t end_ns = clock.time_ns(layer.end_ticks);
+      events.computing->push_back({end_ns - clock.span_ns(static_cast<uint64_t>(layer.duration_ticks)), end_ns});
+    }
+  }
   for (const Event& e : rank.events) {
     if (e.is_call() && e.start_ticks >= stop) break;
     if (e.device || e.start_ticks >= step.end_ticks || end_ticks(e) <= step.start_ticks) continue;
@@ -358,7 +366,8 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
     }
     if (op.operation.waits_unnumbered && (a.request || !op.operation.nonblocking))
       a.undefined = may_have_company(job, e);
-    add_to(events, a, step.thread);
+    // messages on threads of their own block the step as its own thread's calls do
+    add_to(events, a, rank.computes_in_layers ? a.thread : step.thread);
   }
   if (!annotated_ && rank.sits_in && rank.sits_in->op != kNone) {  // a second may end inside of a call
     Activity a;
@@ -368,7 +377,7 @@ RankPart Steps::cut(const Job& job, const Rank& rank, const EndedStep& step, uin
     a.why = Why::kPartialRanks;
     if (a.interval.begin_ns < a.interval.end_ns) add_to(events, a, step.thread);
   }
-  const int64_t mpi_ns = clock.span_ns(step.mpi_ticks);
+  const int64_t mpi_ns = rank.computes_in_layers ? 0 : clock.span_ns(step.mpi_ticks);
   const Partition part = partition(window, events, mpi_ns);
   const bool kept = !events.calls.empty() || mpi_ns == 0;
   const bool known = kept && events.why == Why::kNone && part.is_split();

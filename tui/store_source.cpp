@@ -155,14 +155,15 @@ void StoreSource::load_names(Job& job) {
   Query regions(
       db_,
       "SELECT r.id, coalesce(r.layer, ''), coalesce(r.phase, ''), r.kind = 'layer' OR (r.kind = 'operator' AND p.layer IS NULL),"
-      " p.id, p.layer IS NOT NULL FROM region r LEFT JOIN region p ON p.id = r.parent ORDER BY r.id");
+      " p.id, p.layer IS NOT NULL, r.kind = 'layer' FROM region r LEFT JOIN region p ON p.id = r.parent ORDER BY r.id");
   while (regions.next()) {
     const auto id = static_cast<size_t>(regions.integer(0));
     if (job.layers.size() <= id) job.layers.resize(id + 1);
     job.layers[id] = {regions.text(1), regions.text(2)};
     regions_.resize(job.layers.size());
     regions_[id] = {regions.integer(3) != 0,
-                    regions.integer(5) != 0 ? static_cast<uint32_t>(regions.integer(4)) : kNone};
+                    regions.integer(5) != 0 ? static_cast<uint32_t>(regions.integer(4)) : kNone,
+                    regions.integer(6) != 0};
   }
 }
 
@@ -188,7 +189,8 @@ void StoreSource::load_processes(Job& job) {
       "SELECT p.id, p.rank, p.world_size, h.name, p.start_ns, p.end_ns, p.ended, coalesce(p.overhead_ns, 0), coalesce(p.exe, ''),"
       " h.boot_id, (SELECT value FROM process_fact f WHERE f.process = p.id AND f.key = 'local_rank'),"
       " (SELECT coalesce(sum(l.count), 0) FROM loss l WHERE l.world = p.world AND l.rank = p.rank AND l.kind NOT IN ('not_kept', 'killed')),"
-      " p.init_ns IS NOT NULL"
+      " p.init_ns IS NOT NULL, EXISTS (SELECT 1 FROM process_fact f WHERE f.process = p.id AND f.key = 'computes' AND f.value = 'layers'),"
+      " p.overhead_ns IS NOT NULL"
       " FROM process p JOIN host h ON h.id = p.host WHERE p.world = 0 AND p.rank IS NOT NULL ORDER BY p.rank");
   std::map<std::string, size_t> domains;
   while (processes.next()) {
@@ -205,6 +207,8 @@ void StoreSource::load_processes(Job& job) {
     rank.on_host = processes.is_null(10) ? -1 : static_cast<int32_t>(std::atoi(processes.text(10).c_str()));
     rank.lost = static_cast<uint64_t>(processes.integer(11));
     rank.uses_mpi = processes.integer(12) != 0;
+    rank.computes_in_layers = processes.integer(13) != 0;
+    rank.overhead_known = processes.integer(14) != 0;
     rank.clock.domain =
         domains.try_emplace(processes.text(9).empty() ? rank.host : processes.text(9), domains.size()).first->second;
     if (job.name.empty()) job.name = processes.text(8).substr(processes.text(8).rfind('/') + 1);
@@ -337,7 +341,8 @@ void StoreSource::read_layers(Rank& rank, Process& p) const {
     const auto region = static_cast<size_t>(p.layers.integer(1));
     if (p.layers.integer(2) < from_ns_ || region >= regions_.size() || !regions_[region].is_layer) continue;
     const auto end = static_cast<uint64_t>(p.layers.integer(2));
-    rank.layers.push_back({end, p.layers.integer(3), static_cast<uint32_t>(region)});
+    const bool computes = rank.computes_in_layers && regions_[region].computes;
+    rank.layers.push_back({end, p.layers.integer(3), static_cast<uint32_t>(region), computes});
     const uint32_t outer = regions_[region].outer;
     if (outer != kNone) rank.layers.push_back({end, -p.layers.integer(3), outer});  // a layer's own time
   }

@@ -47,6 +47,7 @@ class StoreSource : public Source {
   struct Region {
     bool is_layer = false;
     uint32_t outer = UINT32_MAX;  ///< the layer around it
+    bool computes = false;        ///< a layer, not an operator
   };
   std::vector<Region> regions_;  ///< by id, as Job::layers
 };

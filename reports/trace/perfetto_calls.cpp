@@ -149,10 +149,14 @@ void collect_last_ranks(SQLite::Database& db) {
 }  // namespace
 
 void write_compute(PerfettoTracks& tracks) {
-  // For jobs on GPUs the kernels are the computing; what their threads do between calls is not.
-  Query gpu(tracks.db, "SELECT 1 FROM gpu_event WHERE process = ? AND kind = 1 LIMIT 1");
+  // For jobs on GPUs the kernels are the computing; what their threads do between calls is not. Nor is it where
+  // background threads make the calls, or where a trace tells what computes.
+  Query hidden(tracks.db,
+               "SELECT EXISTS (SELECT 1 FROM gpu_event WHERE process = ?1 AND kind = 1) OR"
+               " EXISTS (SELECT 1 FROM background_process WHERE process = ?1) OR"
+               " EXISTS (SELECT 1 FROM process_fact WHERE process = ?1 AND key = 'computes')");
   for (const TraceProcess& process : tracks.processes)
-    if (gpu.bind(process.id); !gpu.next()) ComputeTracks(tracks, process).write();
+    if (hidden.bind(process.id); hidden.next() && hidden.integer(0) == 0) ComputeTracks(tracks, process).write();
 }
 
 void write_calls(PerfettoTracks& tracks) {

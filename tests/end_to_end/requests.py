@@ -76,6 +76,10 @@ def every_completion(folder):
                               "and o.name = 'MPI_Irecv' and e.bytes > 0 and e.peer <> ?", (rank, 1 - rank)).fetchone()[0]
         job.check(wildcard == 0, f"rank {rank}: {wildcard} wildcard receives without their actual source")
     one_of_each_name(db)
+    # what the recording itself took to start is not the run's time inside MPI
+    early = db.execute("select p.rank, e.start_ns + e.duration_ns - p.init_ns from process p join event e on e.process = p.id join op o on o.id = e.op "
+                       "where o.name = 'MPI_Init' and p.init_ns < e.start_ns + e.duration_ns").fetchall()
+    job.check(not early, f"the run begins before MPI_Init has ended, on rank, by ns: {[tuple(r) for r in early]}")
     lost = [tuple(r) for r in db.execute("select * from loss where kind = 'requests'")]
     job.check(not lost, f"requests lost: {lost}")
     copies = db.execute("select count(*) from v_collective c where op = 'MPI_Allreduce' and comm <> 'MPI_COMM_WORLD' and wait_ns is not null").fetchone()[0]

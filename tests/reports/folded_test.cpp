@@ -151,6 +151,43 @@ TEST(Folded, AJobWithoutStepsIsItsRun) {
   }
 }
 
+/// Background threads communicate for rank 0: of each of its steps of 83 ms, 50 ms computed, 20 ms exposed, of which it
+/// waited 15, 13 ms otherwise blocked. It polls nothing, and where it waits no call of its own says.
+TEST(Folded, OfTrainingThreadsThePartsAreKnown) {
+  test::Analyzed run(layered());
+  run.db.exec("INSERT INTO background_process VALUES (1, NULL, 1, NULL)");
+  run.db.exec(
+      "UPDATE step_part SET compute_ns = 50000000, comm_ns = 20000000, exposed_ns = 20000000, wait_ns = 15000000,"
+      " xfer_ns = 5000000, idle_ns = 13000000 WHERE process = 1");
+  const Folded folded = fold(run);
+  std::map<std::string, int64_t> own;
+  for (const auto& [line, ns] : folded.lines)
+    if (line.starts_with("rank 0;")) own.emplace(line, ns / 20);
+  EXPECT_EQ(own, (std::map<std::string, int64_t>{{"rank 0;step", 50'000'000},
+                                                 {"rank 0;step;exposed transfer", 5'000'000},
+                                                 {"rank 0;step;waiting", 15'000'000},
+                                                 {"rank 0;step;blocked", 13'000'000}}));
+  EXPECT_EQ(sum(folded, "rank 1;", ";waiting"), 20 * 25'000'000) << "the others as before";
+  EXPECT_EQ(folded.summary.steps, 4 * 20);
+
+  run.db.exec("UPDATE step_part SET wait_ns = NULL, xfer_ns = NULL, why = 'NO_DATA' WHERE process = 1");
+  const Folded unsplit = fold(run);
+  EXPECT_EQ(unsplit.lines.at("rank 0;step;exposed communication"), 20 * 20'000'000);
+  EXPECT_EQ(sum(unsplit, "rank 0;", ";waiting") + sum(unsplit, "rank 0;", ";exposed transfer"), 0);
+}
+
+TEST(Folded, WhereNoTrainingThreadWasSampledTheErrorSaysSo) {
+  test::Analyzed run(layered());
+  run.db.exec(
+      "INSERT INTO background_process SELECT id, NULL, 0, NULL FROM process; DELETE FROM step_part; DELETE FROM rank_part");
+  try {
+    fold(run);
+    ADD_FAILURE();
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("no training thread was sampled"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Folded, NamesCannotBreakALine) {
   test::Analyzed run(layered().names(test::hostile_names()));
   run.db.exec("UPDATE region SET name = 'a;b' || char(10) || '7' WHERE name = 'fc'");

@@ -178,6 +178,16 @@ TEST(Pages, OfAJobWithoutStepsCountBySeconds) {
   }
 }
 
+TEST(Pages, WhyThereIsNoMatrixIsSaidInFull) {
+  Snapshot s = example_snapshot();
+  s.blame.clear();
+  s.negotiates = true;
+  View view;
+  view.page = Page::kMatrix;
+  EXPECT_NE(draw(s, {80, 24}, {true}, view).text().find("is late"), std::string::npos)
+      << draw(s, {80, 24}, {true}, view).text();
+}
+
 /// Most of next to no waiting is for rank 0: that is nothing to look at. 2 % of the others' time is
 /// (specification.md R8).
 TEST(Pages, WhoIsHardlyWaitedForIsNoAdvice) {

@@ -3,6 +3,8 @@
 
 #include "analyzer/facts.h"
 #include "tests/analyzer/analyzed.h"
+#include "tests/import/imported.h"
+#include "tests/import/samples.h"
 #include "tests/support/growing_run.h"
 #include "tests/support/training_job.h"
 #include "tui/observer.h"
@@ -107,6 +109,23 @@ TEST(Replay, MessagesInFlightDoNotHoldUpSteps) {
   tui::Job job;
   source.poll(job, 1);
   for (const tui::Rank& rank : job.ranks) EXPECT_TRUE(rank.posted.empty());
+}
+
+/// An import whose messages lie on threads of their own and block the step: 2 steps of 310 ms, in which 4 ranks compute
+/// 50 + 60 + 60 + 60 ms and communicate for 51 + 41 + 51 + 51 ms, at no time both. Who waits in messages is for the report.
+TEST(Replay, MessagesOfAnImportBlockItsSteps) {
+  Imported run("pipedream", Imported::Files{{"trace.csv", what_if_csv()}});
+  const Snapshot s = last_frame(run.db);
+  ASSERT_TRUE(s.shares);
+  EXPECT_NEAR((*s.shares)[tui::kCompute], 230.0 / 1240, 1e-6);
+  EXPECT_EQ((*s.shares)[tui::kOverlapped], 0);
+  EXPECT_NEAR((*s.shares)[tui::kTransfer], 194.0 / 1240, 1e-6);
+  EXPECT_EQ((*s.shares)[tui::kWaiting], 0);
+  EXPECT_NEAR((*s.shares)[tui::kIdle], 816.0 / 1240, 1e-6);
+  EXPECT_FALSE(s.waiting_known);
+  EXPECT_FALSE(s.overhead_ratio) << "what it cost to record is not in the trace";
+  EXPECT_FALSE(s.headline.alarm) << s.headline.text;
+  for (const tui::RankRow& row : s.ranks) EXPECT_FALSE(row.late_ns || row.wait_ns) << row.rank;
 }
 
 /// GPUs are not looked at: nothing that depends on them is claimed.
