@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
+#include <utility>
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/job_end.h"
@@ -59,6 +62,50 @@ std::vector<StepOfRank> steps_of_ranks(const FindingInput& input) {
   return rows;
 }
 
+/// Whether members of one of these communicators may wait for those of any other, and they are all ranks.
+bool join_all(const std::set<int64_t>& comms, const std::map<int64_t, std::set<int64_t>>& members, size_t ranks) {
+  std::set<int64_t> joined;
+  std::vector<const std::set<int64_t>*> others;
+  for (const int64_t comm : comms)
+    if (const auto known = members.find(comm); known != members.end()) others.push_back(&known->second);
+  for (bool more = true; std::exchange(more, false) && !others.empty();)
+    std::erase_if(others, [&](const std::set<int64_t>* group) {
+      const bool meets =
+          joined.empty() || std::ranges::any_of(*group, [&](int64_t rank) { return joined.contains(rank); });
+      if (meets) joined.insert(group->begin(), group->end());
+      more |= meets;
+      return meets;
+    });
+  return joined.size() == ranks;
+}
+
+/// The steps in which all ranks may have waited for each other. None where they do in all, or where it is
+/// not known who meets: ranks without a record, messages.
+std::vector<int64_t> joint_steps(const FindingInput& input, const std::vector<int64_t>& steps) {
+  if (!input.steps.annotated || input.bounded) return {};
+  std::map<int64_t, std::set<int64_t>> comms_of;  // by step
+  Query late(input.db, "SELECT DISTINCT step, comm FROM late WHERE world = ? AND step IS NOT NULL");
+  for (late.bind(input.world); late.next();) {
+    if (late.is_null(1)) return {};
+    comms_of[late.integer(0)].insert(late.integer(1));
+  }
+  std::map<int64_t, std::set<int64_t>> members;
+  Query rows(input.db,
+             "SELECT m.communicator, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator"
+             " WHERE c.world = ?");
+  for (rows.bind(input.world); rows.next();) members[rows.integer(0)].insert(rows.integer(1));
+  std::map<std::set<int64_t>, bool> known;  // steps are mostly alike
+  std::vector<int64_t> joint;
+  for (const int64_t step : steps) {
+    const auto comms = comms_of.find(step);
+    if (comms == comms_of.end()) continue;
+    const auto [all, fresh] = known.try_emplace(comms->second, false);
+    if (fresh) all->second = join_all(comms->second, members, world_size(input));
+    if (all->second) joint.push_back(step);
+  }
+  return joint.size() < steps.size() ? joint : std::vector<int64_t>();
+}
+
 /// The rule goes over the rows several times, over those of the steps only if it has a suspect.
 template <class Row>
 auto each_of(std::vector<Row> (*read)(const FindingInput&), const FindingInput& input) {
@@ -79,6 +126,7 @@ StragglerInput rows_of(const FindingInput& input, size_t ranks) {
   Query known(input.db, "SELECT step FROM steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
   known.bind(input.world);
   while (known.next()) rows.steps.push_back(known.integer(0));
+  if (rows.parts.empty()) rows.joint_steps = joint_steps(input, rows.steps);
   rows.each_late = each_of(late_rows, input);
   rows.each_step = each_of(steps_of_ranks, input);
   return rows;
@@ -152,8 +200,12 @@ std::optional<std::pair<int64_t, double>> nearly_as_late(const FindingInput& inp
   rows.bind(input.world, c.since.value_or(INT64_MIN), c.ranks.front());
   while (rows.next()) waits_ns[rows.integer(0)].push_back(rows.real(1));
   std::optional<std::pair<int64_t, double>> least;
-  for (auto& [rank, own_ns] : waits_ns)
-    if (const double typical_ns = median_of(own_ns); !least || typical_ns < least->second) least = {rank, typical_ns};
+  for (auto& [rank, own_ns] : waits_ns) {
+    const double typical_ns =
+        c.costs.by_mean ? std::accumulate(own_ns.begin(), own_ns.end(), 0.0) / static_cast<double>(own_ns.size())
+                        : median_of(own_ns);
+    if (!least || typical_ns < least->second) least = {rank, typical_ns};
+  }
   const bool among_all = waits_ns.size() > 1 && waits_ns.size() + 1 == c.among;  // of those that it may keep waiting
   return among_all && least->second < kNearlyAsLate * c.costs.others_wait_ns ? least : std::nullopt;
 }
