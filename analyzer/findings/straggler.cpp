@@ -210,6 +210,25 @@ std::optional<std::pair<int64_t, double>> nearly_as_late(const FindingInput& inp
   return among_all && least->second < kNearlyAsLate * c.costs.others_wait_ns ? least : std::nullopt;
 }
 
+/// How much later than the last but one they enter collectives, by step: mended, the others wait for that one.
+/// Where ranks mark no steps, as actors that a learner steps for, nothing else bounds the saving.
+double ahead_of_next_ns(const FindingInput& input, const StragglerCase& c) {
+  Query row(input.db, fmt::format(R"(
+    WITH entry AS (
+      SELECT p.rank, e.start_ns, max(e.step) OVER instance AS step,
+             lead(e.start_ns) OVER (PARTITION BY e.comm, e.seq ORDER BY e.start_ns DESC) AS next_ns,
+             row_number() OVER (PARTITION BY e.comm, e.seq ORDER BY e.start_ns DESC) AS place
+      FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process
+      WHERE p.world = ?1
+      WINDOW instance AS (PARTITION BY e.comm, e.seq))
+    SELECT total(e.start_ns - e.next_ns) / (SELECT count(*) FROM steady_number WHERE world = ?1 AND step >= ?2)
+    FROM entry e JOIN steady_number n ON n.world = ?1 AND n.step = e.step
+    WHERE e.place = 1 AND e.step >= ?2 AND e.rank IN ({}))",
+                                  fmt::join(c.ranks, ", ")));
+  row.bind(input.world, c.since.value_or(INT64_MIN));
+  return row.next() ? row.real(0) : 0;
+}
+
 Finding describe(const FindingInput& input, const StragglerCase& c) {
   const bool one = c.ranks.size() == 1;
   const bool one_other = c.among - c.ranks.size() == 1;
@@ -221,7 +240,15 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
   else
     finding.subject = fmt::format("{}", fmt::join(c.ranks, ","));
   finding.since = c.since;
+  const bool seen = c.costs.own_ranks > 0;  // else it does not say what it did
+  const bool stepless = !seen && std::ranges::none_of(c.ranks, [&](int64_t rank) {
+    return input.catalog.is_unrecorded(input.world, rank);
+  });
   finding.saving_ns = saving_of(input, c.ranks, c.since, std::max(0.0, c.costs.mean_saving_ns(c.blame_share)));
+  if (stepless && steps && one) {
+    const auto ahead_ns = static_cast<int64_t>(ahead_of_next_ns(input, c));
+    if (ahead_ns > 0) finding.saving_ns = std::min(*finding.saving_ns, ahead_ns);
+  }
   finding.confidence = is_sure(c) ? "sure" : "likely";
   finding.sentence =
       straggler_sentence(c, those(input, c.ranks), per, c.among, static_cast<double>(*finding.saving_ns));
@@ -230,7 +257,6 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
     finding.sentence += fmt::format(", nearly all of it in {} of {} steps", c.late_steps, c.steps);
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
-  const bool seen = c.costs.own_ranks > 0;  // else its record is damaged, and does not say what it did
   const bool computes_longer = !seen || longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   const std::string blame =
       c.messages == 0
@@ -247,7 +273,11 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
         fmt::format(" {} {}{}, {} {}.", one ? "It computes" : "They compute", duration_text(c.costs.compute_ns), per,
                     one_other ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
   } else {
-    finding.evidence += " Its record is damaged: what it did instead is not known.";
+    finding.evidence += fmt::format(" {}: what {} did instead is not known.",
+                                    !stepless ? "Its record is damaged"
+                                    : one     ? "It marks no steps"
+                                              : "They mark no steps",
+                                    one || !stepless ? "it" : "they");
   }
   const double blocked_longer_ns = c.costs.blocked_ns - c.costs.others_blocked_ns;
   const bool is_blocked_longer = seen && blocked_longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);

@@ -672,6 +672,49 @@ TEST(Findings, WhoIsLateInHierarchicalAveragingByChanceIsNoStraggler) {
   }
 }
 
+/// Rank 0 learns from what three actors gather, who have no optimizer and so no steps: rank 3 is 30 ms later than the
+/// other two, for which rank 0 waits 30 ms as well.
+TEST(Findings, ARankWithoutStepsSavesWhatItIsLaterThanTheNext) {
+  for (const bool torn : {false, true}) {
+    Tables run(4);
+    run.exec("BEGIN");
+    for (int64_t s = 0; s < 30; ++s) {
+      const int64_t begin_ns = 1_s + s * 70_ms;
+      const int64_t ready_ns[] = {begin_ns, begin_ns + 30_ms, begin_ns + 29_ms, begin_ns + 60_ms};
+      run.step(0, s, begin_ns, begin_ns + 65_ms, 62_ms);
+      for (int64_t rank = 0; rank < 4; ++rank) {
+        const auto step = rank == 0 ? std::optional(s) : std::nullopt;
+        const int64_t gathered_ns = rank == 0 ? begin_ns + 61_ms : ready_ns[rank] + 100_us;
+        run.add({.rank = rank,
+                 .op = "MPI_Gather",
+                 .enter_ns = ready_ns[rank],
+                 .leave_ns = gathered_ns,
+                 .bytes = 64,
+                 .seq = 2 * s + 1,
+                 .peer = 0,
+                 .step = step});
+        run.add({.rank = rank,
+                 .op = "MPI_Bcast",
+                 .enter_ns = gathered_ns + (rank == 0 ? 3_ms : 100_us),
+                 .leave_ns = begin_ns + 65_ms,
+                 .bytes = 64,
+                 .seq = 2 * s + 2,
+                 .peer = 0,
+                 .step = step});
+      }
+    }
+    run.exec("COMMIT");
+    if (torn) run.exec("INSERT INTO loss VALUES (0, 3, 'torn_spool', 64, '')");
+    run.analyze();
+    EXPECT_EQ(run.text("SELECT rank FROM finding WHERE id = 'straggler'"), "3") << torn;
+    const std::string evidence = run.text("SELECT evidence FROM finding WHERE id = 'straggler'");
+    EXPECT_TRUE(has(evidence, torn ? "Its record is damaged: what it did instead is not known."
+                                   : "It marks no steps: what it did instead is not known."))
+        << evidence;
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding WHERE id = 'straggler'"), torn ? 60e6 : 30e6, 1.1e6);
+  }
+}
+
 /// Every tenth step rank 0 evaluates: five waits that are all of the waiting, among 50 of less than a ms for
 /// whoever comes last.
 TEST(Findings, ARankThatEvaluatesEveryTenthStepIsAStraggler) {
