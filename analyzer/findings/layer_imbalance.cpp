@@ -115,19 +115,23 @@ std::vector<Finding> uneven_steps(const FindingInput& input) {
   finding.saving_ns = static_cast<int64_t>(found->saving_ns);
   finding.confidence = "maybe";
   finding.sentence = fmt::format(
-      "work of steps is uneven: ranks take turns, in each step the slowest computes {} longer than the mean of {}",
-      duration_text(found->excess_ns), duration_text(found->mean_ns));
+      "work of steps is uneven: ranks take turns, in each step the slowest {} {} longer than the mean of {}",
+      found->sleeping ? "sleeps outside communication" : "computes", duration_text(found->excess_ns),
+      duration_text(found->mean_ns));
   finding.evidence =
-      fmt::format("The slowest is {}; what a rank computes longer throughout is not counted. {}",
-                  longest_text(found->longest, found->steps),
-                  input.shared.layers.empty() ? "No layers are marked: where in the step it is, is not known."
-                                              : "No layer is more uneven than the others.");
+      fmt::format("The slowest is {}; what a rank {} longer throughout is not counted. {}",
+                  longest_text(found->longest, found->steps), found->sleeping ? "sleeps" : "computes",
+                  found->sleeping               ? "Where in the step its training thread is blocked is not known."
+                  : input.shared.layers.empty() ? "No layers are marked: where in the step it is, is not known."
+                                                : "No layer is more uneven than the others.");
   finding.evidence_sql = fmt::format(
-      "SELECT step, rank, compute_ns, wait_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, compute_ns DESC LIMIT 200",
-      input.world);
+      "SELECT step, rank, {}, wait_ns, duration_ns FROM v_step WHERE world = {} AND measured ORDER BY step, 3 DESC LIMIT 200",
+      found->sleeping ? "duration_ns - compute_ns - exposed_ns AS sleep_ns" : "compute_ns", input.world);
   finding.advice =
-      "give every rank the same work in each step: batches by length, long samples and experts spread evenly; if they have the same, see what "
-      "slows ranks down now and then (other load, garbage collection, clocks)";
+      found->sleeping
+          ? "see what training threads sleep for, in each step that of another rank: input, checkpoints, reading files, locks"
+          : "give every rank the same work in each step: batches by length, long samples and experts spread evenly; if they have the same, see "
+            "what slows ranks down now and then (other load, garbage collection, clocks)";
   return {finding};
 }
 
@@ -159,7 +163,8 @@ bool is_by_uneven_layer(const FindingInput& input, int64_t rank, std::optional<i
 DDL_FINDING(
     layer_imbalance, kSpeed, "layers",
     "one layer, or the step as a whole, takes some rank much longer than the mean, perhaps another rank in each step",
-    "ranges of layers, step by step; where none stands out, what ranks compute in a step against their own mean") {
+    "ranges of layers, step by step; where none stands out, what ranks compute, or their training threads sleep, in a "
+    "step against their own mean") {
   const std::optional<UnevenLayer>& found = find_uneven_layer(input);
   if (!found) return uneven_steps(input);
   const UnevenLayer& layer = *found;

@@ -8,6 +8,9 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
+#include <set>
+#include <utility>
 
 #include "analyzer/findings/findings.h"
 #include "analyzer/findings/job_end.h"
@@ -60,6 +63,50 @@ std::vector<StepOfRank> steps_of_ranks(const FindingInput& input) {
   return rows;
 }
 
+/// Whether members of one of these communicators may wait for those of any other, and they are all ranks.
+bool join_all(const std::set<int64_t>& comms, const std::map<int64_t, std::set<int64_t>>& members, size_t ranks) {
+  std::set<int64_t> joined;
+  std::vector<const std::set<int64_t>*> others;
+  for (const int64_t comm : comms)
+    if (const auto known = members.find(comm); known != members.end()) others.push_back(&known->second);
+  for (bool more = true; std::exchange(more, false) && !others.empty();)
+    std::erase_if(others, [&](const std::set<int64_t>* group) {
+      const bool meets =
+          joined.empty() || std::ranges::any_of(*group, [&](int64_t rank) { return joined.contains(rank); });
+      if (meets) joined.insert(group->begin(), group->end());
+      more |= meets;
+      return meets;
+    });
+  return joined.size() == ranks;
+}
+
+/// The steps in which all ranks may have waited for each other. None where they do in all, or where it is
+/// not known who meets: ranks without a record, messages.
+std::vector<int64_t> joint_steps(const FindingInput& input, const std::vector<int64_t>& steps) {
+  if (!input.steps.annotated || input.bounded) return {};
+  std::map<int64_t, std::set<int64_t>> comms_of;  // by step
+  Query late(input.db, "SELECT DISTINCT step, comm FROM late WHERE world = ? AND step IS NOT NULL");
+  for (late.bind(input.world); late.next();) {
+    if (late.is_null(1)) return {};
+    comms_of[late.integer(0)].insert(late.integer(1));
+  }
+  std::map<int64_t, std::set<int64_t>> members;
+  Query rows(input.db,
+             "SELECT m.communicator, m.rank FROM communicator_member m JOIN communicator c ON c.id = m.communicator"
+             " WHERE c.world = ?");
+  for (rows.bind(input.world); rows.next();) members[rows.integer(0)].insert(rows.integer(1));
+  std::map<std::set<int64_t>, bool> known;  // steps are mostly alike
+  std::vector<int64_t> joint;
+  for (const int64_t step : steps) {
+    const auto comms = comms_of.find(step);
+    if (comms == comms_of.end()) continue;
+    const auto [all, fresh] = known.try_emplace(comms->second, false);
+    if (fresh) all->second = join_all(comms->second, members, world_size(input));
+    if (all->second) joint.push_back(step);
+  }
+  return joint.size() < steps.size() ? joint : std::vector<int64_t>();
+}
+
 /// The rule goes over the rows several times, over those of the steps only if it has a suspect.
 template <class Row>
 auto each_of(std::vector<Row> (*read)(const FindingInput&), const FindingInput& input) {
@@ -83,6 +130,7 @@ StragglerInput rows_of(const FindingInput& input, size_t ranks) {
   Query known(input.db, "SELECT step FROM steady_step WHERE world = ? AND wait_ns IS NOT NULL ORDER BY step");
   known.bind(input.world);
   while (known.next()) rows.steps.push_back(known.integer(0));
+  if (rows.parts.empty()) rows.joint_steps = joint_steps(input, rows.steps);
   rows.each_late = each_of(late_rows, input);
   rows.each_step = each_of(steps_of_ranks, input);
   return rows;
@@ -157,8 +205,12 @@ std::optional<std::pair<int64_t, double>> nearly_as_late(const FindingInput& inp
   rows.bind(input.world, c.since.value_or(INT64_MIN), c.ranks.front());
   while (rows.next()) waits_ns[rows.integer(0)].push_back(rows.real(1));
   std::optional<std::pair<int64_t, double>> least;
-  for (auto& [rank, own_ns] : waits_ns)
-    if (const double typical_ns = median_of(own_ns); !least || typical_ns < least->second) least = {rank, typical_ns};
+  for (auto& [rank, own_ns] : waits_ns) {
+    const double typical_ns =
+        c.costs.by_mean ? std::accumulate(own_ns.begin(), own_ns.end(), 0.0) / static_cast<double>(own_ns.size())
+                        : median_of(own_ns);
+    if (!least || typical_ns < least->second) least = {rank, typical_ns};
+  }
   const bool among_all = waits_ns.size() > 1 && waits_ns.size() + 1 == c.among;  // of those that it may keep waiting
   return among_all && least->second < kNearlyAsLate * c.costs.others_wait_ns ? least : std::nullopt;
 }
@@ -195,6 +247,25 @@ void doubt_by_threads(const FindingInput& input, Finding& finding) {
       duration_text(most_ns), input.steps.annotated ? "/step" : "", most);
 }
 
+/// How much later than the last but one they enter collectives, by step: mended, the others wait for that one.
+/// Where ranks mark no steps, as actors that a learner steps for, nothing else bounds the saving.
+double ahead_of_next_ns(const FindingInput& input, const StragglerCase& c) {
+  Query row(input.db, fmt::format(R"(
+    WITH entry AS (
+      SELECT p.rank, e.start_ns, max(e.step) OVER instance AS step,
+             lead(e.start_ns) OVER (PARTITION BY e.comm, e.seq ORDER BY e.start_ns DESC) AS next_ns,
+             row_number() OVER (PARTITION BY e.comm, e.seq ORDER BY e.start_ns DESC) AS place
+      FROM collective k JOIN event e ON e.id = k.event JOIN process p ON p.id = e.process
+      WHERE p.world = ?1
+      WINDOW instance AS (PARTITION BY e.comm, e.seq))
+    SELECT total(e.start_ns - e.next_ns) / (SELECT count(*) FROM steady_number WHERE world = ?1 AND step >= ?2)
+    FROM entry e JOIN steady_number n ON n.world = ?1 AND n.step = e.step
+    WHERE e.place = 1 AND e.step >= ?2 AND e.rank IN ({}))",
+                                  fmt::join(c.ranks, ", ")));
+  row.bind(input.world, c.since.value_or(INT64_MIN));
+  return row.next() ? row.real(0) : 0;
+}
+
 Finding describe(const FindingInput& input, const StragglerCase& c) {
   const bool one = c.ranks.size() == 1;
   const bool one_other = c.among - c.ranks.size() == 1;
@@ -207,7 +278,15 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
     finding.subject = fmt::format("{}", fmt::join(c.ranks, ","));
   finding.ranks = c.ranks;
   finding.since = c.since;
+  const bool seen = c.costs.own_ranks > 0;  // else it does not say what it did
+  const bool stepless = !seen && std::ranges::none_of(c.ranks, [&](int64_t rank) {
+    return input.catalog.is_unrecorded(input.world, rank);
+  });
   finding.saving_ns = saving_of(input, c.ranks, c.since, std::max(0.0, c.costs.mean_saving_ns(c.blame_share)));
+  if (stepless && steps && one) {
+    const auto ahead_ns = static_cast<int64_t>(ahead_of_next_ns(input, c));
+    if (ahead_ns > 0) finding.saving_ns = std::min(*finding.saving_ns, ahead_ns);
+  }
   finding.confidence = is_sure(c) ? "sure" : "likely";
   finding.sentence =
       straggler_sentence(c, those(input, c.ranks), per, c.among, static_cast<double>(*finding.saving_ns));
@@ -216,7 +295,6 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
     finding.sentence += fmt::format(", nearly all of it in {} of {} steps", c.late_steps, c.steps);
 
   const double longer_ns = c.costs.compute_ns - c.costs.others_compute_ns;
-  const bool seen = c.costs.own_ranks > 0;  // else its record is damaged, and does not say what it did
   const bool computes_longer = !seen || longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);
   const std::string blame =
       c.messages == 0
@@ -233,7 +311,11 @@ Finding describe(const FindingInput& input, const StragglerCase& c) {
         fmt::format(" {} {}{}, {} {}.", one ? "It computes" : "They compute", duration_text(c.costs.compute_ns), per,
                     one_other ? "the other" : "the others", duration_text(c.costs.others_compute_ns));
   } else {
-    finding.evidence += " Its record is damaged: what it did instead is not known.";
+    finding.evidence += fmt::format(" {}: what {} did instead is not known.",
+                                    !stepless ? "Its record is damaged"
+                                    : one     ? "It marks no steps"
+                                              : "They mark no steps",
+                                    one || !stepless ? "it" : "they");
   }
   const double blocked_longer_ns = c.costs.blocked_ns - c.costs.others_blocked_ns;
   const bool is_blocked_longer = seen && blocked_longer_ns > 0.25 * static_cast<double>(*finding.saving_ns);

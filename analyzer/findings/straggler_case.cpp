@@ -33,6 +33,9 @@ constexpr double kAsSure = 0.9973;
 constexpr double kMaxOneSided = 0.05;  // probability that as many waits fall to one rank by chance
 // the same of steps that are chosen for their waits among those in which ranks met
 constexpr double kMaxOfChosen = 0.01;
+// of the steps in which ranks met, that a rank makes most of the waiting of: it is late to all
+constexpr double kNearlyAll = 0.9;
+constexpr size_t kNearlyAllOf = 10;  // steps
 // mean waiting against the median: the rank is late in some steps, which the median hides
 constexpr double kHiddenByMedian = 2;
 // of waiting, which a replay's saving may be above as it is another way to know it
@@ -49,12 +52,13 @@ using Late = std::set<int64_t>;  // ranks
 /// What the instances of one step say about the suspects.
 struct StepBlame {
   int64_t step = 0;
-  bool met = false;      // there was any instance
-  double all_ns = 0;     // blame of all ranks
-  double own_ns = 0;     // of these
-  double instances = 0;  // above the noise: collectives, and calls that waited for messages
-  double late = 0;       // of those, one of them was to blame; ties count as shares
-  double messages = 0;   // of `late`, calls that waited for messages
+  bool met = false;       // there was any instance
+  double all_ns = 0;      // blame of all ranks
+  double own_ns = 0;      // of these
+  double longest_ns = 0;  // wait of one rank for one of these
+  double instances = 0;   // above the noise: collectives, and calls that waited for messages
+  double late = 0;        // of those, one of them was to blame; ties count as shares
+  double messages = 0;    // of `late`, calls that waited for messages
 };
 
 std::vector<int64_t> most_blamed(const StragglerInput& input) {
@@ -99,7 +103,10 @@ std::vector<StepBlame> blame_by_step(const StragglerInput& input, const Late& su
     s.met = true;
     s.all_ns += late.wait_ns;
     const bool own = suspects.contains(late.rank);
-    if (own) s.own_ns += late.wait_ns;
+    if (own) {
+      s.own_ns += late.wait_ns;
+      s.longest_ns = std::max(s.longest_ns, late.longest_ns);
+    }
     if (late.longest_ns < noise_ns || late.longest_ns == 0) return;
     s.instances += late.instances;
     if (!own) return;
@@ -203,6 +210,7 @@ TwoWays<StragglerCosts> costs_of(const StragglerInput& input, const Late& suspec
     StragglerCosts costs;
     costs.others_wait_ns = typical(means);
     costs.others_mean_wait_ns = mean_wait_ns;
+    costs.by_mean = typical == mean_over_steps;
     costs.least_wait_ns = typical(leasts);
     costs.lead_ns = typical(leads);
     costs.apart_ns = typical(aparts);
@@ -223,6 +231,53 @@ TwoWays<StragglerCosts> costs_of(const StragglerInput& input, const Late& suspec
   return {typical_costs(median_of), typical_costs(mean_over_steps)};
 }
 
+/// Where all ranks meet in some of the steps only, each is let wait in all steps for the mean up to where they meet:
+/// there they wait for what others were late by in the steps before, too. What begins before the steps, or is not over
+/// with them, is left out, if enough remains.
+StragglerInput evened(const StragglerInput& input, const std::set<int64_t>& steps) {
+  struct Stretch {
+    std::set<int64_t> steps;
+    std::map<int64_t, StepOfRank> sums;  // by rank
+  };
+  std::map<size_t, Stretch> stretches;
+  const std::vector<int64_t>& joint = input.joint_steps;
+  input.each_step([&](const StepOfRank& row) {
+    if (!steps.contains(row.step)) return;
+    const auto end = static_cast<size_t>(std::lower_bound(joint.begin(), joint.end(), row.step) - joint.begin());
+    Stretch& stretch = stretches[end];
+    stretch.steps.insert(row.step);
+    StepOfRank& sum = stretch.sums[row.rank];
+    sum.duration_ns += row.duration_ns;
+    sum.compute_ns += row.compute_ns;
+    sum.wait_ns += row.wait_ns;
+    sum.exposed_ns += row.exposed_ns;
+  });
+  stretches.erase(joint.size());
+  if (stretches.size() > 1) stretches.erase(stretches.begin());
+  StragglerInput even = input;
+  even.each_step = [stretches](const std::function<void(const StepOfRank&)>& use) {
+    for (const auto& [place, stretch] : stretches) {
+      const auto n = static_cast<double>(stretch.steps.size());
+      for (const int64_t step : stretch.steps)
+        for (const auto& [rank, sum] : stretch.sums)
+          use({step, rank, sum.duration_ns / n, sum.compute_ns / n, sum.wait_ns / n, sum.exposed_ns / n});
+    }
+  };
+  return even;
+}
+
+TwoWays<StragglerCosts> costs_until_all_meet(const StragglerInput& input, const Late& suspects,
+                                             const std::set<int64_t>& steps) {
+  TwoWays<StragglerCosts> costs = costs_of(input, suspects, steps);
+  if (input.joint_steps.empty()) return costs;
+  const StragglerCosts evened_costs = costs_of(evened(input, steps), suspects, steps).by_mean;
+  if (evened_costs.other_ranks == 0) return costs;
+  costs.by_mean = evened_costs;
+  costs.by_median.mean_least_wait_ns = costs.by_mean.mean_least_wait_ns;
+  costs.by_median.mean_less_in_mpi_ns = costs.by_mean.mean_less_in_mpi_ns;
+  return costs;
+}
+
 /// What the mean may be off by, as a share of it; nothing: it is not above 0, or there is only one value.
 std::optional<double> relative_standard_error(const std::vector<double>& values) {
   const auto n = static_cast<double>(values.size());
@@ -238,6 +293,14 @@ bool is_by_chance(const std::optional<double>& standard_error, size_t steps) {
   return !standard_error || *standard_error * student_t(static_cast<double>(steps) - 1, kAsSure) > 1;
 }
 
+/// Probability that as many as `own` of `n` steps are of the same `share` of all ranks, whoever they are, if each falls
+/// to any of them.
+double chance_of(double own, double n, double share) {
+  double log_term = n * std::log(share), probability = std::exp(log_term);
+  for (double k = n; k > own; --k) probability += std::exp(log_term += std::log(k / (n - k + 1) * (1 - share) / share));
+  return probability / share;
+}
+
 /// Whether the waits are too even in size, and too many for one side, to be chance. `more_ns`: by step with long waits,
 /// blame of the suspects less that of all others. `regular`: these are no accident, whoever they are of. `share`:
 /// suspects of all ranks. `most`: probability.
@@ -247,10 +310,18 @@ bool are_one_sided(const std::vector<double>& more_ns, bool regular, double shar
   if (share >= 1 || is_by_chance(error, more_ns.size())) return false;
   const auto own = static_cast<double>(std::count_if(more_ns.begin(), more_ns.end(), [](double ns) { return ns > 0; }));
   if (regular && own == n) return true;
-  // of as many of n or more, if each falls to any of the ranks
-  double log_term = n * std::log(share), probability = std::exp(log_term);
-  for (double k = n; k > own; --k) probability += std::exp(log_term += std::log(k / (n - k + 1) * (1 - share) / share));
-  return probability / share <= most;  // whoever they fall to is the suspect
+  return chance_of(own, n, share) <= most;
+}
+
+/// Whether the suspects make most of the waiting, and that no small one, in nearly all steps in which ranks met. How
+/// long the waits are tells nothing where all ranks meet in few of the steps only: those are many times the others.
+bool are_late_to_nearly_all(const std::vector<StepBlame>& met, double step_ns, double share) {
+  if (share >= 1 || met.size() < kNearlyAllOf) return false;
+  const auto own = static_cast<double>(std::count_if(met.begin(), met.end(), [step_ns](const StepBlame& step) {
+    return 2 * step.own_ns > step.all_ns && step.longest_ns > kMinBlameShare * step_ns;
+  }));
+  const auto n = static_cast<double>(met.size());
+  return own >= kNearlyAll * n && chance_of(own, n, share) <= 1 - kAsSure;
 }
 
 /// The steps with long waits, by their places among those in which ranks met: what short ones are of is noise,
@@ -313,13 +384,16 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
     c.one_sided = are_one_sided(more_long_ns, are_every_kth(places), share,
                                 places.size() < met.size() ? kMaxOfChosen : kMaxOneSided);
   }
+  // Since a step that was chosen, it may be the cores that others crowd for a while.
+  c.nearly_always =
+      input.annotated && first == 0 && are_late_to_nearly_all(met, static_cast<double>(input.step_ns), share);
   const double least = std::min(2 * share, (1 + share) / 2);
   // Among many small collectives of a step it may be late to one alone: then the step is what it makes
   // late, or does not.
   const auto own_steps =
       std::count_if(met.begin(), met.end(), [](const StepBlame& step) { return 2 * step.own_ns > step.all_ns; });
-  const bool in_most_steps =
-      input.annotated && !c.by_chance && static_cast<double>(own_steps) > least * static_cast<double>(met.size());
+  const bool in_most_steps = input.annotated && (!c.by_chance || c.nearly_always) &&
+                             static_cast<double>(own_steps) > least * static_cast<double>(met.size());
   // A few steps that were inferred may hold many of the program's: they are judged as a run without steps.
   const bool by_steps = input.annotated && (!input.inferred || input.steps.size() >= kStragglerMinSteps);
   const bool often = by_steps ? c.late_steps >= kStragglerMinSteps : c.late >= kStragglerMinInstances;
@@ -333,14 +407,15 @@ TwoWays<std::optional<StragglerCase>> judge_from(const StragglerInput& input, co
     c.costs = costs;
     return holds ? std::optional(c) : std::nullopt;
   };
-  const TwoWays<StragglerCosts> costs = costs_of(input, suspects, numbers);
+  const TwoWays<StragglerCosts> costs = costs_until_all_meet(input, suspects, numbers);
   return {judged(costs.by_median), judged(costs.by_mean)};
 }
 
 /// The median counts, unless it hides most of the waiting, as of a rank that is late in some of the steps.
 std::optional<StragglerCase> better_of(const TwoWays<std::optional<StragglerCase>>& judged) {
   const std::optional<StragglerCase>&mostly = judged.by_median, &at_times = judged.by_mean;
-  if (!at_times || (at_times->by_chance && !at_times->one_sided)) return mostly;
+  if (!at_times) return mostly;
+  if (at_times->by_chance && !at_times->one_sided) return mostly || !at_times->nearly_always ? mostly : at_times;
   return mostly && at_times->costs.others_wait_ns <= kHiddenByMedian * mostly->costs.others_wait_ns ? mostly : at_times;
 }
 

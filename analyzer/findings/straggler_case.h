@@ -63,6 +63,8 @@ struct StragglerInput {
   size_t all_ranks = 0;             ///< that there are
   PartOfRank parts = {};            ///< each judged apart
   std::vector<int64_t> steps = {};  ///< in which all waiting is known, ascending; used where `annotated`
+  /// of these, those in which all ranks met, through others or directly; empty where they do in all, or in none
+  std::vector<int64_t> joint_steps = {};
   std::function<void(const std::function<void(const LateRow&)>&)> each_late = {};
   /// of steps with known waiting, by step
   std::function<void(const std::function<void(const StepOfRank&)>&)> each_step = {};
@@ -93,6 +95,7 @@ struct StragglerCosts {
   /// suspects with steps that count: a damaged record says who was last, but not what its rank did instead
   size_t own_ranks = 0;
   size_t other_ranks = 0;  ///< the others with such steps
+  bool by_mean = false;    ///< not by the median
 
   double saving_ns(double blame_share) const;
   /// The same as the mean over the steps, which shares of the mean step are made of.
@@ -113,10 +116,11 @@ struct StragglerCase {
   std::optional<double>
       /// of the blame above that of all others, over the steps, as a share of it; nothing: it is not above
       standard_error;
-  bool by_chance = true;    ///< the standard error says that it may be above by chance
-  bool one_sided = false;   ///< the standard error says chance over all steps, but not over those with long waits
-  bool negotiated = false;  ///< as StragglerInput
-  bool bounded = false;     ///< as StragglerInput
+  bool by_chance = true;       ///< the standard error says that it may be above by chance
+  bool one_sided = false;      ///< the standard error says chance over all steps, but not over those with long waits
+  bool nearly_always = false;  ///< the same, but it is late to nearly all steps, some of which are much longer
+  bool negotiated = false;     ///< as StragglerInput
+  bool bounded = false;        ///< as StragglerInput
   StragglerCosts costs;
 };
 

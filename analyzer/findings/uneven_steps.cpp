@@ -20,17 +20,23 @@ constexpr double kNoChance = 0.001;
 // median excess against the mean: else a few steps make it up, which are stalls
 constexpr double kInMostSteps = 1 / 3.0;
 
+constexpr double kMostlySleep = 0.5;  // of the excess
+
 struct ComputingOfStep {
   std::vector<std::pair<int64_t, double>> ranks;  // ns
   double wait_ns = 0;                             // mean of the ranks
 };
 
-/// Steady steps that have the same ranks and waits that are known.
-std::vector<ComputingOfStep> computing_of_steps(const FindingInput& input) {
+enum class Counted { kAll, kSleep };
+
+/// Steady steps that have the same ranks and waits that are known. Of threads their time outside
+/// communication counts, else what GPUs compute.
+std::vector<ComputingOfStep> computing_of_steps(const FindingInput& input, Counted counted) {
   std::map<int64_t, ComputingOfStep> steps;
   Query rows(input.db, R"(
-    SELECT w.step, w.rank, min(w.compute_ns, w.duration_ns - w.exposed_ns - coalesce(p.input_ns, 0)), w.wait_ns
+    SELECT w.step, w.rank, w.duration_ns - w.exposed_ns - coalesce(p.input_ns, 0), w.wait_ns, w.compute_ns, o.waits_by = 'device'
     FROM steady_wait w
+    JOIN steady_world o ON o.world = w.world
     JOIN steady_step s ON s.world = w.world AND s.step = w.step
     LEFT JOIN steady_part p ON p.world = w.world AND p.step = w.step AND p.rank = w.rank
     WHERE w.world = ? AND s.wait_ns IS NOT NULL
@@ -38,7 +44,12 @@ std::vector<ComputingOfStep> computing_of_steps(const FindingInput& input) {
   size_t most = 0;
   for (rows.bind(input.world); rows.next();) {
     ComputingOfStep& step = steps[rows.integer(0)];
-    step.ranks.emplace_back(rows.integer(1), std::max(0.0, rows.real(2)));
+    const double own_ns = rows.real(2), compute_ns = rows.real(4);
+    const bool on_device = rows.integer(5) != 0;
+    const double counted_ns = counted == Counted::kAll ? on_device ? std::min(compute_ns, own_ns) : own_ns
+                              : on_device              ? 0
+                                                       : own_ns - compute_ns;
+    step.ranks.emplace_back(rows.integer(1), std::max(0.0, counted_ns));
     step.wait_ns += rows.real(3);
     most = std::max(most, step.ranks.size());
   }
@@ -113,7 +124,8 @@ double mean_of_steps(const std::vector<double>& values) {
 
 std::optional<UnevenSteps> find_uneven_steps(const FindingInput& input) {
   if (!input.steps.annotated || input.step_ns <= 0) return std::nullopt;
-  const std::vector<ComputingOfStep> steps = computing_of_steps(input);
+  const bool crowded = is_crowded(input);
+  const std::vector<ComputingOfStep> steps = computing_of_steps(input, crowded ? Counted::kSleep : Counted::kAll);
   if (steps.size() < kUnevenMinSteps || steps.front().ranks.size() < 2) return std::nullopt;
   UnevenSteps found;
   found.steps = steps.size();
@@ -132,7 +144,9 @@ std::optional<UnevenSteps> find_uneven_steps(const FindingInput& input) {
   if (found.saving_ns < kUnevenMinSaving * mean_step_ns(input) || found.excess_ns < kUnevenMinExcess * found.mean_ns ||
       median_of(excesses) < kInMostSteps * found.excess_ns || is_of_one(steps))
     return std::nullopt;
-  if (is_crowded(input) || !parts_of_world(input.db, input.world, true).empty()) return std::nullopt;
+  if (!parts_of_world(input.db, input.world, true).empty()) return std::nullopt;
+  found.sleeping = crowded || mean_of_steps(excesses_of(computing_of_steps(input, Counted::kSleep))) >
+                                  kMostlySleep * found.excess_ns;
   for (const auto& [rank, times] : longest) found.longest.emplace_back(times, rank);
   std::stable_sort(found.longest.begin(), found.longest.end(),
                    [](const auto& a, const auto& b) { return a.first > b.first; });

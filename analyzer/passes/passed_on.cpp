@@ -66,10 +66,22 @@ const PassedOn::Late* PassedOn::before(uint32_t rank, int64_t enter_ns) {
   return found;
 }
 
+/// How late and because of whom: all that added up since the last collective of all ranks, and in the step.
+PassedOn::Behind PassedOn::behind_of(const Late& late) {
+  Behind behind = late.earlier;
+  if (behind.ns > 0 && behind.root == late.root)
+    behind.ns += late.late_ns;
+  else if (late.late_ns > behind.ns)
+    behind = {late.late_ns, late.root};
+  return behind;
+}
+
 uint32_t PassedOn::root_of(const One& one, const Visit& late) {
   const uint32_t last = late.rank;
   const Late* own = before(last, late.enter_ns);
-  if (own == nullptr || own->root == last) return last;
+  if (own == nullptr) return last;
+  const Behind behind = one.together ? behind_of(*own) : Behind{own->late_ns, own->root};
+  if (behind.root == last) return last;
   int64_t waited_ns = 0, passed_ns = 0, longest_ns = 0;
   for (size_t v = one.first_visit; v < one.first_visit + one.visits; ++v) {
     const Visit& visit = visits_[v];
@@ -78,10 +90,10 @@ uint32_t PassedOn::root_of(const One& one, const Visit& late) {
     longest_ns = std::max(longest_ns, visit.wait_ns);
     const Late* other = before(visit.rank, visit.enter_ns);
     if (other == nullptr) continue;
-    passed_ns += std::clamp<int64_t>(std::min(own->leave_ns - other->leave_ns, own->late_ns), 0, visit.wait_ns);
+    passed_ns += std::clamp<int64_t>(std::min(own->leave_ns - other->leave_ns, behind.ns), 0, visit.wait_ns);
   }
   const bool told = one.sigma_ns <= kTrustedSigmaShare * static_cast<double>(longest_ns);
-  return told && is_most_of(passed_ns, waited_ns) ? own->root : last;
+  return told && is_most_of(passed_ns, waited_ns) ? behind.root : last;
 }
 
 void PassedOn::leave(const One& one, uint32_t root) {
@@ -91,7 +103,9 @@ void PassedOn::leave(const One& one, uint32_t root) {
   for (size_t v = one.first_visit; v < one.first_visit + one.visits; ++v) {
     const Visit& visit = visits_[v];
     const Late* own = before(visit.rank, visit.enter_ns);
-    Late late{visit.leave_ns, longest_ns, one.step, root};
+    Late late{visit.leave_ns, longest_ns, one.step, root, {}};
+    if (own != nullptr && !one.together)
+      late.earlier = own->step == one.step && one.step >= 0 ? own->earlier : behind_of(*own);
     // It came as late as the last one, or the collective was as late as all of its members were already: what that
     // began with goes on.
     const bool came_late = visit.wait_ns > 0 && !is_most_of(visit.wait_ns, longest_ns);

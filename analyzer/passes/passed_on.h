@@ -9,6 +9,8 @@
 // as the last one keep the cause of their own lateness. All ranks leave collectives of a whole world together, which
 // pass nothing on therefore; but not those with a root: a rank is let go when the root has served it, or has its data,
 // and the root of a reduction is held until the last one has come.
+// Where all ranks meet in some of the steps only, as in hierarchical averaging, a collective of all waits for what a
+// rank was late by in each step since the last one: there its lateness of those steps counts together.
 //
 // Times of several hosts are compared although waits of single collectives may be too short for that: a wait that is
 // passed on must be long against the error of the clocks.
@@ -60,15 +62,21 @@ class PassedOn {
     double sigma_ns;
     bool together;  ///< all ranks are in it, and leave it together
   };
+  struct Behind {
+    int64_t ns = 0;
+    uint32_t root = 0;
+  };
   /// How late a rank left a collective, and because of whom.
   struct Late {
     int64_t leave_ns;
     int64_t late_ns;
     int64_t step;
     uint32_t root;
+    Behind earlier;  ///< in earlier steps since all ranks left one together
   };
 
   const Late* before(uint32_t rank, int64_t enter_ns);
+  static Behind behind_of(const Late& late);
   uint32_t root_of(const One& one, const Visit& late);
   void leave(const One& one, uint32_t root);
 

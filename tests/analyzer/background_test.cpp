@@ -47,6 +47,9 @@ struct BackgroundJob {
   bool alone = false;
   /// of what they compute, a layer takes 5 ms, but 20 ms on rank 1 in each third step, and on rank 0 in the others
   bool uneven = false;
+  int64_t steps = kSteps;
+  bool turns = false;     ///< in every second step they swap what they sleep
+  bool one_core = false;  ///< may run on one CPU only
 };
 
 /// Steps of 100 ms, which both ranks begin at once. Cycles every 10 ms; each rank sleeps, computes and is ready; the
@@ -94,10 +97,12 @@ Tables background_training(const BackgroundJob& job) {
       }
     }
   }
-  for (int64_t s = 0; s < kSteps; ++s) {
+  for (int64_t s = 0; s < job.steps; ++s) {
     const int64_t begin_ns = 1_s + s * 100_ms;
     const std::optional<int64_t> step = job.marks ? std::optional(s) : std::nullopt;
-    const int64_t sleeps_ms[2] = {s == job.awake ? 0 : job.sleeps_ms[0], s == job.awake ? 0 : job.sleeps_ms[1]};
+    const int64_t turn = job.turns ? s % 2 : 0;
+    const int64_t sleeps_ms[2] = {s == job.awake ? 0 : job.sleeps_ms[turn],
+                                  s == job.awake ? 0 : job.sleeps_ms[1 - turn]};
     const int64_t all_ready_ms = std::max(job.computes_ms[0] + sleeps_ms[0], job.computes_ms[1] + sleeps_ms[1]);
     const int64_t last_ms = (all_ready_ms + job.cycle_ms - 1) / job.cycle_ms * job.cycle_ms;
     for (int64_t at_ms = 0; at_ms < 100; at_ms += 10) {
@@ -193,7 +198,7 @@ Tables background_training(const BackgroundJob& job) {
                       rank + 1, s, computes_ns, uneven_ns, computes_ns + 25_ms));
     }
   }
-  const int64_t end_ns = 1_s + kSteps * 100_ms;
+  const int64_t end_ns = 1_s + job.steps * 100_ms;
   for (int64_t at_ms = 0; at_ms < job.silent_ms; at_ms += 50) {
     ++seq;
     for (int64_t rank = 0; rank < 2; ++rank) {
@@ -217,8 +222,8 @@ Tables background_training(const BackgroundJob& job) {
       // Rank 1 sleeps; rank 0 polls for it.
       const int64_t polled_ns = rank == 0 ? at_ms * 1_ms : 0;
       run.exec("INSERT INTO thread_sample VALUES (" + process + ", " + now + ", " +
-               std::to_string(busy_ns[rank] + polled_ns) + ", 0, " + std::to_string(1'000 * kSteps + polled_ns) + ", " +
-               (rank == 1 && at_ms >= 1000 ? "'clock_nanosleep'" : "NULL") + ")");
+               std::to_string(busy_ns[rank] + polled_ns) + ", 0, " + std::to_string(1'000 * job.steps + polled_ns) +
+               ", " + (rank == 1 && at_ms >= 1000 ? "'clock_nanosleep'" : "NULL") + ")");
     }
   }
   run.exec(
@@ -228,7 +233,8 @@ Tables background_training(const BackgroundJob& job) {
       " reduction = CASE WHEN bytes > 1000 THEN 1 WHEN bytes = 8 THEN 6 END");
   if (job.counts) run.exec("UPDATE event SET datatype = 30, bytes = 16 WHERE bytes > 1000");
   if (job.flags) run.exec("UPDATE event SET datatype = 30, reduction = NULL, bytes = 8 WHERE bytes > 1000");
-  run.exec("UPDATE process SET end_ns = 2200000000, init_ns = 1000000000, finalize_ns = 2200000000");
+  run.exec(fmt::format("UPDATE process SET end_ns = {0}, init_ns = 1000000000, finalize_ns = {0}", end_ns));
+  if (job.one_core) run.exec("INSERT INTO process_fact VALUES (1, 'cpus', '3'), (2, 'cpus', '3')");
   for (int64_t rank = 2; rank < 2 + job.unrecorded; ++rank) {
     const std::string number = std::to_string(rank);
     run.exec("UPDATE process SET world_size = " + std::to_string(rank + 1));
@@ -738,6 +744,22 @@ TEST(Background, SleepBesideAnUnevenLayerIsTold) {
   EXPECT_EQ(run.findings(), (std::vector<std::string>{"straggler", "layer_imbalance"}));
   EXPECT_EQ(run.integer("SELECT rank FROM finding WHERE id = 'straggler'"), 1);
   EXPECT_EQ(run.integer("SELECT saving_ns FROM finding WHERE id = 'straggler'"), 30'000'000);
+}
+
+/// 30 ms in each step, of another rank than in the last: no sampled thread computes it. Cores that ranks share do not
+/// explain it either.
+TEST(Background, SleepInTurnsIsTold) {
+  for (const bool one_core : {false, true}) {
+    Tables run = background_training(
+        {.computes_ms = {40, 40}, .sleeps_ms = {0, 30}, .steps = 30, .turns = true, .one_core = one_core});
+    ASSERT_FALSE(run.findings().empty()) << one_core;
+    EXPECT_EQ(run.findings().front(), "layer_imbalance") << one_core;
+    const std::string sentence = run.text("SELECT sentence FROM finding WHERE id = 'layer_imbalance'");
+    EXPECT_TRUE(has(sentence, "ranks take turns, in each step the slowest sleeps outside communication 1")) << sentence;
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding WHERE id = 'layer_imbalance'"), 15e6, 0.5e6) << one_core;
+    EXPECT_TRUE(
+        run.text("SELECT try FROM finding WHERE id = 'layer_imbalance'").starts_with("see what training threads"));
+  }
 }
 
 TEST(Background, LoadingIsToldWhereTheTrainingThreadsAreBlocked) {

@@ -1,4 +1,6 @@
 // The straggler that is late in some of the steps only: from one on, in a few by far, now and then, or by chance.
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "analyzer/findings/straggler_case.h"
@@ -254,6 +256,178 @@ TEST(Findings, FewWaitsForOneRankMayBeChance) {
     });
     run.analyze();
     EXPECT_EQ(run.findings(), Ids{}) << which << run.text("SELECT group_concat(sentence) FROM finding");
+  }
+}
+
+/// Hierarchical averaging: pairs in each step, all ranks in every fourth, where all of them come within half a ms of
+/// each other.
+Tables hierarchical(int64_t steps, bool pairs_always, const std::function<int64_t(int64_t, int64_t)>& compute_ns) {
+  constexpr int64_t kRanks = 4;
+  Tables run(kRanks);
+  const int64_t pairs[] = {run.communicator("first", {0, 1}), run.communicator("second", {2, 3})};
+  run.exec("BEGIN");
+  std::vector<int64_t> now_ns(kRanks, 1_s), seq(2, 0);
+  for (int64_t s = 0; s < steps; ++s) {
+    const std::vector<int64_t> begin_ns = now_ns;
+    std::vector<int64_t> mpi_ns(kRanks, 0);
+    for (int64_t r = 0; r < kRanks; ++r) now_ns[static_cast<size_t>(r)] += compute_ns(s, r);
+    const bool all = s % 4 == 1;
+    for (int64_t p = 0; p < 2 && (pairs_always || !all); ++p) {
+      const auto one = static_cast<size_t>(2 * p);
+      const int64_t leave_ns = std::max(now_ns[one], now_ns[one + 1]) + 1_ms;
+      ++seq[static_cast<size_t>(p)];
+      for (const size_t r : {one, one + 1}) {
+        run.add({.rank = static_cast<int64_t>(r),
+                 .enter_ns = now_ns[r],
+                 .leave_ns = leave_ns,
+                 .bytes = 1_MB,
+                 .comm = pairs[p],
+                 .seq = seq[static_cast<size_t>(p)],
+                 .step = s});
+        mpi_ns[r] += leave_ns - now_ns[r];
+        now_ns[r] = leave_ns;
+      }
+    }
+    if (all) {
+      for (int64_t r = 0; r < kRanks; ++r) now_ns[static_cast<size_t>(r)] += 10_us + jitter(s, r, 500_us);
+      const int64_t end_ns = *std::max_element(now_ns.begin(), now_ns.end()) + 1_ms;
+      run.allreduce(s / 4 + 1, now_ns, 1_ms, 1_MB, s);
+      for (size_t r = 0; r < kRanks; ++r) mpi_ns[r] += end_ns - now_ns[r];
+      now_ns.assign(kRanks, end_ns);
+    }
+    for (int64_t r = 0; r < kRanks; ++r) {
+      const auto i = static_cast<size_t>(r);
+      run.step(r, s, begin_ns[i], now_ns[i], mpi_ns[i]);
+    }
+  }
+  run.exec("COMMIT");
+  return run;
+}
+
+/// Its partner waits in each step, the other pair in every fourth for all of it: by step these share no collective with
+/// it and wait for nothing. Which of the pair comes last where all meet is chance.
+TEST(Findings, ARankThatIsLateInEachStepOfHierarchicalAveragingIsAStraggler) {
+  for (const bool pairs_always : {false, true})
+    for (const int64_t late : {1, 2}) {
+      Tables run = hierarchical(28, pairs_always, [late](int64_t s, int64_t r) {
+        return 5_ms + jitter(s, r, 500_us) + (r == late ? 60_ms : 0);
+      });
+      run.analyze();
+      ASSERT_EQ(run.findings(), Ids{"straggler"}) << pairs_always << late;
+      EXPECT_EQ(run.integer("SELECT rank FROM finding"), late) << pairs_always;
+      EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 60e6, 1e6) << pairs_always << late;
+      EXPECT_FALSE(has(run.text("SELECT evidence FROM finding"), "nearly as late"))
+          << run.text("SELECT evidence FROM finding");
+      EXPECT_EQ(run.text("SELECT confidence FROM finding"), "likely");
+      EXPECT_LT(run.integer(fmt::format("SELECT sum(wait_ns) FROM late WHERE rank <> {}", late)),
+                run.integer("SELECT sum(wait_ns) / 50 FROM late"));
+    }
+}
+
+/// As jobs have it that no replay knows. All meet in three of 40 steps, which are twelve times as long: that may be
+/// chance by their sizes, but rank 1 is late to all steps.
+TEST(Findings, WhereAllMeetRanksWaitForTheStepsBeforeToo) {
+  const auto judge = [](int64_t late_in_ten) {
+    StragglerInput rows{.annotated = true, .step_ns = 66_ms, .ranks = 4, .all_ranks = 4};
+    for (int64_t s = 0; s < 40; ++s) rows.steps.push_back(s);
+    rows.joint_steps = {11, 23, 35};
+    const auto late = [late_in_ten](int64_t s) { return s * 7 % 10 < late_in_ten ? 1 : 0; };
+    rows.each_late = [&](const auto& use) {
+      for (const int64_t s : rows.steps) {
+        use({.step = s, .rank = late(s), .instances = 1, .wait_ns = 60e6, .longest_ns = 60e6});
+        if (s % 12 == 11) use({.step = s, .rank = 1, .instances = 1, .wait_ns = 2 * 720e6, .longest_ns = 720e6});
+      }
+    };
+    rows.each_step = [&](const auto& use) {
+      for (const int64_t s : rows.steps)
+        for (const int64_t r : {0, 1, 2, 3}) {
+          const double wait_ns = r < 2 ? (r == late(s) ? 0 : 60e6) : s % 12 == 11 ? 720e6 : 0;
+          use({.step = s,
+               .rank = r,
+               .duration_ns = 6e6 + wait_ns + (r == late(s) ? 60e6 : 0),
+               .compute_ns = 5e6 + (r == late(s) ? 60e6 : 0),
+               .wait_ns = wait_ns,
+               .exposed_ns = 1e6 + wait_ns});
+        }
+    };
+    return find_straggler_case(rows);
+  };
+  const auto found = judge(10);
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->ranks, (std::vector<int64_t>{1}));
+  EXPECT_NEAR(found->costs.mean_saving_ns(found->blame_share), 60e6, 1e3);
+  EXPECT_NEAR(found->costs.others_wait_ns, 60e6, 1e3);
+  EXPECT_TRUE(found->by_chance);
+  EXPECT_FALSE(is_sure(*found));
+  EXPECT_FALSE(judge(6)) << "late to 24 of 40 steps";
+}
+
+/// One in each pair: the second waits for the first where all meet only, in one step of four. A median says that it never
+/// does.
+TEST(Findings, TheNextOneInHierarchicalAveragingWaitsWhereAllMeet) {
+  Tables run = hierarchical(44, false, [](int64_t s, int64_t r) {
+    return 5_ms + jitter(s, r, 500_us) + (r == 1 ? 60_ms : r == 2 ? 45_ms : 0);
+  });
+  run.analyze();
+  ASSERT_EQ(run.findings(), Ids{"straggler"});
+  EXPECT_EQ(run.integer("SELECT rank FROM finding"), 1);
+  EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 15e6, 1e6);
+  const std::string evidence = run.text("SELECT evidence FROM finding");
+  EXPECT_TRUE(has(evidence, "Rank 2 is nearly as late, and waits 1")) << evidence;
+  EXPECT_TRUE(has(evidence, " ms/step itself: mended alone, rank 1 saves no more than 1")) << evidence;
+}
+
+/// Another rank in each step, or the ranks of one pair in turns.
+TEST(Findings, WhoIsLateInHierarchicalAveragingByChanceIsNoStraggler) {
+  for (const int64_t ranks : {2, 4}) {
+    Tables run = hierarchical(28, true, [ranks](int64_t s, int64_t r) {
+      return 5_ms + jitter(s, r, 500_us) + (r == jitter(s, 9, ranks) ? 60_ms : 0);
+    });
+    run.analyze();
+    EXPECT_EQ(run.text("SELECT group_concat(sentence) FROM finding WHERE id = 'straggler'"), "") << ranks;
+  }
+}
+
+/// Rank 0 learns from what three actors gather, who have no optimizer and so no steps: rank 3 is 30 ms later than the
+/// other two, for which rank 0 waits 30 ms as well.
+TEST(Findings, ARankWithoutStepsSavesWhatItIsLaterThanTheNext) {
+  for (const bool torn : {false, true}) {
+    Tables run(4);
+    run.exec("BEGIN");
+    for (int64_t s = 0; s < 30; ++s) {
+      const int64_t begin_ns = 1_s + s * 70_ms;
+      const int64_t ready_ns[] = {begin_ns, begin_ns + 30_ms, begin_ns + 29_ms, begin_ns + 60_ms};
+      run.step(0, s, begin_ns, begin_ns + 65_ms, 62_ms);
+      for (int64_t rank = 0; rank < 4; ++rank) {
+        const auto step = rank == 0 ? std::optional(s) : std::nullopt;
+        const int64_t gathered_ns = rank == 0 ? begin_ns + 61_ms : ready_ns[rank] + 100_us;
+        run.add({.rank = rank,
+                 .op = "MPI_Gather",
+                 .enter_ns = ready_ns[rank],
+                 .leave_ns = gathered_ns,
+                 .bytes = 64,
+                 .seq = 2 * s + 1,
+                 .peer = 0,
+                 .step = step});
+        run.add({.rank = rank,
+                 .op = "MPI_Bcast",
+                 .enter_ns = gathered_ns + (rank == 0 ? 3_ms : 100_us),
+                 .leave_ns = begin_ns + 65_ms,
+                 .bytes = 64,
+                 .seq = 2 * s + 2,
+                 .peer = 0,
+                 .step = step});
+      }
+    }
+    run.exec("COMMIT");
+    if (torn) run.exec("INSERT INTO loss VALUES (0, 3, 'torn_spool', 64, '')");
+    run.analyze();
+    EXPECT_EQ(run.text("SELECT rank FROM finding WHERE id = 'straggler'"), "3") << torn;
+    const std::string evidence = run.text("SELECT evidence FROM finding WHERE id = 'straggler'");
+    EXPECT_TRUE(has(evidence, torn ? "Its record is damaged: what it did instead is not known."
+                                   : "It marks no steps: what it did instead is not known."))
+        << evidence;
+    EXPECT_NEAR(run.number("SELECT saving_ns FROM finding WHERE id = 'straggler'"), torn ? 60e6 : 30e6, 1.1e6);
   }
 }
 
