@@ -77,10 +77,12 @@ std::string hooked_steps(const RunView& run) {
   return row.next() ? "; " + row.text(0) : "";
 }
 
-constexpr size_t kMostInOne = 16;     // inferred steps that may be one of the job
-constexpr size_t kLeastTurns = 5;     // of so many
-constexpr double kClearlyLonger = 2;  // computing of the one that begins it against the others
-constexpr double kNearlyAll = 0.9;    // of the turns
+constexpr double kMostOfRun = 0.8;      // steps that are less of the run do not tell where its time went
+constexpr double kWorthTelling = 0.05;  // of the run
+constexpr size_t kMostInOne = 16;       // inferred steps that may be one of the job
+constexpr size_t kLeastTurns = 5;       // of so many
+constexpr double kClearlyLonger = 2;    // computing of the one that begins it against the others
+constexpr double kNearlyAll = 0.9;      // of the turns
 
 struct LongerTurn {
   size_t every = 0;
@@ -132,8 +134,41 @@ std::string inferred_steps(const RunView& run) {
                             turn->every, th, duration_text(turn->ns), duration_text(turn->others_ns), turn->every);
 }
 
+/// How much of the run the steps are where that is not most of it, and when the rest was, on the rank of which they
+/// are most. Not of runs whose record lacks steps.
+std::string beside_steps(const RunView& run) {
+  Query row(run.db, R"(
+    WITH own AS (
+      SELECT coalesce(p.init_ns, p.start_ns) AS begin_ns, coalesce(p.finalize_ns, p.end_ns) AS end_ns, min(s.start_ns) AS first_ns,
+             max(s.start_ns + s.duration_ns) AS last_ns, sum(s.duration_ns) AS steps_ns
+      FROM process p
+      JOIN step s ON s.process = p.id AND s.duration_ns IS NOT NULL
+      WHERE p.world = ?1 AND p.rank IS NOT NULL AND p.ended <> 'imported'
+      GROUP BY p.id)
+    SELECT end_ns - begin_ns, steps_ns, first_ns - begin_ns, last_ns - first_ns - steps_ns, end_ns - last_ns
+    FROM own
+    WHERE NOT EXISTS (
+      SELECT 1 FROM loss WHERE world = ?1 AND kind IN ('not_kept', 'records', 'threads', 'torn_spool', 'damaged_header'))
+    ORDER BY steps_ns * 1.0 / nullif(end_ns - begin_ns, 0) DESC LIMIT 1)");
+  row.bind(run.world);
+  if (!row.next()) return "";
+  const double run_ns = row.real(0), steps_ns = row.real(1);
+  if (steps_ns <= 0 || steps_ns >= kMostOfRun * run_ns) return "";
+  std::string rest;
+  const auto tell = [&](int column, const char* where) {
+    if (row.real(column) < kWorthTelling * run_ns) return;
+    rest += fmt::format("{} {} {}", rest.empty() ? ":" : ",", duration_text(row.real(column)), where);
+  };
+  tell(2, "before them");
+  tell(3, "between them");
+  tell(4, "behind them");
+  return fmt::format("; all steps are {} of the run's {}{}", duration_text(steps_ns), duration_text(run_ns), rest);
+}
+
 }  // namespace
 
-std::string step_remarks(const RunView& run) { return unknown_steps(run) + inferred_steps(run) + hooked_steps(run); }
+std::string step_remarks(const RunView& run) {
+  return unknown_steps(run) + inferred_steps(run) + hooked_steps(run) + beside_steps(run);
+}
 
 }  // namespace ddl::reports

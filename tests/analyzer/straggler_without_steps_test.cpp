@@ -17,6 +17,21 @@ TEST(Findings, StragglerWithoutSteps) {
   EXPECT_NEAR(run.number("SELECT saving_ns FROM finding"), 150e6, 1e6);
 }
 
+/// A halo exchange in each of 40 iterations, and a residual in every tenth: between these lie the four steps that are
+/// found, fewer than a straggler of steps needs. It is late 40 times.
+TEST(Findings, AStragglerOfFewInferredStepsIsNamedByTheInstances) {
+  SyntheticRun job = run().ranks(4).steps(40).no_steps().setup().barrier().each_step();
+  job.compute(40_ms).halo(64_KiB, 100_us).every(10).allreduce(8, 20_us);
+  Analyzed late(SyntheticRun(job).slow(1, 60_ms));
+  ASSERT_EQ(late.integer("SELECT count(DISTINCT step) FROM step"), 4);
+  ASSERT_EQ(late.findings(), Ids{"straggler"});
+  EXPECT_EQ(late.integer("SELECT rank FROM finding"), 1);
+  EXPECT_EQ(late.text("SELECT confidence FROM finding"), "likely");
+  Analyzed once(SyntheticRun(job).delay(1, 15, 600_ms));
+  EXPECT_EQ(once.integer("SELECT count(*) FROM finding WHERE id = 'straggler' AND confidence = 'sure'"), 0);
+  EXPECT_EQ(Analyzed(SyntheticRun(job).jitter(5_ms)).findings(), Ids{});
+}
+
 /// 600 exchanges of three ranks that mark no steps. `who(n)` is stopped for 200 ms before every 30th, or about that.
 SyntheticRun stopped_now_and_then(int (*who)(int), bool regular = false) {
   SyntheticRun job = run().ranks(3).no_steps().steps(600).jitter(6_ms).compute(5_ms).halo(64_KiB, 50_us);

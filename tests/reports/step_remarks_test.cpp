@@ -38,6 +38,17 @@ TEST(StepRemarks, StepsThatARankDidNotMakeAreNotMissingFromItsRecord) {
   EXPECT_EQ(step_remarks(test::view_of(run.db())), "; 3 of 12 left out: not recorded on every rank");
 }
 
+// A setup that takes as long as all steps together. 30 steps of 20 ms and 1 us of a barrier.
+TEST(StepRemarks, StepsThatAreNotMostOfTheRun) {
+  test::SyntheticRun job = test::run().ranks(2).steps(30).setup().compute(600_ms).each_step().compute(20_ms).barrier();
+  EXPECT_EQ(remarks_of(job), "; all steps are 600 ms of the run's 1.20 s: 600 ms before them");
+  EXPECT_EQ(remarks_of(test::SyntheticRun(job).window(10, 19)).find("all steps are"), std::string::npos)
+      << "steps that were not kept are not beside the steps";
+  EXPECT_EQ(remarks_of(test::run().ranks(2).steps(30).compute(20_ms).barrier().gap(20_ms)),
+            "; all steps are 600 ms of the run's 1.20 s: 580 ms between them");
+  EXPECT_EQ(remarks_of(test::run().ranks(2).steps(30).compute(20_ms).barrier().gap(1_ms)), "");
+}
+
 TEST(StepRemarks, WhatPythonsHooksSayOfTheirSteps) {
   test::HandmadeRun run;
   run.db().exec("INSERT INTO process_fact VALUES (1, 'torch.steps', 'several optimizers step')");
