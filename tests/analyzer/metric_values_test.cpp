@@ -151,7 +151,7 @@ TEST(MetricValues, OutliersAreAQuarterOfAllMembersSeenOrNot) {
 }
 
 /// `steps` steps of 100 ms on two ranks with an allreduce of 1000 bytes each, and `samples` and `flops` of each rank.
-Tables training(int64_t steps, double samples, double flops) {
+Tables training_with_flops(int64_t steps, double samples, double flops) {
   Tables run(2);
   for (int64_t s = 0; s < steps; ++s) {
     for (int64_t rank : {0, 1}) {
@@ -165,7 +165,7 @@ Tables training(int64_t steps, double samples, double flops) {
 }
 
 TEST(MetricValues, ProductiveTimeIsThatOfSteps) {
-  Tables run = training(20, 32, 1e9);
+  Tables run = training_with_flops(20, 32, 1e9);
   run.exec("UPDATE process SET end_ns = 2500000000");
   run.analyze();
   EXPECT_DOUBLE_EQ(*run.metric("productive_time"), 0.8);
@@ -196,7 +196,7 @@ TEST(MetricValues, ProductiveTimeCountsTheStepsOfTwoThreadsOnce) {
 }
 
 TEST(MetricValues, ArithmeticPerByteIsOfTheStepsThatWereKept) {
-  Tables run = training(10, 32, 1e9);
+  Tables run = training_with_flops(10, 32, 1e9);
   run.exec("DELETE FROM event WHERE step < 6");
   run.analyze();
   // On each of two ranks S = 1000 bytes times 2 (2 - 1) / 2.
@@ -205,7 +205,7 @@ TEST(MetricValues, ArithmeticPerByteIsOfTheStepsThatWereKept) {
 }
 
 TEST(MetricValues, GoodputIsThroughputTimesEfficiency) {
-  Tables run = training(20, 32, 1e9);
+  Tables run = training_with_flops(20, 32, 1e9);
   for (int64_t s = 0; s < 20; ++s) {  // |G|^2 = 1, tr(Sigma) = 640
     for (int64_t rank : {0, 1}) {
       run.value(rank, s, "local_gradient_norm", std::sqrt(1 + 640.0 / 32));
@@ -232,7 +232,7 @@ TEST(MetricValues, InstructionsOfAStep) {
 }
 
 TEST(MetricValues, SamplesOfSomeRanksAreNotThroughput) {
-  Tables run = training(10, 32, 1e9);
+  Tables run = training_with_flops(10, 32, 1e9);
   run.exec("DELETE FROM value WHERE process = 2");
   run.analyze();
   EXPECT_EQ(run.why("throughput"), "PARTIAL_RANKS");
@@ -240,7 +240,7 @@ TEST(MetricValues, SamplesOfSomeRanksAreNotThroughput) {
 
 // A damaged header puts all steps of its process 73 years from those of the others.
 TEST(MetricValues, AClockThatIsDecadesAwayDoesNotEndTheAnalysis) {
-  Tables run = training(20, 32, 1e9);
+  Tables run = training_with_flops(20, 32, 1e9);
   run.exec("UPDATE step SET start_ns = start_ns + " + std::to_string(store::kFarthestNs) + " WHERE process = 2");
   run.analyze();
   EXPECT_EQ(run.integer("SELECT duration_ns FROM job_window"), INT64_MAX);
@@ -261,7 +261,7 @@ TEST(MetricValues, ArithmeticOfAToken) {
 
 TEST(MetricValues, ArithmeticOfForwardAndBackward) {
   const auto job = [](bool backward_of_last) {
-    Tables run = training(10, 32, 6e8);
+    Tables run = training_with_flops(10, 32, 6e8);
     run.exec(
         "INSERT INTO region VALUES (8, 0, 'phase', 'forward', 'forward', NULL), (9, 0, 'phase', 'backward', 'backward', NULL)");
     for (int64_t s = 0; s < 10; ++s) {  // 20 ms and 50 ms, 10 of them in MPI
@@ -280,7 +280,7 @@ TEST(MetricValues, ArithmeticOfForwardAndBackward) {
   };
   EXPECT_DOUBLE_EQ(job(true).metric("deepspeed_flops").value_or(-1), 6e8 / 0.06);
   EXPECT_EQ(job(false).why("deepspeed_flops"), "PARTIAL_RANKS");
-  Tables without = training(10, 32, 6e8);
+  Tables without = training_with_flops(10, 32, 6e8);
   without.analyze();
   EXPECT_EQ(without.why("deepspeed_flops"), "NO_DATA");
 }
@@ -337,7 +337,7 @@ TEST(MetricValues, StepsThatNoRankSharesAreNotInferred) {
 }
 
 TEST(MetricValues, InferredLayersAreNoLayersOfTheModel) {
-  Tables run = training(4, 32, 1e9);
+  Tables run = training_with_flops(4, 32, 1e9);
   run.analyze();
   run.exec(
       "INSERT INTO region VALUES (70, 0, 'layer', 'fc', NULL, 'fc'), (71, 0, 'inferred', 'MPI_Allreduce #1', NULL, 'MPI_Allreduce #1');"
