@@ -131,6 +131,12 @@ void read_steps(SQLite::Database& db, int64_t world, StepFacts& step) {
     if (!row.is_null(0)) longest.push_back(row.real(0));
   }
   step.used = static_cast<int64_t>(longest.size());
+  Query timed(db, "SELECT longest_ns, warmup FROM timed_step WHERE world = ? ORDER BY longest_ns");
+  for (timed.bind(world); timed.next(); ++step.timed) {
+    if (step.timed == 0) longest.clear();
+    longest.push_back(timed.real(0));
+    step.timed_warmup = timed.integer(1);
+  }
   if (longest.empty()) return;
   step.p99_ns = static_cast<int64_t>(percentile_of(longest, 0.99));
   step.min_ns = static_cast<int64_t>(longest.front());

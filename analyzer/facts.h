@@ -112,6 +112,10 @@ struct CoordinationFacts {
 struct StepFacts {
   bool has_steps = false;  ///< marked or inferred; false: the run counts as one
   int64_t used = 0;        ///< steady steps
+  /// Those that the durations are over where that is more: also steps of whose training threads there is no sample
+  /// (table timed_step); 0: it is not.
+  int64_t timed = 0;
+  int64_t timed_warmup = 0;  ///< left out before them
   /// Durations of the slowest rank over the steady steps (p50: the median, as metric step_time; p99: nearest rank);
   /// unset where no rank tells a time.
   std::optional<int64_t> p50_ns, p99_ns, min_ns, max_ns;

@@ -89,8 +89,9 @@ MetricValue mean_of(SQLite::Database& db, int64_t world, const Metric& metric) {
   Query row(
       db,
       fmt::format(
-          "SELECT coalesce(v.value, 0), s.longest_ns FROM (SELECT step, value, why FROM ({})) v JOIN steady_step s ON s.world = :world AND"
-          " s.annotated AND s.step = v.step WHERE v.value IS NOT NULL OR v.why = 'NO_DATA'",
+          "SELECT coalesce(v.value, 0), s.longest_ns FROM (SELECT step, value, why FROM ({})) v JOIN"
+          " (SELECT step, longest_ns FROM steady_step WHERE world = :world AND annotated"
+          " UNION SELECT step, longest_ns FROM timed_step WHERE world = :world) s ON s.step = v.step WHERE v.value IS NOT NULL OR v.why = 'NO_DATA'",
           metric.sql));
   row.bind_named(":world", world);
   const bool rate = metric.unit.ends_with("/s");

@@ -78,6 +78,16 @@ CREATE TABLE steady_step (
   PRIMARY KEY (world, step)
 ) WITHOUT ROWID;
 
+-- Steady steps by their durations alone, of worlds where background threads communicate and some steps have no sample of a training thread:
+-- what was done in those is not known, how long they took is. Other worlds have no rows.
+CREATE TABLE timed_step (
+  world INTEGER NOT NULL,       -- process.world
+  step INTEGER NOT NULL,        -- step.step, of those that ended on every rank, without the warm-up
+  longest_ns INTEGER NOT NULL,  -- duration on the slowest rank: the time of the step
+  warmup INTEGER NOT NULL,      -- of the world: steps left out at the beginning
+  PRIMARY KEY (world, step)
+) WITHOUT ROWID;
+
 -- How long the steady steps took the job: the sum over them of the window from the first begin to the last end over the ranks
 -- (specification.md J4).
 CREATE TABLE job_window (

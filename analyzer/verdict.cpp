@@ -413,7 +413,7 @@ void add_device_shares(SQLite::Database& db, int64_t world, const Facts& facts, 
 /// For a run without steps: why what was recorded is not the run. Empty: it is.
 std::string unfinished(SQLite::Database& db, int64_t world, const Facts& facts) {
   const NeverReturned open = never_returned(db, world);
-  if (facts.step.has_steps || open.ranks == 0 || !facts.step.max_ns) return "";
+  if (facts.step.has_steps || facts.step.timed > 0 || open.ranks == 0 || !facts.step.max_ns) return "";
   const char* what =
       open.ranks == 1 ? "a rank sat in a call that never returned" : "ranks sat in calls that never returned";
   if (!open.span_ns) return fmt::format("{}, and nobody saw for how long", what);

@@ -17,6 +17,7 @@ Table axis_blame_table(const RunView& run) {
                   {"axis", "Axis", Unit::kText}},
       .when_empty =
           "No rank waited on a communicator that serves an axis, or its waiting is not known (ddl report loss)."};
+  if (run.negotiates()) table.caption = "Who was waited for, axis by axis: the last rank to be ready for a reduction";
   Query row(run.db, R"(
     SELECT sum(l.wait_ns) * 1.0 / sum(sum(l.wait_ns)) OVER (PARTITION BY a.axis), sum(l.wait_ns) AS wait_ns, max(l.longest_ns),
            sum(l.instances), l.rank, a.axis, sum(sum(l.wait_ns)) OVER (PARTITION BY a.axis) AS all_ns

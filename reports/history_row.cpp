@@ -85,8 +85,9 @@ void add_metrics(const RunView& run, RunRow& row) {
   take("throughput", "throughput", row.throughput);
   std::optional<double> step_ns;
   const RunRow::Metric* step = take("step_time", "step_time_ns", step_ns);
-  row.step_time_ns = run.has_steps ? run.facts.step.p50_ns : std::nullopt;
-  row.step_p99_ns = run.has_steps ? run.facts.step.p99_ns : std::nullopt;
+  const bool timed = run.has_steps || run.facts.step.timed > 0;
+  row.step_time_ns = timed ? run.facts.step.p50_ns : std::nullopt;
+  row.step_p99_ns = timed ? run.facts.step.p99_ns : std::nullopt;
   if (step != nullptr) row.step_lo_ns = step->lo, row.step_hi_ns = step->hi;
   const char* why = run.has_steps ? "NO_DATA" : "NOT_APPLICABLE";
   if (!row.step_time_ns) row.why.try_emplace("step_time_ns", why);

@@ -22,7 +22,7 @@ void add_metrics(const RunView& run, JobNumbers& job) {
 }
 
 void add_steps(const RunView& run, JobNumbers& job) {
-  if (!run.has_steps) return;
+  if (!run.has_steps && run.facts.step.timed == 0) return;
   if (const auto throughput = job.metrics.find("throughput"); throughput != job.metrics.end())
     job.samples_per_s = throughput->second;
   Query row(run.db, "SELECT max(step) FROM v_step WHERE world = ? AND duration_ns IS NOT NULL");

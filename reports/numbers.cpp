@@ -78,15 +78,17 @@ std::string after_the_last_record(const NeverReturned& open) {
 void add_step(const RunView& run, Document& document) {
   const StepFacts& step = run.facts.step;
   if (!step.p50_ns) return;
-  NumberLine line{.id = "step", .title = run.has_steps ? "STEP" : "RUN"};
-  if (run.has_steps) {
+  const bool by_steps = run.has_steps || step.timed > 0;
+  NumberLine line{.id = "step", .title = by_steps ? "STEP" : "RUN"};
+  if (by_steps) {
+    const int64_t steps = step.timed > 0 ? step.timed : run.steps;
+    const int64_t warmup = step.timed > 0 ? step.timed_warmup : run.warmup_steps;
     line.items = {{"p50_ns", "p50", Value::duration_ns(*step.p50_ns), ""},
                   {"p99_ns", "p99", Value::duration_ns(*step.p99_ns), ""},
                   {"min_ns", "min", Value::duration_ns(*step.min_ns), ""},
                   {"max_ns", "max", Value::duration_ns(*step.max_ns), ""},
-                  {"steps", "", Value::count(run.steps), run.steps == 1 ? "step" : "steps"}};
-    line.remark =
-        run.warmup_steps > 0 ? fmt::format("slowest rank; first {} steps left out", run.warmup_steps) : "slowest rank";
+                  {"steps", "", Value::count(steps), steps == 1 ? "step" : "steps"}};
+    line.remark = warmup > 0 ? fmt::format("slowest rank; first {} steps left out", warmup) : "slowest rank";
     line.remark += step_remarks(run);
   } else {
     const NeverReturned open = never_returned(run.db, run.world);

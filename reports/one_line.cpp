@@ -45,7 +45,7 @@ std::string render_one_line(const Document& document) {
   for (size_t i = 1; i < document.headline.size(); ++i)
     text += fmt::format(", {}", short_text(document.headline[i], kLongestName));
   if (const NumberLine* step = line_of(document, "step"); step != nullptr && !step->items.empty())
-    text += fmt::format(": {} {}", document.saving_per, line_text(step->items.front().value));
+    text += fmt::format(": {} {}", step->title == "STEP" ? "step" : "run", line_text(step->items.front().value));
   if (const NumberLine* where = line_of(document, "where_it_goes")) add_shares(*where, text);
   if (const NumberLine* ratios = line_of(document, "ccr")) add_ratios(*ratios, text);
   for (std::string alert : document.alerts) {

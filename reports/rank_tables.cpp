@@ -100,6 +100,9 @@ Table blame_table(const RunView& run) {
                   {"waiter", "Waiting rank", Unit::kCount},
                   {"kind", "In", Unit::kText}},
       .when_empty = "No rank waited for another, or its waiting is not known (ddl report loss)."};
+  if (run.negotiates())
+    table.caption =
+        "Who waited for whom, whole run: for the last rank to be ready for a reduction, in messages for the other end";
   // Pairs of ranks: there may be millions. With a limit SQLite sorts no more than it returns, without one
   // it does so on disk.
   Query all(run.db, "SELECT count(*), sum(wait_ns) FROM v_blame WHERE world = ?");

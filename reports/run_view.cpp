@@ -81,6 +81,11 @@ std::optional<double> RunView::clock_sigma_ns() const {
   return std::sqrt(variance.real(0));
 }
 
+bool RunView::negotiates() const {
+  Query row(db, "SELECT 1 FROM negotiation n JOIN process p ON p.id = n.process WHERE p.world = ? LIMIT 1");
+  return row.bind(world).next();
+}
+
 std::string RunView::verdict() const {
   return meta(world == 0 ? "verdict.text" : fmt::format("verdict.{}.text", world));
 }

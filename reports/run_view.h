@@ -27,7 +27,9 @@ struct RunView {
   RunView(SQLite::Database& db, std::optional<int64_t> wanted_world);
 
   std::string meta(std::string_view key) const;  ///< "" if absent
-  std::string verdict() const;                   ///< one line of the analyzer
+  /// Background threads agree on what to reduce: whom others wait for is the last rank to be ready, not to enter.
+  bool negotiates() const;
+  std::string verdict() const;  ///< one line of the analyzer
   /// The error between the clocks of two hosts, one sigma: of the least known pair. 0: one clock; nothing: unknown.
   std::optional<double> clock_sigma_ns() const;
 

@@ -60,11 +60,18 @@ std::string unknown_steps(const RunView& run) {
     JOIN process p ON p.id = s.process
     WHERE p.world = ?1 AND p.rank IS NOT NULL AND s.duration_ns IS NOT NULL)");
   row.bind(run.world);
-  int64_t unknown = row.next() ? row.integer(0) - run.steps - run.warmup_steps : 0;
+  const StepFacts& step = run.facts.step;
+  const int64_t counted = step.timed > 0 ? step.timed + step.timed_warmup : run.steps + run.warmup_steps;
+  int64_t unknown = row.next() ? row.integer(0) - counted : 0;
   if (unknown > 0) unknown -= add_steps_of_some(run, unknown, remark);
+  const bool sampled = row.integer(1) != 0 && step.timed == 0;
   if (unknown > 0)
     remark += fmt::format("; {} of {} left out: not {} on every rank", unknown, run.all_steps,
-                          row.integer(1) != 0 ? "sampled" : "recorded");
+                          sampled ? "sampled" : "recorded");
+  if (step.timed > 0)
+    remark += fmt::format("; where the time goes is known of {}: the others were not sampled on every rank",
+                          run.has_steps ? fmt::format("{} of {}", run.steps + run.warmup_steps, run.all_steps)
+                                        : fmt::format("none of {}", run.all_steps));
   return remark;
 }
 

@@ -1,7 +1,9 @@
 #include "analyzer/passes/steady_steps.h"
 
 #include <algorithm>
+#include <iterator>
 #include <optional>
+#include <utility>
 #include <vector>
 
 #include "analyzer/passes/instance.h"
@@ -170,6 +172,37 @@ void select(SQLite::Database& db, int64_t world, const WorldSteps& steps, Steady
   for (auto step = complete.begin() + result.warmup; step != complete.end(); ++step) insert.run(world, *step);
 }
 
+/// Table `timed_step`. Ranks without any step, and damaged or torn ones, are not expected to end any.
+void select_timed_steps(SQLite::Database& db, const std::map<int64_t, SteadySteps>& steady) {
+  std::map<int64_t, std::map<int64_t, std::pair<int64_t, int64_t>>> worlds;  // step -> ranks, longest
+  std::map<int64_t, int64_t> ranks_of;
+  Query rows(db, R"(
+    SELECT p.world, p.rank, s.step, s.duration_ns
+    FROM step s
+    JOIN process p ON p.id = s.process
+    WHERE p.world IN (SELECT q.world FROM background_process b JOIN process q ON q.id = b.process)
+      AND p.rank IS NOT NULL AND s.measured AND s.duration_ns IS NOT NULL AND (p.world, p.rank) NOT IN (SELECT world, rank FROM torn_rank)
+    ORDER BY p.world, p.rank)");
+  for (std::optional<std::pair<int64_t, int64_t>> last; rows.next();) {
+    const std::pair rank(rows.integer(0), rows.integer(1));
+    if (last != rank) ++ranks_of[rank.first];
+    last = rank;
+    auto& [ranks, longest_ns] = worlds[rank.first][rows.integer(2)];
+    ++ranks;
+    longest_ns = std::max(longest_ns, rows.integer(3));
+  }
+  Query insert(db, "INSERT INTO timed_step (world, step, longest_ns, warmup) VALUES (?, ?, ?, ?)");
+  for (auto& [world, steps] : worlds) {
+    std::erase_if(steps, [&](const auto& step) { return step.second.first != ranks_of[world]; });
+    const auto complete = static_cast<int64_t>(steps.size());
+    const SteadySteps& sampled = steady.at(world);
+    if (complete <= sampled.used + sampled.warmup) continue;
+    const int64_t warmup = complete > kMinStepsForWarmup ? kWarmupSteps : 0;
+    for (auto step = std::next(steps.begin(), warmup); step != steps.end(); ++step)
+      insert.run(world, step->first, step->second.second, warmup);
+  }
+}
+
 }  // namespace
 
 std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db, const Catalog& catalog) {
@@ -195,6 +228,7 @@ std::map<int64_t, SteadySteps> select_steady_steps(SQLite::Database& db, const C
   db.exec(kSteadySteps);
   db.exec(kSteadyRanks);
   db.exec(kCoverage);
+  select_timed_steps(db, result);
   return result;
 }
 

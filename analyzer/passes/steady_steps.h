@@ -2,7 +2,8 @@
 // Ranks whose record is damaged or torn count as if they had left none (specification.md J7): table torn_rank.
 //
 // What they are and what they add up to are tables that all metrics and findings read: steady_world, steady_number,
-// steady_part, steady_step, steady_rank and job_window (analyzer/tables.sql).
+// steady_part, steady_step, steady_rank and job_window (analyzer/tables.sql). How long a step took is known also where
+// nobody knows what its training threads did in it: timed_step.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

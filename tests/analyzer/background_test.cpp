@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 
+#include "analyzer/facts.h"
 #include "analyzer/findings/unready_case.h"
 #include "analyzer/passes/background.h"
 #include "analyzer/passes/requested_bytes.h"
@@ -269,6 +270,30 @@ TEST(Background, WhereTheTrainingThreadsTimeWent) {
         << "coordination is split";
     EXPECT_EQ(run.text("SELECT value FROM meta WHERE key = 'verdict'"), "wait");
   }
+}
+
+/// Steps from the fourth on take 60 ms. How long a step took is known without samples of what was done in it: the first
+/// ones, which were sampled, are the warm-up.
+TEST(Background, StepsTakeAsLongAsTheyTakeWhoeverWasSampled) {
+  constexpr const char* kShorter = "UPDATE step SET duration_ns = 60000000 WHERE step >= 4";
+  const auto steps = [](Tables& run) {
+    run.analyze();
+    const Facts facts = read_facts(run.db(), 0);
+    return std::array{facts.step.used, facts.step.timed, facts.step.timed_warmup, facts.step.p50_ns.value_or(0),
+                      run.integer("SELECT value FROM metric WHERE id = 'step_time'")};
+  };
+  Tables all = background_training({});
+  all.exec(kShorter);
+  EXPECT_EQ(steps(all), (std::array<int64_t, 5>{7, 0, 0, 60_ms, 60_ms}));
+  EXPECT_EQ(all.integer("SELECT count(*) FROM timed_step"), 0);
+  Tables some = background_training({});
+  some.exec(kShorter);
+  some.exec("DELETE FROM thread_sample WHERE process = 2 AND at_ns > 1410000000");
+  EXPECT_EQ(steps(some), (std::array<int64_t, 5>{4, 7, 5, 60_ms, 60_ms}));
+  Tables none = background_training({});
+  none.exec(kShorter);
+  none.exec("DELETE FROM thread_sample");
+  EXPECT_EQ(steps(none), (std::array<int64_t, 5>{0, 7, 5, 60_ms, 60_ms}));
 }
 
 // Both are ready at 30 ms and asleep until the cycle that begins at 40 ms, and on until the data moves at 90 ms.

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "analyzer/analyze.h"
+#include "reports/overview.h"
 #include "store/database.h"
 #include "store/ingest.h"
 #include "store/run_directory.h"
@@ -47,6 +48,33 @@ TEST(StepRemarks, StepsThatAreNotMostOfTheRun) {
   EXPECT_EQ(remarks_of(test::run().ranks(2).steps(30).compute(20_ms).barrier().gap(20_ms)),
             "; all steps are 600 ms of the run's 1.20 s: 580 ms between them");
   EXPECT_EQ(remarks_of(test::run().ranks(2).steps(30).compute(20_ms).barrier().gap(1_ms)), "");
+}
+
+// All 12 took their time, and what was done in 4 of them is known, the warm-up: STEP is of the 7 others.
+TEST(StepRemarks, StepsWithoutASampleTakeTheirTimeAllTheSame) {
+  test::HandmadeRun run;
+  run.db().exec("DELETE FROM loss; DELETE FROM step_part WHERE process = 1 AND step >= 4");
+  test::view_of(run.db());
+  run.db().exec(
+      "INSERT INTO background_process VALUES (1, 0, 1, NULL); INSERT INTO timed_step SELECT DISTINCT 0, step, 80000000, 5 FROM step WHERE "
+      "step >= 5");
+  const RunView view(run.db(), std::nullopt);
+  EXPECT_EQ(view.facts.step.p50_ns, 80'000'000);
+  EXPECT_EQ(step_remarks(view), "; where the time goes is known of 4 of 12: the others were not sampled on every rank");
+}
+
+// Horovod's ranks wait for the one that is ready last, which need not enter last.
+TEST(Blame, OfAJobThatNegotiatesIsOfReadiness) {
+  test::HandmadeRun run;
+  const auto says = [&](std::string_view words) {
+    const RunView view(run.db(), std::nullopt);
+    return blame_table(view).caption.find(words) != std::string::npos &&
+           axis_blame_table(view).caption.find(words) != std::string::npos;
+  };
+  test::view_of(run.db());
+  EXPECT_TRUE(says("last rank to enter"));
+  run.db().exec("INSERT INTO negotiation VALUES (1, 1, 1, NULL, 0, 10, 0, 10)");
+  EXPECT_TRUE(says("last rank to be ready for a reduction"));
 }
 
 TEST(StepRemarks, WhatPythonsHooksSayOfTheirSteps) {
