@@ -106,7 +106,7 @@ double polling_share(SQLite::Database& db, int64_t world) {
 }
 
 /// A process that tests or probes in vain as often as not.
-struct Polling {
+struct PollingProcess {
   bool tests = false, probes = false;
   struct Flight {
     int64_t begin_ns, until_ns, over_ns;
@@ -115,7 +115,7 @@ struct Polling {
   std::unordered_map<int64_t, int64_t> sent_ns;  ///< of messages, by begin of the receive
 };
 
-std::map<int64_t, Polling> polling_of(SQLite::Database& db, int64_t world) {
+std::map<int64_t, PollingProcess> polling_of(SQLite::Database& db, int64_t world) {
   Query calls(db, R"(
     SELECT f.process, o.class = 'probe', sum(f.calls),
            (SELECT count(*) FROM event e JOIN op t ON t.id = e.op
@@ -126,17 +126,17 @@ std::map<int64_t, Polling> polling_of(SQLite::Database& db, int64_t world) {
     WHERE p.world = ? AND f.op IN (SELECT id FROM op WHERE (class = 'completion' AND name LIKE '%Test%')
                                                         OR (class = 'probe' AND name LIKE 'MPI_I%'))
     GROUP BY f.process, o.class)");
-  std::map<int64_t, Polling> polling;
+  std::map<int64_t, PollingProcess> polling;
   for (calls.bind(world); calls.next();) {
     if (calls.integer(3) == 0 || calls.integer(2) < kLeastInVain * calls.integer(3)) continue;
-    Polling& process = polling[calls.integer(0)];
+    PollingProcess& process = polling[calls.integer(0)];
     (calls.integer(1) != 0 ? process.probes : process.tests) = true;
   }
   return polling;
 }
 
 /// Everything that the loops of `polling` may wait for, in steady steps.
-void read_what_loops_wait_for(SQLite::Database& db, int64_t world, std::map<int64_t, Polling>& polling) {
+void read_what_loops_wait_for(SQLite::Database& db, int64_t world, std::map<int64_t, PollingProcess>& polling) {
   const auto steady = [](const char* step) {
     return fmt::format(
         " AND ({} IN (SELECT step FROM steady_number WHERE world = ?1) OR NOT EXISTS (SELECT 1 FROM steady_number WHERE world = ?1))",
@@ -153,7 +153,7 @@ void read_what_loops_wait_for(SQLite::Database& db, int64_t world, std::map<int6
     for (collectives.bind(world, id); collectives.next();)
       process.flights.push_back({collectives.integer(0), collectives.integer(1), collectives.integer(2)});
   }
-  const auto tests = [&](int64_t id) -> Polling* {
+  const auto tests = [&](int64_t id) -> PollingProcess* {
     const auto found = polling.find(id);
     return found != polling.end() && found->second.tests ? &found->second : nullptr;
   };
@@ -164,7 +164,7 @@ void read_what_loops_wait_for(SQLite::Database& db, int64_t world, std::map<int6
     WHERE l.start_ns < e.start_ns)" +
                      steady("e.step"));
   for (late.bind(world); late.next();)
-    if (Polling* process = tests(late.integer(0)))
+    if (PollingProcess* process = tests(late.integer(0)))
       process->flights.push_back({late.integer(1), late.integer(2), late.integer(3)});
   Query messages(db, R"(
     SELECT s.process, s.kind, s.start_ns, s.start_ns + s.duration_ns, r.process, r.kind, r.start_ns, r.start_ns + r.duration_ns
@@ -176,8 +176,8 @@ void read_what_loops_wait_for(SQLite::Database& db, int64_t world, std::map<int6
   for (messages.bind(world); messages.next();) {
     constexpr int64_t kRequest = 2;
     const int64_t send_ns = messages.integer(2), receive_ns = messages.integer(6);
-    Polling* sender = messages.integer(1) == kRequest ? tests(messages.integer(0)) : nullptr;
-    Polling* receiver = messages.integer(5) == kRequest ? tests(messages.integer(4)) : nullptr;
+    PollingProcess* sender = messages.integer(1) == kRequest ? tests(messages.integer(0)) : nullptr;
+    PollingProcess* receiver = messages.integer(5) == kRequest ? tests(messages.integer(4)) : nullptr;
     // What was sent before its receive was posted waited for nobody.
     if (sender && send_ns < receive_ns && receive_ns < messages.integer(3))
       sender->flights.push_back({send_ns, receive_ns, messages.integer(3)});
@@ -187,12 +187,12 @@ void read_what_loops_wait_for(SQLite::Database& db, int64_t world, std::map<int6
   }
 }
 
-/// Time outside of calls that may be waiting: a process tests again and again whether a collective or a message is over,
-/// or probes for one, in a loop that may sleep, while other ranks have not posted their part, or compute on behind it
-/// (late_completion.h). Tests and probes in vain leave no record, so that when the loop began is not known, and what it
-/// does beside: from the post on, or from the call before the probe, it may be waiting.
+/// Time outside of calls that may be waiting: a process tests again and again whether a collective or a message is
+/// over, or probes for one, in a loop that may sleep, while other ranks have not posted their part, or compute on
+/// behind it (late_completion.h). Tests and probes in vain leave no record, so that when the loop began is not known,
+/// and what it does beside: from the post on, or from the call before the probe, it may be waiting.
 double polled_ns(SQLite::Database& db, int64_t world) {
-  std::map<int64_t, Polling> polling = polling_of(db, world);
+  std::map<int64_t, PollingProcess> polling = polling_of(db, world);
   if (polling.empty()) return 0;
   read_what_loops_wait_for(db, world, polling);
   Query calls(db, R"(
@@ -222,7 +222,7 @@ double polled_ns(SQLite::Database& db, int64_t world) {
       inside.push_back(call);
       if (calls.integer(2) != 0) tested_ns.insert(call.end_ns);
     }
-    for (const Polling::Flight& flight : process.flights)
+    for (const PollingProcess::Flight& flight : process.flights)
       if (tested_ns.contains(flight.over_ns))
         waits.push_back({flight.begin_ns, std::min(flight.until_ns, flight.over_ns)});
     sum_ns += static_cast<double>(subtract(IntervalSet(std::move(waits)), IntervalSet(std::move(inside))).length_ns());

@@ -212,7 +212,8 @@ constexpr uint64_t kMaxDurationTicks = (1ull << 48) - 1;
 constexpr uint64_t kMaxPayloadBytes = (1ull << 48) - 1;
 constexpr uint32_t kNoComm = 0;      ///< Record::comm of operations without a communicator
 constexpr uint32_t kNoSequence = 0;  ///< collectives count from 1
-/// Bit of the numbers of those that python/ddl_hooks tells of (PyTorch's monitored barriers), which count for themselves.
+/// Bit of the numbers of those that python/ddl_hooks tells of (PyTorch's monitored barriers), which count for
+/// themselves.
 constexpr uint32_t kToldCollective = 1u << 30;
 /// As people count, of a stored number.
 constexpr int64_t shown_number(int64_t sequence) {

@@ -165,7 +165,7 @@ struct Rank {
   uint64_t finished_ticks = 0;
   uint64_t begin_ticks = 0;
   uint64_t overhead_ticks = 0;
-  bool overhead_known = true;         ///< false: another tool recorded it
+  bool overhead_known = true;       ///< false: another tool recorded it
   uint64_t lost = 0;                ///< events not recorded, or overwritten before they were read
   std::optional<OpenCall> sits_in;  ///< the innermost call that has not returned
   /// the probes or tests that it makes again and again in vain since it finished its last call; `start_ticks`: then

@@ -57,9 +57,9 @@ struct FindingInput {
 };
 
 /// Findings are shown in this order, those about speed by what they save, upper bounds that may be far too high last,
-/// of these the ones that may have another cause. But what a lack of CPUs may explain comes behind the finding that tells
-/// of that (contention.h). Where the numbers are doubtful nothing is said of speed, and no
-/// verdict is given: it would be right by luck.
+/// of these the ones that may have another cause. But what a lack of CPUs may explain comes behind the finding that
+/// tells of that (contention.h). Where the numbers are doubtful nothing is said of speed, and no verdict is given: it
+/// would be right by luck.
 enum class FindingKind {
   kStuck,       ///< the run went wrong: ranks wait for one that did not come
   kMismatched,  ///< it went wrong: ranks called different operations

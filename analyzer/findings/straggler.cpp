@@ -369,8 +369,9 @@ Finding describe(const FindingInput& input, const LongerComputing& found, size_t
   finding.ranks = found.ranks;
   finding.since = found.since_step;
   finding.saving_ns = saving_of(input, found.ranks, found.since_step, found.saving_ns);
-  // Between messages the one stage does other pieces of work than the other, and so may any rank in a run without steps:
-  // the replay, which takes from it what it computes longer in each place, may take more than it does in all of them.
+  // Between messages the one stage does other pieces of work than the other, and so may any rank in a run
+  // without steps: the replay, which takes from it what it computes longer in each place, may take more than it
+  // does in all of them.
   if (found.is_stage || !input.steps.annotated)
     finding.saving_ns = std::min(*finding.saving_ns, static_cast<int64_t>(found.compute_ns - found.others_compute_ns));
   finding.confidence = "likely";

@@ -1,6 +1,6 @@
 // The steps' computing is uneven: ranks take turns at being the slowest - samples of unlike length, experts, adaptive
-// work -, and whoever it is makes all others wait. No rank is late again and again, so that no straggler is found. Where
-// training threads are sampled, what they sleep outside communication counts, too.
+// work -, and whoever it is makes all others wait. No rank is late again and again, so that no straggler is found.
+// Where training threads are sampled, what they sleep outside communication counts, too.
 #pragma once
 
 #include <cstdint>

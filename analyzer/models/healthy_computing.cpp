@@ -64,8 +64,8 @@ void HealthyComputing::tell_programs(std::span<const PlacedComputing> computing,
     program_[rank] = static_cast<int64_t>(least.size()) - 1;
     if (!late.contains(rank)) healthy.insert(program_[rank]);
   }
-  // Who hardly computes is a server of some program. Replays keep the order in which it served, and save too little if a
-  // worker came sooner; that it is among the others, as it always was, makes up for some of that.
+  // Who hardly computes is a server of some program. Replays keep the order in which it served, and save too little if
+  // a worker came sooner; that it is among the others, as it always was, makes up for some of that.
   for (const auto& [rank, own] : ranks) {
     if (own.seconds >= hardly_s) continue;
     const auto off = [places = own.places](double of) { return std::abs(of - places); };

@@ -7,8 +7,8 @@
 //   as a healthy rank              10.5 9.5  40.5 9.5   it varies about the others' level as it did, but no more than
 //                                                       each of them does: what varies more is lateness
 //
-// The others: those that run the same program, as far as that is seen: they compute in as many places. The mean over the
-// ocean of a coupled model and its atmosphere is what neither computes. Where no other rank does, all others.
+// The others: those that run the same program, as far as that is seen: they compute in as many places. The mean over
+// the ocean of a coupled model and its atmosphere is what neither computes. Where no other rank does, all others.
 //
 // Seconds. Linear in the operations. Const once built.
 #pragma once

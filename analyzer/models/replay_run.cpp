@@ -732,8 +732,8 @@ class RunReader {
   // It takes the time since all have come that its call waited for; if it stood, since it moved, and both were inside
   // calls. That it stood is for the other rank's computing: where that is the job's way, it stands as long as that
   // computes; where few do, those of a late rank, it would not have, had others waited for nothing (a ring of buffered
-  // sends: who waits in a call moves what it sent). One that was over when its rank asked, since that computed, or waited for another one, took less: no more
-  // than its like.
+  // sends: who waits in a call moves what it sent). One that was over when its rank asked, since that computed, or
+  // waited for another one, took less: no more than its like.
   void transfer(const End& end, const Transfers& transfers) {
     int64_t begin_ns = end.begin_ns();
     if (transfers.stand) {

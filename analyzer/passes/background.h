@@ -2,9 +2,9 @@
 // their collectives only coordinate.
 //
 // A process communicates in the background if its calls that communicate are made by threads other than the one that
-// trains, but for at most one per 20 collectives of theirs (a script's own barrier); where they make collectives in steps,
-// only calls in steps count. The thread that trains opens the steps; else it is the process's first thread, unless that
-// was never seen to do anything (the first thread of a JVM sleeps while main() runs on another).
+// trains, but for at most one per 20 collectives of theirs (a script's own barrier); where they make collectives in
+// steps, only calls in steps count. The thread that trains opens the steps; else it is the process's first thread,
+// unless that was never seen to do anything (the first thread of a JVM sleeps while main() runs on another).
 //
 // Coordination moves no tensor: it agrees on what is to be moved (Horovod's controller). For background threads, these
 // are barriers, logical and bitwise reductions, and small collectives over C's integers that sum nothing or, rooted,

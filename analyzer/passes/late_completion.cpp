@@ -13,7 +13,8 @@
 namespace ddl {
 namespace {
 
-/// That a rank must test, against the one that tests most. Ranks of a job do the same: one that tests less often computes meanwhile.
+/// That a rank must test, against the one that tests most. Ranks of a job do the same: one that tests less often
+/// computes meanwhile.
 constexpr double kLeastOfMost = 0.5;
 
 struct CompletingCall {

@@ -6,8 +6,9 @@
 //   In the call [a, b) that completes operations, from the end of its known waiting on (for ranks to post) until
 //   min(b, the last enter of other members, or of the other end of a message, into the calls that complete theirs).
 //
-// A process that tests in vain as often as not, and at least half as often as the one that tests most, is in the library
-// now and then, though only the last of its tests left a record: nobody has to wait for it. It may wait for others, from the post on, in its loop.
+// A process that tests in vain as often as not, and at least half as often as the one that tests most, is in the
+// library now and then, though only the last of its tests left a record: nobody has to wait for it. It may wait for
+// others, from the post on, in its loop.
 #pragma once
 
 #include <SQLiteCpp/Database.h>

@@ -22,8 +22,8 @@ struct Coupled {
   int64_t atmosphere = 1;
 };
 
-/// Each computes 24 ms in a coupling, in as many pieces as it reduces, then ranks 0 and 2 exchange, and 1 and 3. Returns
-/// how long a coupling takes.
+/// Each computes 24 ms in a coupling, in as many pieces as it reduces, then ranks 0 and 2 exchange, and 1 and 3.
+/// Returns how long a coupling takes.
 double coupled_ms(Tables& run, const Coupled& job) {
   const int64_t comms[] = {run.communicator("ocean", {0, 1}), run.communicator("atmosphere", {2, 3})};
   std::vector<int64_t> now_ns(4, 1_s), seq(2, 0);

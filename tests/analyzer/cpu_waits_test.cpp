@@ -1,4 +1,5 @@
-// Ranks without a CPU: the finding, what shared_cores and the verdict say of it, and the order against what it may explain.
+// Ranks without a CPU: the finding, what shared_cores and the verdict say of it, and the order against what it may
+// explain.
 #include "analyzer/cpu_waits.h"
 
 #include "analyzer/findings/contention.h"

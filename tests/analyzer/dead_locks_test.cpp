@@ -164,8 +164,8 @@ TEST(Findings, AWaitForSeveralMessagesThatWereSentAccusesNobody) {
       << "started or not: no record tells";
 }
 
-/// Rank 0 posts sends of 8 MB to ranks 1 and 2 and sits in MPI_Waitall for them. Rank 1 received its own, rank 2 did what
-/// `rank_2` adds, and both go on to the next collective unless `idle`.
+/// Rank 0 posts sends of 8 MB to ranks 1 and 2 and sits in MPI_Waitall for them. Rank 1 received its own, rank 2 did
+/// what `rank_2` adds, and both go on to the next collective unless `idle`.
 Tables sending_to_several(const std::function<void(Tables&, int64_t)>& rank_2, bool idle) {
   Tables run = training(4, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
   const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");
@@ -215,8 +215,8 @@ TEST(Findings, AWaitForSeveralMessagesNamesTheReceiverThatPostedNone) {
   }
 }
 
-/// Rank 0 posts a receive from rank 1, if `posts`, and calls `op` in vain until the job is told to end 60 s later; the others
-/// are in the next collective, rank 1 in no call.
+/// Rank 0 posts a receive from rank 1, if `posts`, and calls `op` in vain until the job is told to end 60 s later; the
+/// others are in the next collective, rank 1 in no call.
 Tables polling_for_ever(const char* op, bool posts) {
   Tables run = training(3, 30, 1_ms, [](int64_t, int64_t) { return 10_ms; });
   const int64_t end_ns = run.integer("SELECT max(end_ns) FROM process");

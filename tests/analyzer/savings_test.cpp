@@ -55,8 +55,8 @@ TEST(Savings, AreWhatTheJobSavesWithoutTheFault) {
   }
 }
 
-/// In some of the steps the slowest one is a rank that left no record: their length tells. Behind non-blocking transfers
-/// it does not, and the known ranks' unevenness is a lower bound.
+/// In some of the steps the slowest one is a rank that left no record: their length tells. Behind non-blocking
+/// transfers it does not, and the known ranks' unevenness is a lower bound.
 TEST(Savings, OfAnUnevenLayerCountStepsOfARankWithoutARecord) {
   struct Case {
     uint64_t seed;

@@ -362,8 +362,8 @@ TEST(Findings, WhereAllMeetRanksWaitForTheStepsBeforeToo) {
   EXPECT_FALSE(judge(6)) << "late to 24 of 40 steps";
 }
 
-/// One in each pair: the second waits for the first where all meet only, in one step of four. A median says that it never
-/// does.
+/// One in each pair: the second waits for the first where all meet only, in one step of four. A median says
+/// that it never does.
 TEST(Findings, TheNextOneInHierarchicalAveragingWaitsWhereAllMeet) {
   Tables run = hierarchical(44, false, [](int64_t s, int64_t r) {
     return 5_ms + jitter(s, r, 500_us) + (r == 1 ? 60_ms : r == 2 ? 45_ms : 0);

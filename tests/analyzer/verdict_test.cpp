@@ -94,8 +94,8 @@ namespace {
 std::string name_of_bound(Analyzed& run) { return run.text("SELECT value FROM meta WHERE key = 'verdict'"); }
 std::string text_of(Analyzed& run) { return run.text("SELECT value FROM meta WHERE key = 'verdict.text'"); }
 
-// All post at once, and rank 1 computes 80 ms longer before it comes to complete: the others wait for the network, or for
-// rank 1, which drives no library meanwhile.
+// All post at once, and rank 1 computes 80 ms longer before it comes to complete: the others wait for the network, or
+// for rank 1, which drives no library meanwhile.
 TEST(Verdict, WhoCompletesLateMayBeWaitedFor) {
   const auto job = [](int64_t longer_ns) {
     return run()
@@ -152,8 +152,8 @@ TEST(Verdict, WhoCompletesMessagesLateMayBeWaitedFor) {
   EXPECT_EQ(name_of_bound(together), "transfer") << text_of(together);
 }
 
-/// Two ranks and 20 steps of 100 ms. `step` adds the events of one that begins at `begin_ns`. `looping`: rank 0 makes 20
-/// times as many calls of it, in vain.
+/// Two ranks and 20 steps of 100 ms. `step` adds the events of one that begins at `begin_ns`. `looping`: rank 0 makes
+/// 20 times as many calls of it, in vain.
 template <class Step>
 std::string verdict_of_loop(const Step& step, const std::string& looping) {
   Tables run(2);

@@ -111,8 +111,9 @@ TEST(Replay, MessagesInFlightDoNotHoldUpSteps) {
   for (const tui::Rank& rank : job.ranks) EXPECT_TRUE(rank.posted.empty());
 }
 
-/// An import whose messages lie on threads of their own and block the step: 2 steps of 310 ms, in which 4 ranks compute
-/// 50 + 60 + 60 + 60 ms and communicate for 51 + 41 + 51 + 51 ms, at no time both. Who waits in messages is for the report.
+/// An import whose messages lie on threads of their own and block the step: 2 steps of 310 ms, in which 4 ranks
+/// compute 50 + 60 + 60 + 60 ms and communicate for 51 + 41 + 51 + 51 ms, at no time both. Who waits in
+/// messages is for the report.
 TEST(Replay, MessagesOfAnImportBlockItsSteps) {
   Imported run("pipedream", Imported::Files{{"trace.csv", what_if_csv()}});
   const Snapshot s = last_frame(run.db);
