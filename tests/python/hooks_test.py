@@ -123,7 +123,7 @@ import io, sys, time
 import torch
 from torch.nn.modules.module import Module
 class Linear(Module):
-    def forward(self, x): time.sleep(0.0002); return x
+    def forward(self, x): time.sleep(0.001); return x
 class Net(Module):
     def __init__(self): self.encoder, self._orig_mod = Linear(), Linear()
     def forward(self, x): return self._orig_mod(self.encoder(x))
@@ -265,7 +265,7 @@ import torch.distributed.rpc
 from torch.distributed.checkpoint import state_dict_saver
 from torch.nn.modules.module import Module
 class Linear(Module):
-    def forward(self, x): time.sleep(0.0002); return x
+    def forward(self, x): time.sleep(0.001); return x
 class FSDP(Module):
     def __init__(self, inner): self._fsdp_wrapped_module = inner
     def forward(self, x): return self._fsdp_wrapped_module(x)
