@@ -230,7 +230,7 @@ double polled_ns(SQLite::Database& db, int64_t world) {
   return sum_ns;
 }
 
-/// Of threads that other threads of their processes communicate beside.
+/// Time of all ranks that counts as computing and may be waiting for another thread of the process (thread_waits.h).
 double blocked_ns(SQLite::Database& db, int64_t world) {
   double sum_ns = 0;
   for (const auto& [rank, ns] : waits_for_threads_ns(db, world)) sum_ns += ns;

@@ -48,7 +48,7 @@ int model_train(const std::vector<std::string>& arguments) {
   if (step_s) *step_s *= 1e-3;
   std::string step_from, batch_from;
   if (run) {
-    // Of another batch the run's step says nothing by itself: `ddl model whatif --batch` replays one.
+    // A recorded step does not tell how long one of another batch size takes: `ddl model whatif --batch` predicts that.
     const auto samples = models::samples_per_step(run->view.db, run->view.world);
     if (!step_s && batch && !(samples && std::round(*samples) == *batch))
       throw Error(

@@ -32,7 +32,7 @@ class Contention {
 
  private:
   bool inflates(std::string_view id) const;
-  /// of `ranks`, or of all others; 0: not known
+  /// Mean share of the run that `ranks`, or all others, waited for a CPU; 0: unknown.
   double mean_share(const std::vector<int64_t>& ranks, bool others) const;
 
   std::map<int64_t, double> shares_;  ///< of the run without a CPU, by rank

@@ -56,9 +56,9 @@ struct FindingInput {
   InputRanges& inputs;    ///< already read
 };
 
-/// Findings are shown in this order, those about speed by what they save, upper bounds that may be far too high last,
-/// of these the ones that may have another cause. But what a lack of CPUs may explain comes behind the finding that
-/// tells of that (contention.h). Where the numbers are doubtful nothing is said of speed, and no verdict is given: it
+/// Findings are shown in this order, and findings about speed by their saving. Upper bounds that may be far too high
+/// come last, and among those the ones that may have another cause. CPU contention comes before the findings that it
+/// may explain (contention.h). Where the numbers are doubtful, nothing is said of speed and no verdict is given: it
 /// would be right by luck.
 enum class FindingKind {
   kStuck,       ///< the run went wrong: ranks wait for one that did not come

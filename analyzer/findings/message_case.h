@@ -32,7 +32,7 @@ struct VainWait {
   std::pair<int64_t, int64_t> collective = {-1, -1};  ///< ... the one that it waits for, a key of MissingMembers
   int64_t since_ns = 0;
   std::optional<int64_t> gave_up_ns = {};
-  /// of an operation that may send and receive: kReceive if these messages are all to it, kSend if all are from it
+  /// What a wait for several requests is for: kReceive if it receives all of these messages, kSend if it sends them.
   OpClass moves = OpClass::kOther;
 
   bool is_message() const { return !peers.empty(); }

@@ -33,7 +33,7 @@ constexpr double kAsSure = 0.9973;
 constexpr double kMaxOneSided = 0.05;  // probability that as many waits fall to one rank by chance
 // the same of steps that are chosen for their waits among those in which ranks met
 constexpr double kMaxOfChosen = 0.01;
-// of the steps in which ranks met, that a rank makes most of the waiting of: it is late to all
+// share of the steps with communication in which one rank causes most of the waiting: that rank is late in all of them
 constexpr double kNearlyAll = 0.9;
 constexpr size_t kNearlyAllOf = 10;  // steps
 // mean waiting against the median: the rank is late in some steps, which the median hides

@@ -63,7 +63,7 @@ struct StragglerInput {
   size_t all_ranks = 0;             ///< that there are
   PartOfRank parts = {};            ///< each judged apart
   std::vector<int64_t> steps = {};  ///< in which all waiting is known, ascending; used where `annotated`
-  /// of these, those in which all ranks met, through others or directly; empty where they do in all, or in none
+  /// Those of `steps` in which all ranks synchronise, directly or through other ranks; empty: in all, or in none.
   std::vector<int64_t> joint_steps = {};
   std::function<void(const std::function<void(const LateRow&)>&)> each_late = {};
   /// of steps with known waiting, by step

@@ -1,4 +1,5 @@
 // Runs that hung: who did not come, since when, and who only waited for it.
+#include <fmt/format.h>
 #include <sqlite3.h>
 
 #include "analyzer/findings/finding.h"
@@ -153,6 +154,18 @@ TEST(Findings, AKillInMidTransferAccusesNobody) {
       evidence,
       "ranks 0 and 1 sit in MPI_Wait for number 4 on MPI_COMM_WORLD, which all its members had entered: one of them died there"))
       << evidence;
+}
+
+// A monitored_barrier of PyTorch has a bit in its number that keeps it apart from the collectives of Gloo.
+TEST(Findings, ABarrierThatPyTorchTellsOfHasTheNumberThatPeopleCount) {
+  Tables run = hung(3);
+  run.exec(fmt::format("UPDATE open_call SET seq = {}", (int64_t{1} << 30) + 11));
+  saw_it_end(run, run.integer("SELECT max(end_ns) FROM process") + 60_s);
+  run.meta("told_to_end", "15");
+  run.meta("exit_code", "143");
+  run.analyze();
+  EXPECT_EQ(first_sentence(run),
+            "rank 1 never entered MPI_Allreduce number 11 on MPI_COMM_WORLD: ranks 0 and 2 sit in MPI_Allreduce");
 }
 
 // torch.distributed with a timeout: the calls returned, as errors that ended ranks 0 and 1; mpirun ended rank 2.

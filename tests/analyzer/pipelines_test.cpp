@@ -284,17 +284,17 @@ TEST(Pipelines, MoreMicroBatchesShortenWhatFillsThePipeline) {
 /// stage without a record or its messages is not known.
 TEST(Pipelines, TransfersBesideAStageWithoutARecordAreNoBubble) {
   const auto job = [] {
-    SyntheticRun job = run().ranks(3).steps(12);
+    SyntheticRun pipeline = run().ranks(3).steps(12);
     for (const bool forward : {true, false}) {
       for (int i = 0; i < 56; ++i) {
         for (int k = 0; k < 3; ++k) {
           const int s = forward ? k : 2 - k, next = forward ? s + 1 : s - 1;
-          job.on_rank(s).compute(forward ? 100_us : 200_us);
-          if (next >= 0 && next < 3) job.message(s, next, 40_KiB, 6_us);
+          pipeline.on_rank(s).compute(forward ? 100_us : 200_us);
+          if (next >= 0 && next < 3) pipeline.message(s, next, 40_KiB, 6_us);
         }
       }
     }
-    return job.allreduce(40_KiB, 6_us);
+    return pipeline.allreduce(40_KiB, 6_us);
   };
   Analyzed whole(job()), part(job().missing(1));
   EXPECT_EQ(whole.findings(), Ids{});
